@@ -1,0 +1,54 @@
+# make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
+# make test       install with the browser and run every test  (ARGS="-k attention")
+PYTHON ?= python3
+VENV ?= .venv
+PORT ?= 7860
+ARGS ?=
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: app test lint bench bench-browser bench-load space-check browser clean
+
+app: $(VENV)/.app
+	$(BIN)/python app.py --port $(PORT) $(ARGS)
+
+# One torch thread each: with the browser beside them, more would wait for one another.
+test: lint browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m model.benchmark $(ARGS)
+
+bench-browser: browser
+	$(BIN)/python -m viz.browser_benchmark $(ARGS)
+
+# 1, 10 and 50 callers at once, five minutes of memory, 500 sessions: about ten minutes  (ARGS="--seconds 10 --soak 30")
+bench-load: $(VENV)/.dev
+	$(BIN)/python -m viz.load_benchmark $(ARGS)
+
+# A clean virtual environment, the variables of a Hugging Face Space, a walk through the page in a real browser.
+space-check: browser
+	$(BIN)/python -m tests.space_check $(ARGS)
+
+# The tests drive a real browser: the system's Chromium, else one that Playwright brings.
+browser: $(VENV)/.dev
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	  || $(BIN)/python -m playwright install --with-deps chromium
+
+$(VENV)/.app: requirements.txt constraints.txt | $(BIN)/python
+	$(PIP) -r requirements.txt -c constraints.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt requirements.txt constraints.txt | $(BIN)/python
+	$(PIP) -r requirements-dev.txt -c constraints.txt
+	@touch $@ $(VENV)/.app
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) screenshots .pytest_cache .ruff_cache

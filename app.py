@@ -1,0 +1,199 @@
+"""Attention Atlas: translate a sentence and look at every attention head. `python app.py --help`"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.util
+import inspect
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+# Before gradio is imported: nothing about the people who use this page leaves it.
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+try:
+    import spaces  # there on Hugging Face Spaces; it must come before torch
+except ImportError:
+    spaces = None
+import gradio as gr
+from starlette.middleware import Middleware
+
+from model.batching import BatchLimits
+from model.device import DEVICE_VARIABLE, cores, share_cores
+from model.translator import Translators
+from viz import theme
+from viz.ui import api, tabs, translate
+from viz.ui.component import WEB, serve_web_files
+from viz.ui.discreet import keep_text_out_of_tracebacks
+from viz.ui.guard import Guard, check_port
+from viz.ui.visitors import use_visitors
+
+HERE = Path(__file__).resolve().parent
+TITLE = "Attention Atlas"
+MODEL_EVENTS = ("translate", "model")  # the concurrency_id of handlers that use the model
+GPU_SECONDS = 15  # what one handler may take on a ZeroGPU Space; short, so that visitors' quotas last
+CLOSING_SECONDS = 4
+MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
+
+
+def build_demo(translators: Translators) -> gr.Blocks:
+    """The whole page over these translators."""
+    serve_web_files()
+    with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
+        gr.HTML(f"<h1>{TITLE}</h1><p>A Transformer translates your sentence. Look at every attention head it has, "
+                "step through its choices, and check each claim.</p>", elem_id="atlas-title", apply_default_css=False)
+        api.build(translators)  # first: a handler of the page may not take an endpoint's name
+        header = translate.build(translators)
+        tabs.build(translators, header)
+    demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)
+    return demo
+
+
+def launch_options() -> dict:
+    """What the page needs from launch(), whoever launches it (the app, the tests, the benchmark)."""
+    colours = gr.themes.Base(
+        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO),
+    ).set(
+        body_background_fill="var(--atlas-paper)", body_background_fill_dark="var(--atlas-paper)",
+        button_primary_background_fill="var(--atlas-accent)", button_primary_background_fill_dark="var(--atlas-accent)",
+        button_primary_background_fill_hover="var(--atlas-ink)",
+        button_primary_background_fill_hover_dark="var(--atlas-ink)",
+        button_primary_text_color="var(--atlas-on-accent)", button_primary_text_color_dark="var(--atlas-on-accent)")
+    # Server-side rendering stays off, even on a Space: its Node process answers past the guard and without its headers,
+    # and its page asks Google for fonts (measured with Gradio 6.31).
+    return {"theme": colours, "css": theme.css_variables() + (WEB / "page.css").read_text(encoding="utf-8"),
+            "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
+            "mcp_server": importlib.util.find_spec("mcp") is not None,  # requirements-mcp.txt: the endpoints as tools
+            "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}
+
+
+def launch(demo: gr.Blocks, **options: object) -> str:
+    """Launch a page that has its queue, without waiting for its end; its address."""
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options(), **options)
+    use_visitors(demo)
+    return url
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line; what it leaves out comes from the environment. Each option's help names its variable."""
+    parser = argparse.ArgumentParser(
+        prog="python app.py", description="Serve Attention Atlas: translate a sentence, look at every attention head.",
+        epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
+               "The API is described in README.md and on the page under 'Use via API'.")
+
+    def option(name: str, variable: str, default: object, words: str, kind: Callable = str) -> None:
+        parser.add_argument(name, type=kind, default=os.environ.get(variable) or default,
+                            help=f"{words} (default {default}) [{variable}]")
+
+    # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
+    option("--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1",
+           "address to serve on")
+    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", _number(1, 65535))
+    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"),
+           "folder of checkpoint folders", Path)
+    option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N or auto: cuda if there is one, else cpu")
+    option("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS", "50",
+           "visitors whose state is kept; beyond it the one longest idle is forgotten", _number(1, 10_000))
+    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)),
+           "passes through the model that run at once, sharing the cores; requests that wait share a batch",
+           _number(1, 256))
+    option("--queue", "ATTENTION_ATLAS_QUEUE", "128",
+           "requests that may wait; beyond it one is told at once to come back", _number(1, 10_000))
+    args = parser.parse_args(argv)
+    args.device = None if args.device == "auto" else args.device
+    return args
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"expected a number from {least} to {most}, found {text!r}")
+        return int(text)
+    return number
+
+
+def wrap_for_zero_gpu(demo: gr.Blocks) -> None:
+    """On a ZeroGPU Space, run every handler that uses the model in a process that is lent a GPU. Elsewhere nothing.
+
+    The handlers' inputs and outputs cross to that process: texts, ids and numpy traces, never tensors. An event is
+    reduced to its data, since it also refers to the page.
+    """
+    if spaces is None:
+        return
+    for block_function in demo.fns.values():
+        if block_function.concurrency_id in MODEL_EVENTS and block_function.fn is not None:
+            block_function.fn = _on_lent_gpu(block_function.fn)
+
+
+class _EventData(NamedTuple):
+    data: object  # an event's; Gradio's own class cannot be unpickled
+
+
+def _on_lent_gpu(handler: Callable) -> Callable:
+    def run(values: tuple) -> object:
+        return handler(*(gr.EventData(None, v.data) if isinstance(v, _EventData) else v for v in values))
+
+    @functools.wraps(handler)
+    def inside(*values: object) -> object:
+        return run(values)
+
+    if inspect.isgeneratorfunction(handler):  # `spaces` sends what a generator yields, one by one, if it sees it is one
+        @functools.wraps(handler)
+        def inside(*values: object) -> object:
+            yield from run(values)
+
+    lent = spaces.GPU(duration=GPU_SECONDS)(inside)
+    if lent is inside:
+        return handler
+
+    @functools.wraps(handler)
+    def call(*values: object) -> object:
+        return lent(*(_EventData(v._data) if isinstance(v, gr.EventData) else v for v in values))
+    return call
+
+
+def serve(demo: gr.Blocks, args: argparse.Namespace) -> None:
+    """Serve until SIGTERM or Ctrl+C, then end within CLOSING_SECONDS, whatever is still under way."""
+    ended = threading.Event()
+    demo.queue(max_size=args.queue, default_concurrency_limit=args.concurrency)
+    launch(demo, server_name=args.host, server_port=args.port, state_session_capacity=args.max_sessions)
+    print(f"{TITLE} is served on http://{args.host}:{args.port}", flush=True)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+    if node := getattr(demo, "node_process", None):  # the page's renderer, with server-side rendering
+        node.terminate()
+    closing = threading.Thread(target=demo.close, kwargs={"verbose": False}, daemon=True)
+    closing.start()
+    closing.join(CLOSING_SECONDS)
+    os._exit(0)  # a translation still under way would hold a normal exit up
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    check_port(args.host, args.port)
+    keep_text_out_of_tracebacks()
+    share_cores(args.concurrency)
+    # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
+    zero_gpu = spaces is not None and spaces.config.Config.zero_gpu
+    translators = Translators.load(args.checkpoints, "cpu" if zero_gpu else args.device,
+                                   limits=BatchLimits(at_once=args.concurrency, waiting=args.queue))
+    demo = build_demo(translators)
+    if zero_gpu:
+        translators.to("cuda")
+        wrap_for_zero_gpu(demo)
+    serve(demo, args)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,1 @@
+"""The Transformer, its tokenizer, decoding, training and everything else that needs torch."""

@@ -1,0 +1,221 @@
+"""Measure speed and memory: python -m model.benchmark --help
+
+Medians over repeated runs of one process. Times are comparable within a run; between machines, compare the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from model.config import TrainConfig
+from model.data import Examples, parse_direction
+from model.decoding import greedy
+from model.intervention import NO_INTERVENTIONS
+from model.trace import TranslationTrace
+from model.trace_builder import Request, TraceBuilder
+from model.train import Trainer
+from model.transformer import Transformer
+from model.translator import Translator
+
+LENGTHS = (8, 16, 32, 64)  # target tokens
+NO_END = -1  # no token has this id: decoding goes on to its limit
+SENTENCES = {"de": ("Der kleine Hund schläft unter dem großen Tisch.", "Meine Schwester malt heute ein rotes Boot.",
+                    "Zwei Kinder bauen am Strand eine Burg aus Sand.", "Wann fährt der nächste Zug nach Hamburg ab?"),
+             "en": ("The small dog sleeps under the big table.", "Today my sister is painting a red boat.",
+                    "Two children build a castle of sand on the beach.", "When does the next train to Hamburg leave?"),
+             "fr": ("Le petit chien dort sous la grande table.", "Ma sœur peint aujourd'hui un bateau rouge.",
+                    "Deux enfants construisent un château de sable.", "Quand part le prochain train pour Lyon ?")}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    name: str
+    value: float
+    unit: str
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    before, wanted = torch.get_num_threads(), args.threads
+    torch.set_num_threads(wanted)
+    try:
+        translator = Translator.load(args.checkpoint, args.device)
+        measurements = measure(translator, args)
+    finally:
+        torch.set_num_threads(before)
+    print(table(measurements))
+    if args.json:
+        args.json.write_text(json.dumps([asdict(m) for m in measurements], indent=2) + "\n", encoding="utf-8")
+
+
+def measure(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
+    """Everything that the program reports."""
+    found = decoding(translator, args.lengths, args.repeats)
+    seconds = {m.name: m.value for m in found}
+    found += [Measurement(f"cached_speedup_{n}", seconds[f"decode_naive_{n}"] / seconds[f"decode_cached_{n}"], "x")
+              for n in args.lengths]
+    found += [Measurement(f"maps_overhead_{n}",
+                          100 * (seconds[f"translate_maps_{n}"] / seconds[f"decode_cached_{n}"] - 1), "%")
+              for n in args.lengths]
+    found.append(batch_translation(translator, args.sentences))
+    found.append(Measurement("peak_memory", peak_memory(), "MiB"))  # of translating, before training takes more
+    found.append(training(translator, args.updates))
+    found.append(startup(args))
+    return found
+
+
+def decoding(translator: Translator, lengths: list[int], repeats: int) -> list[Measurement]:
+    """Milliseconds, batch 1, to a forced number of target tokens: with every map of every layer and head, cached
+    without maps, and naively. The three take turns, so that what else the machine does concerns them alike."""
+    direction = translator.directions[0]
+    text = SENTENCES.get(parse_direction(direction)[0], SENTENCES["en"])
+    request = Request(text[0], tuple(translator.encode(" ".join(text[:2]), direction)), direction, NO_INTERVENTIONS)
+    found = []
+    for length in lengths:
+        ways: dict[str, Callable[[], object]] = {
+            "translate_maps": lambda n=length: translate_with_maps(translator, request, n),
+            "decode_cached": lambda n=length: decode_cached(translator, request.source_ids, n),
+            "decode_naive": lambda n=length: decode_naive(translator, request.source_ids, n)}
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for repeat in range(repeats + 1):
+            for name, way in ways.items():
+                seconds = timed(way, translator.device)
+                if repeat:  # the first round warms up
+                    times[name].append(seconds)
+        found += [Measurement(f"{name}_{length}", 1e3 * median(values), "ms") for name, values in times.items()]
+    return found
+
+
+@torch.inference_mode()
+def decode_cached(translator: Translator, source_ids: tuple[int, ...], length: int) -> list[int]:
+    """`length` greedy tokens as the app decodes them: over a key/value cache."""
+    memory = translator.model.encode(torch.tensor([source_ids], device=translator.device))
+    return greedy(translator.model, memory, [length], begin_id=translator.tokenizer.begin_id, end_id=NO_END)[0]
+
+
+@torch.inference_mode()
+def decode_naive(translator: Translator, source_ids: tuple[int, ...], length: int) -> list[int]:
+    """The same tokens, the whole decoder run over the whole prefix at each step, as tutorials do. The encoder runs
+    once and only the last row is projected, as in The Annotated Transformer's greedy_decode."""
+    model: Transformer = translator.model
+    memory = model.encode(torch.tensor([source_ids], device=translator.device))
+    prefix = torch.tensor([[translator.tokenizer.begin_id]], device=translator.device)
+    for _ in range(length):
+        hidden, _ = model.decode(prefix, memory)
+        best: Tensor = model.project(hidden[:, -1]).argmax(-1)
+        prefix = torch.cat((prefix, best[:, None]), dim=1)
+    return prefix[0, 1:].tolist()
+
+
+@torch.inference_mode()
+def translate_with_maps(translator: Translator, request: Request, length: int) -> TranslationTrace:
+    """What Translator.translate does, to a forced length: encode and decode, one recorded pass over the ids, and a
+    trace of numpy arrays."""
+    started, begin_id = time.perf_counter(), translator.tokenizer.begin_id
+    memory = translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
+    targets = greedy(translator.model, memory, [length], begin_id=begin_id, end_id=NO_END)[0]
+    inputs = torch.tensor([[begin_id, *targets[:-1]]], device=translator.device)
+    build = TraceBuilder(translator.model.read(memory, inputs, record=True), translator.tokenizer,
+                         seconds=time.perf_counter() - started, device=str(translator.device),
+                         checkpoint=translator.name, digest=translator.digest)
+    return build(0, request, targets)
+
+
+def batch_translation(translator: Translator, count: int) -> Measurement:
+    """Sentences a second, greedily in batches of 64."""
+    direction = translator.directions[0]
+    texts = SENTENCES.get(parse_direction(direction)[0], SENTENCES["en"])
+    many = [texts[i % len(texts)] for i in range(count)]
+    seconds = [timed(lambda: translator.translate_batch(many, direction), translator.device) for _ in range(3)]
+    return Measurement("batch_translations_per_second", count / median(seconds), "1/s")
+
+
+def training(translator: Translator, updates: int) -> Measurement:
+    """Target tokens a second in updates of about 1,000 tokens, on a copy of the model."""
+    source, target = parse_direction(translator.directions[0])
+    pairs = [*zip(SENTENCES.get(source, SENTENCES["en"]), SENTENCES.get(target, SENTENCES["en"]))] * 25
+    examples = Examples.encode(pairs, translator.tokenizer, target, max_length=translator.config.max_length)
+    config = TrainConfig(max_updates=1000, cooldown_updates=0, tokens_per_batch=1000)
+    trainer = Trainer(config, Transformer(translator.config), translator.tokenizer, examples, translator.device)
+    trainer.model.train()
+    trainer.step()
+    rates = []
+    for _ in range(updates):
+        before = trainer.state.tokens
+        seconds = timed(trainer.step, translator.device)
+        rates.append((trainer.state.tokens - before) / seconds)
+    return Measurement("train_tokens_per_second", median(rates), "1/s")
+
+
+def startup(args: argparse.Namespace) -> Measurement:
+    """Seconds from the start of a new process to its first translation with all maps."""
+    device = "None" if args.device is None else repr(args.device)
+    program = ("from model.translator import Translator; "
+               f"translator = Translator.load({str(args.checkpoint)!r}, {device}); "
+               f"translator.translate({SENTENCES['de'][0]!r})")
+    times = []
+    for _ in range(args.starts):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1])
+        times.append(time.perf_counter() - started)
+    return Measurement("startup", median(times), "s")
+
+
+def timed(work: Callable[[], object], device: torch.device) -> float:
+    """Wall-clock seconds, the device's queue included."""
+    started = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - started
+
+
+def peak_memory() -> float:
+    """MiB that this process has held at most."""
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def table(measurements: list[Measurement]) -> str:
+    """Aligned columns: name, value, unit."""
+    width = max(len(m.name) for m in measurements)
+    return "\n".join(f"{m.name:<{width}}  {m.value:>10.2f} {m.unit}" for m in measurements)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.benchmark", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--device", help="cpu or cuda")
+    add("--threads", type=int, default=2, help="of torch on the CPU, default 2")
+    add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens, default 8 16 32 64")
+    add("--repeats", type=int, default=9, help="of each decode, default 9")
+    add("--sentences", type=int, default=256, help="of the batch, default 256")
+    add("--updates", type=int, default=5, help="of training, default 5")
+    add("--starts", type=int, default=3, help="new processes, default 3")
+    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
+    args = parser.parse_args(argv)
+    for name in ("threads", "repeats", "sentences", "updates", "starts"):
+        if getattr(args, name) < 1:
+            parser.error(f"--{name} must be at least 1, found {getattr(args, name)}")
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")

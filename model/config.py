@@ -1,0 +1,136 @@
+"""The sizes of a model and the settings of a training run, checked when they are made."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+# Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
+# that a damaged or hostile file is refused before any memory is allocated.
+LIMITS = {
+    "vocabulary_size": 256_000,
+    "d_model": 4096,
+    "num_heads": 64,
+    "num_encoder_layers": 64,
+    "num_decoder_layers": 64,
+    "d_feedforward": 16_384,
+    "max_length": 4096,
+}
+
+
+def _check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, found {value!r}")
+    if value < low or (high is not None and value > high):
+        upper = "" if high is None else f" and at most {high}"
+        raise ValueError(f"{name} must be at least {low}{upper}, found {value}")
+
+
+def _check_fraction(name: str, value: object) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be at least 0 and below 1, found {value!r}")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The shape of a Transformer (Vaswani et al. 2017, section 3; table 3 names the symbols).
+
+    Raises ValueError, with the field and its value, for anything that cannot be built.
+    """
+
+    vocabulary_size: int
+    d_model: int = 256
+    num_heads: int = 8
+    num_encoder_layers: int = 4
+    num_decoder_layers: int = 4
+    d_feedforward: int = 1024
+    dropout: float = 0.1  # on embeddings and on each sub-layer's output (section 5.4)
+    attention_dropout: float = 0.0  # on the attention weights
+    norm_first: bool = True  # True: pre-norm; False: post-norm, as in the paper
+    max_length: int = 256  # tokens a side that the Translator accepts, symbols included
+    position_base: float = 10_000.0  # of the sinusoids' wavelengths (section 3.5)
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name, limit in LIMITS.items():
+            _check_whole_number(name, getattr(self, name), 1, limit)
+        _check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
+        for name in ("dropout", "attention_dropout"):
+            _check_fraction(name, getattr(self, name))
+        if not isinstance(self.norm_first, bool):
+            raise ValueError(f"norm_first must be true or false, found {self.norm_first!r}")
+        if not isinstance(self.position_base, (int, float)) or not 1.0 < self.position_base <= 1e9:
+            raise ValueError(f"position_base must be above 1 and at most 1e9, found {self.position_base!r}")
+        if self.d_model % self.num_heads:
+            raise ValueError(f"d_model {self.d_model} is not divisible by num_heads {self.num_heads}")
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even (sine and cosine come in pairs), found {self.d_model}")
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head: d_k = d_v = d_model / num_heads (section 3.2.2)."""
+        return self.d_model // self.num_heads
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The settings of one training run. Raises ValueError for a value that cannot work."""
+
+    directions: tuple[str, ...] = ("de-en",)
+    max_updates: int = 10_000
+    tokens_per_batch: int = 2048  # target tokens, padding included, over all processes
+    learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
+    warmup_updates: int = 800
+    cooldown_updates: int = 2000  # linear decay to zero over the last updates
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0
+    average_decay: float = 0.999  # exponential moving average of the weights; 0 switches it off
+    evaluate_every: int = 1000
+    save_every: int = 200
+    dev_sentences: int = 500  # translated greedily at each evaluation
+    max_pair_length: int = 128  # longer pairs (tokens on either side) are left out of training
+    bf16: bool = False
+    seed: int = 1
+    repeats: tuple[tuple[str, int], ...] = field(default=())  # (corpus name, times per epoch); others once
+
+    def __post_init__(self) -> None:
+        if not self.directions:
+            raise ValueError("directions is empty: name at least one, such as 'de-en'")
+        for name in ("max_updates", "tokens_per_batch", "warmup_updates", "evaluate_every", "save_every",
+                     "dev_sentences", "max_pair_length"):
+            _check_whole_number(name, getattr(self, name), 1)
+        _check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
+        _check_whole_number("seed", self.seed, 0)
+        for name in ("label_smoothing", "average_decay"):
+            _check_fraction(name, getattr(self, name))
+        for name in ("learning_rate", "clip_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, found {getattr(self, name)!r}")
+
+    def learning_rate_at(self, update: int) -> float:
+        """Learning rate of update number `update` (from 1): linear warm-up, then the inverse square root
+        (Vaswani et al. 2017, equation 3), times a linear decay to zero over the last `cooldown_updates`.
+        Before the cool-down it does not depend on max_updates, so a run may be prolonged."""
+        rate = self.learning_rate * min(update / self.warmup_updates, (self.warmup_updates / update) ** 0.5)
+        left = self.max_updates - update + 1
+        return rate * min(1.0, left / (self.cooldown_updates + 1))
+
+
+def from_json(cls: type, values: object):
+    """Build a config dataclass from decoded JSON. ValueError names unknown or missing fields."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{cls.__name__} must be a JSON object, found {type(values).__name__}")
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    unknown = sorted(set(values) - set(fields))
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no field {', '.join(map(repr, unknown))}")
+    required = {name for name, f in fields.items()
+                if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING}
+    missing = sorted(required - set(values))
+    if missing:
+        raise ValueError(f"{cls.__name__} lacks {', '.join(map(repr, missing))}")
+    return cls(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _tuples(value: object) -> object:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

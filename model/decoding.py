@@ -1,0 +1,104 @@
+"""Greedy decoding and decoding by hand: token ids only, over one step-by-step decoder (beam search: model/beam.py)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from model.attention import KeyValueCache
+from model.decoder_step import DecoderStep
+from model.intervention import NO_INTERVENTIONS, Interventions
+from model.transformer import LayerRecord, SourceMemory, Transformer
+
+
+class StepDecoder:
+    """A batch of growing prefixes over encoded sources, and the distribution of each one's next token.
+
+    prefix   int64 [batch, length], from `<s>` on
+    logits   float [batch, vocabulary]: of the token after the prefix
+    records  the decoder's LayerRecords of the rows added last, with record=True
+
+    Any token may be appended, not only the best; rewind() goes back. Each step costs the model only its new rows.
+    """
+
+    def __init__(
+        self, model: Transformer, source: SourceMemory, prefix: Tensor, *,
+        interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
+    ) -> None:
+        """prefix: int64 [batch, length], at least `<s>`; it is run in one pass."""
+        self.model, self.source, self.interventions, self.record = model, source, interventions, record
+        self.cache = KeyValueCache(model.config.num_decoder_layers)
+        lean = not (interventions.in_attention or record or model.training)
+        self.step = DecoderStep(model, interventions.target_positions) if lean else None
+        self.prefix = prefix[:, :0]
+        self.logits = prefix.new_empty(0)
+        self.records: tuple[LayerRecord, ...] = ()
+        self.extend(prefix)
+
+    def extend(self, ids: Tensor) -> None:
+        """Append ids [batch, new] to the prefixes."""
+        with torch.inference_mode():
+            length = self.cache.length
+            if self.step is not None and ids.shape[1] == 1 and length > 0:
+                self.logits = self.step(ids[:, 0], self.source, self.cache)
+            else:
+                hidden, self.records = self.model.decode(
+                    ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record)
+                self.logits = self.model.project(hidden[:, -1])
+            self.prefix = torch.cat((self.prefix, ids), dim=1)
+
+    def append(self, ids: Tensor) -> None:
+        """Append one token to each prefix: ids [batch]."""
+        self.extend(ids[:, None])
+
+    def rewind(self, length: int) -> None:
+        """Go back to the first `length` tokens of each prefix (at least `<s>`)."""
+        assert 1 <= length <= self.prefix.shape[1]
+        last = self.prefix[:, length - 1:length]
+        self.prefix = self.prefix[:, :length - 1]
+        self.cache.truncate(length - 1)
+        self.extend(last)
+
+    def reorder(self, rows: Tensor) -> None:
+        """Make rows [new_batch] of the prefixes the new batch; row i must keep the source it had."""
+        self.prefix, self.logits = self.prefix[rows], self.logits[rows]
+        self.cache.reorder(rows)
+
+    def select(self, rows: Tensor) -> None:
+        """Make rows [new_batch] the new batch, each with its own source."""
+        self.prefix, self.logits = self.prefix[rows], self.logits[rows]
+        self.cache.select(rows)
+        self.source = self.source.select(rows)
+
+
+def greedy(
+    model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
+    prefix: Tensor | None = None, interventions: Interventions = NO_INTERVENTIONS,
+) -> list[list[int]]:
+    """The most probable token at each step until end_id or the sentence's limit of steps.
+
+    prefix: int64 [batch, length] from `<s>` on, after which to start; None: after `<s>` alone.
+    Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
+    """
+    batch = len(limits)
+    device = source.memory.device
+    results: list[list[int]] = [[] for _ in range(batch)]
+    alive = list(range(batch))
+    if prefix is None:
+        prefix = torch.full((batch, 1), begin_id, device=device)
+    decoder = StepDecoder(model, source, prefix, interventions=interventions)
+    while alive:
+        best = decoder.logits.argmax(-1)
+        going = []
+        for row, (sentence, token) in enumerate(zip(alive, best.tolist())):
+            results[sentence].append(token)
+            if token != end_id and len(results[sentence]) < limits[sentence]:
+                going.append(row)
+        if len(going) < len(alive) and going:
+            rows = torch.tensor(going, device=device)
+            decoder.select(rows)
+            best = best[rows]
+        alive = [alive[row] for row in going]
+        if alive:
+            decoder.append(best)
+    return results

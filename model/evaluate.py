@@ -1,0 +1,163 @@
+"""Score a checkpoint on held-out corpora: python -m model.evaluate --help
+
+Choose on dev, report on test: nothing may be chosen by a test set's score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import sacrebleu
+import torch
+
+from model import checkpoint, corpora
+from model.checkpoint import Checkpoint
+from model.data import Corpus, parse_direction, read_aligned
+from model.train import chosen_model
+from model.translator import Translator
+
+UNUSUAL_PERCENTILE = 2  # a translation less probable than this share of dev translations is called unusual
+KEY = ("data", "split", "direction", "beam", "length_penalty")
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    translator = Translator.load(args.checkpoint, args.device)
+    directions = args.directions or list(translator.directions)
+    for direction in directions:
+        translator.check_direction(direction)
+    found = [(split, direction, corpus) for split, direction, corpus in held_out(args, directions) if corpus.pairs]
+    if not found:
+        raise ValueError("there is nothing to score: no pair in the corpora that were named")
+    metrics = dict(translator.metrics)
+    metrics["parameters"] = sum(p.numel() for p in translator.model.parameters())
+    for split, direction, corpus in found:
+        pairs = corpus.oriented(direction)[:args.limit]
+        for beam in args.beam:
+            score = {"data": corpus.name, "split": split, "direction": direction, "beam": beam,
+                     "length_penalty": args.length_penalty if beam > 1 else 0.0,
+                     **scores(translator, pairs, direction, beam=beam, length_penalty=args.length_penalty)}
+            print(json.dumps(score), flush=True)
+            metrics["scores"] = merged(metrics.get("scores", []), score)
+    if args.precision:
+        metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
+        print(json.dumps(metrics["precision"], indent=2))
+    dev = [(d, [s for s, _ in c.oriented(d)[:args.limit]]) for split, d, c in found if split == "dev"]
+    if dev:
+        metrics["unusual_log_probability"] = round(unusual_log_probability(translator, dev), 3)
+    if args.limit is None and not args.dry_run:
+        checkpoint.write_json(args.checkpoint / checkpoint.METRICS, metrics)
+
+
+def scores(translator: Translator, pairs: list[tuple[str, str]], direction: str, *, beam: int = 1,
+           length_penalty: float = 0.0) -> dict:
+    """sacreBLEU (13a, cased) and chrF of (source, reference) pairs, with signatures (Post 2018; Popovic 2015)."""
+    started = time.perf_counter()
+    translations = translator.translate_batch(
+        [source for source, _ in pairs], direction, beam=beam, length_penalty=length_penalty)
+    seconds, references = time.perf_counter() - started, [[reference for _, reference in pairs]]
+    result = {"sentences": len(pairs), "seconds": round(seconds, 1)}
+    for name, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
+        result[name] = round(metric.corpus_score(translations, references).score, 2)
+        result[f"{name}_signature"] = str(metric.get_signature())
+    return result
+
+
+def merged(old: list[dict], new: dict) -> list[dict]:
+    """The list with `new` in place of the score of the same data, split, direction and decoding."""
+    same = [tuple(score.get(field) for field in KEY) == tuple(new[field] for field in KEY) for score in old]
+    return [new if hit else score for score, hit in zip(old, same)] + ([] if any(same) else [new])
+
+
+def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str, str, Corpus]]:
+    """(split, direction, corpus) of everything to score."""
+    if args.pair:
+        return [("file", direction, read_aligned(source, target, parse_direction(direction)))
+                for direction, source, target in args.pair]
+    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[])
+    return [(split, direction, getattr(splits, split))
+            for splits in corpora.find(options, directions) for direction in directions for split in args.splits
+            if getattr(splits, split).oriented(direction)]
+
+
+def unusual_log_probability(translator: Translator, dev: list[tuple[str, list[str]]]) -> float:
+    """The mean log-probability a token that only 2 % of greedy dev translations fall below."""
+    means = []
+    for direction, texts in dev:
+        sources = [translator.encode(text, direction) for text in texts]
+        means += map(np.mean, translator.log_probabilities(sources, translator.generate(sources)))
+    return float(np.percentile(means, UNUSUAL_PERCENTILE))
+
+
+def precision_report(translator: Translator, run: Path, found: list, limit: int | None) -> dict:
+    """How many greedy dev outputs change with half precision: on disk (this checkpoint's float16 weights against the
+    float32 weights of the run that it came from), and on CUDA in computing (against float32 computing)."""
+    texts = [(direction, source) for split, direction, corpus in found if split == "dev"
+             for source, _ in corpus.oriented(direction)[:limit]]
+    if not texts:
+        raise ValueError("half precision is judged on dev sentences: add dev to --splits")
+    model, tokenizer, config = chosen_model(run)
+    if model.config != translator.config or tokenizer.model != translator.tokenizer.model:
+        raise ValueError(f"{run} is not the run that {translator.name} came from: sizes or tokenizer differ")
+    on_disk = translator.model.state_dict()
+    for name, weight in model.state_dict().items():
+        if not torch.equal(weight.half().float(), on_disk[name].half().float().cpu()):
+            raise ValueError(f"{run} moved on since {translator.name} was written ({name} differs): export again")
+    original = Translator(Checkpoint("", model, tokenizer, config.directions, {}, ""), translator.device)
+    outputs = {"float32 weights": _outputs(original, texts), "float16 weights": _outputs(translator, texts)}
+    computing = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if translator.device.type == "cpu":
+        computing = {}  # a CPU computes in float32 anyway: half precision is many times slower there
+    for name, dtype in computing.items():
+        half = Checkpoint("", deepcopy(translator.model).to(dtype), tokenizer, translator.directions, {}, "")
+        outputs[name] = _outputs(Translator(half, translator.device), texts)
+    baseline = outputs["float16 weights"]
+    return {
+        "sentences": len(texts), "device": str(translator.device),
+        "changed_by_float16_on_disk": _changed(outputs["float32 weights"], baseline),
+        **{f"changed_by_{name}_computing": _changed(baseline, outputs[name]) for name in computing},
+    }
+
+
+def _outputs(translator: Translator, texts: list[tuple[str, str]]) -> list[list[int]]:
+    return translator.generate([translator.encode(text, direction) for direction, text in texts])
+
+
+def _changed(first: list[list[int]], second: list[list[int]]) -> int:
+    return sum(a != b for a, b in zip(first, second))
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for model.train")
+    add("--pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "REFERENCE"),
+        help="score these line-aligned files instead, such as de-en test.de test.en")
+    add("--splits", nargs="+", choices=("dev", "test"), default=["dev", "test"])
+    add("--directions", nargs="+", help="default: all of the checkpoint's")
+    add("--beam", type=int, nargs="+", default=[1], help="widths to score, such as 1 5; default 1, greedy")
+    add("--length-penalty", type=float, default=0.0, help="of the beam search, default 0")
+    add("--precision", type=Path, metavar="RUN",
+        help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder")
+    add("--limit", type=int, help="only the first sentences of each; nothing is written then")
+    add("--dry-run", action="store_true", help="do not write the scores into the checkpoint's metrics.json")
+    add("--device", help="cpu or cuda")
+    args = parser.parse_args(argv)
+    if args.limit is not None and args.limit < 1:
+        parser.error(f"--limit must be at least 1, found {args.limit}")
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,119 @@
+"""Paths through decoding that a person chooses: go on from any prefix, and look at any target as if the model wrote it.
+
+Everything starts from token ids; caches are rebuilt from them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.decoding import greedy
+from model.intervention import NO_INTERVENTIONS
+from model.lens import LogitLens, logit_lens
+from model.trace import TranslationTrace
+from model.trace_builder import Request, TraceBuilder
+from model.translator import Translator, tidy
+
+TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What a trace leaves out because it needs the whole vocabulary.
+
+    lens             the logit lens at each step
+    log_normalisers  float32 [temperature, step]: log of the sum over the vocabulary of p^(1/T), so that the
+                     probability at temperature T is p^(1/T) / exp(log_normaliser)
+    entropies        float32 [temperature, step], bits, at each temperature
+    """
+
+    lens: LogitLens
+    log_normalisers: np.ndarray
+    entropies: np.ndarray
+
+
+def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]:
+    """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
+    ids = [int(i) for i in target_ids]
+    limit, vocabulary = translator.config.max_length - 1, len(translator.tokenizer)
+    if not ids:
+        raise ValueError("The target is empty: there is nothing to follow.")
+    if len(ids) > limit:
+        raise ValueError(f"The target is {len(ids)} tokens long; the limit is {limit} tokens.")
+    for i in ids:
+        if not 0 <= i < vocabulary:
+            raise ValueError(f"There is no token {i}: the vocabulary has tokens 0 to {vocabulary - 1}.")
+    if translator.tokenizer.end_id in ids[:-1]:
+        raise ValueError("Nothing can follow the end of the sentence.")
+    return ids
+
+
+def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None,
+           ) -> TranslationTrace:
+    """Force-decode y1 .. yT, with `</s>` or (unfinished) without: one teacher-forced pass, as translate() ends with.
+
+    ValueError for a text or target that cannot be used.
+    """
+    started = time.perf_counter()
+    ids = check_target(translator, target_ids)
+    direction = translator.check_direction(direction)
+    source_ids = translator.encode(text, direction)
+    output = translator.inspect(source_ids, ids)
+    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
+                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
+    return build(0, Request(tidy(text), tuple(source_ids), direction, NO_INTERVENTIONS), ids)
+
+
+def details(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> Details:
+    """The logit lens, and what every temperature makes of each step's distribution. ValueError as in follow()."""
+    ids = check_target(translator, target_ids)
+    output = translator.inspect(source_ids, ids)
+    return Details(logit_lens(translator.model, output, ids), *_tempered(output.logits[0].float().log_softmax(-1)))
+
+
+@torch.inference_mode()
+def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None) -> list[int]:
+    """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps."""
+    source_ids = translator.encode(text, direction)
+    ids = check_target(translator, prefix) if len(prefix) else []
+    tokenizer = translator.tokenizer
+    if ids and ids[-1] == tokenizer.end_id:
+        return ids
+    # A long prefix still gets a few steps of its own, as far as the model reaches.
+    left = min(max(translator.step_limit(len(source_ids)) - len(ids), 10), translator.config.max_length - 1 - len(ids))
+    if left < 1:
+        return ids
+    memory = translator.model.encode(torch.tensor([source_ids], device=translator.device))
+    start = torch.tensor([[tokenizer.begin_id, *ids]], device=translator.device)
+    found, = greedy(translator.model, memory, [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+                    prefix=start)
+    return ids + found
+
+
+def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:
+    """Ids of text that a person puts into a target. joined: without the space that starts a word.
+    ValueError, in words, for no text."""
+    if not text.strip():
+        raise ValueError("There is no text: type a word or more.")
+    encode = translator.tokenizer.encode_joined if joined else translator.tokenizer.encode
+    return encode(tidy(text))
+
+
+def _tempered(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """log_p [step, vocabulary], natural -> log-normalisers and entropies in bits, each [temperature, step]."""
+    largest = log_p.max(-1, keepdim=True).values  # taken out, so that no exponent overflows or all of them vanish
+    normalisers, entropies = [], []
+    for temperature in TEMPERATURES:
+        scaled = (log_p - largest) / temperature
+        powers = scaled.exp()
+        total = powers.sum(-1)
+        mean = (powers * scaled).sum(-1) / total  # of the exponents, under the new distribution
+        normalisers.append(total.log() + largest[:, 0] / temperature)
+        entropies.append((total.log() - mean) / math.log(2))
+    return torch.stack(normalisers).cpu().numpy(), torch.stack(entropies).cpu().numpy()

@@ -1,0 +1,90 @@
+"""The geometry of sinusoidal codes: wavelengths, similarity by offset, and shifts as rotations. Numpy only.
+
+Vaswani et al. 2017, section 3.5: "for any fixed offset k, PE(pos+k) can be represented as a linear function of
+PE(pos)".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def wavelengths(d_model: int, base: float = 10_000.0) -> np.ndarray:
+    """2 pi base^(2i / d_model) of each pair i of dimensions, in positions: float64 [d_model / 2]."""
+    return 2.0 * np.pi * base ** (np.arange(0, d_model, 2) / d_model)
+
+
+def pairwise_distances(table: np.ndarray) -> np.ndarray:
+    """Euclidean distances between the rows of table [length, width]: float64 [length, length].
+
+    By differences, not by |a|^2 + |b|^2 - 2ab, which loses half the digits of small distances.
+    """
+    table = np.asarray(table, np.float64)
+    return np.stack([np.sqrt(((table - row) ** 2).sum(-1)) for row in table])
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How alike the codes of two positions are, and how far that depends on the offset alone.
+
+    matrix     float64 [length, length]
+    by_offset  float64 [length]: the mean over all pairs that are k apart
+    residual   the largest departure of a pair from the mean of its offset (0: a Toeplitz matrix)
+    worst      the pair with that residual
+    """
+
+    matrix: np.ndarray
+    by_offset: np.ndarray
+    residual: float
+    worst: tuple[int, int]
+
+
+def dot_products(table: np.ndarray) -> Similarity:
+    """PE(a) . PE(b) for the rows of table [length, d_model]."""
+    table = np.asarray(table, np.float64)
+    return _by_offset(table @ table.T)
+
+
+def distances(table: np.ndarray) -> Similarity:
+    """|PE(a) - PE(b)| for the rows of table [length, d_model]."""
+    return _by_offset(pairwise_distances(table))
+
+
+def _by_offset(matrix: np.ndarray) -> Similarity:
+    length = len(matrix)
+    means = np.array([np.concatenate((matrix.diagonal(k), matrix.diagonal(-k))).mean() for k in range(length)])
+    offset = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
+    departure = np.abs(matrix - means[offset])
+    row, column = np.unravel_index(departure.argmax(), departure.shape)
+    return Similarity(matrix, means, float(departure[row, column]), (int(row), int(column)))
+
+
+def rotation_matrix(shift: int, d_model: int, base: float = 10_000.0) -> np.ndarray:
+    """R(k) with PE(pos + k) = R(k) PE(pos): one 2 x 2 rotation by k / base^(2i / d_model) for each pair i.
+
+    float64 [d_model, d_model], for codes with sine and cosine of a pair side by side.
+    """
+    if d_model < 2 or d_model % 2:
+        raise ValueError(f"d_model must be even and at least 2, found {d_model}")
+    angles = shift / base ** (np.arange(0, d_model, 2) / d_model)
+    matrix = np.zeros((d_model, d_model))
+    sines, cosines = np.arange(0, d_model, 2), np.arange(1, d_model, 2)
+    # sin(x + a) = cos(a) sin(x) + sin(a) cos(x);  cos(x + a) = -sin(a) sin(x) + cos(a) cos(x)
+    matrix[sines, sines] = matrix[cosines, cosines] = np.cos(angles)
+    matrix[sines, cosines] = np.sin(angles)
+    matrix[cosines, sines] = -np.sin(angles)
+    return matrix
+
+
+def rotation_residual(table: np.ndarray, shift: int, base: float = 10_000.0) -> float:
+    """max |PE(pos + k) - R(k) PE(pos)| over the rows of table [length, d_model] that have a row k further on.
+
+    ValueError unless 0 <= k < length.
+    """
+    table = np.asarray(table, np.float64)
+    if not 0 <= shift < len(table):
+        raise ValueError(f"the shift must be from 0 to {len(table) - 1} in a table of {len(table)} rows, found {shift}")
+    rotated = table[:len(table) - shift] @ rotation_matrix(shift, table.shape[1], base).T
+    return float(np.abs(table[shift:] - rotated).max())

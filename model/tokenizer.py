@@ -1,0 +1,133 @@
+"""Text <-> token ids: one SentencePiece model with byte fallback, and the symbols no text can become."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
+SPACE = "\u2581"  # SentencePiece writes a space as this character
+_LANGUAGE_SYMBOL = re.compile(r"<2([a-z]{2,8})>")
+_PRIVATE_USE = range(0xF0000, 0xFFFFE)  # of plane 15: more characters than any text this project accepts
+
+
+class Tokenizer:
+    """One vocabulary for every language of a checkpoint.
+
+    Any text encodes: what the pieces cannot spell becomes UTF-8 byte pieces, so <unk> never occurs. Nothing is
+    normalised, so decode(encode(text)) == text. Control symbols (padding, begin, end, `<2en>`) are ids only: the
+    same characters in a text are spelled out from pieces.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        """model: the bytes of a SentencePiece model. Raises ValueError if it is not one or lacks a symbol."""
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise ValueError(f"not a SentencePiece model: {error}") from error
+        self.pieces: tuple[str, ...] = tuple(
+            self._processor.IdToPiece(i) for i in range(self._processor.GetPieceSize()))
+        ids = {piece: i for i, piece in enumerate(self.pieces)}
+        absent = [symbol for symbol in (PAD, BEGIN, END, "<0x00>") if symbol not in ids]
+        if absent:
+            raise ValueError(f"the SentencePiece model lacks {', '.join(absent)}")
+        self.pad_id, self.begin_id, self.end_id = ids[PAD], ids[BEGIN], ids[END]
+        self.language_ids = {
+            match[1]: i for i, piece in enumerate(self.pieces)
+            if (match := _LANGUAGE_SYMBOL.fullmatch(piece)) and self._processor.IsControl(i)}
+        self._byte_ids = [ids[f"<0x{byte:02X}>"] for byte in range(256)]
+        self._byte_id_set = frozenset(self._byte_ids)
+        self._characters = frozenset().union(*self.pieces)
+        self.special_ids = frozenset(i for i in range(len(self.pieces)) if self._processor.IsControl(i)) | {
+            ids.get(UNKNOWN, self.pad_id)}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Read a tokenizer.model file. OSError if it cannot be read, ValueError if it is not one."""
+        return cls(Path(path).read_bytes())
+
+    @classmethod
+    def train(cls, sentences: Iterable[str], *, vocabulary_size: int, languages: Iterable[str],
+              algorithm: str = "unigram") -> Tokenizer:
+        """Learn pieces from sentences. algorithm: SentencePiece's "unigram" (Kudo 2018) or "bpe"."""
+        if algorithm not in ("unigram", "bpe"):
+            raise ValueError(f"algorithm must be 'unigram' or 'bpe', found {algorithm!r}")
+        written = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.Train(
+                sentence_iterator=iter(sentences), model_writer=written, model_type=algorithm,
+                vocab_size=vocabulary_size, character_coverage=0.9999, byte_fallback=True,
+                normalization_rule_name="identity", remove_extra_whitespaces=False, add_dummy_prefix=True,
+                split_digits=True, control_symbols=[f"<2{language}>" for language in languages],
+                pad_id=0, pad_piece=PAD, bos_id=1, bos_piece=BEGIN, eos_id=2, eos_piece=END,
+                unk_id=3, unk_piece=UNKNOWN, minloglevel=2)
+        except RuntimeError as error:
+            raise ValueError(f"SentencePiece could not train {vocabulary_size} pieces: {error}") from error
+        return cls(written.getvalue())
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text alone, without begin, end or language symbol. ValueError for lone surrogates."""
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the text has half of a surrogate pair at character {error.start + 1}: "
+                             "it cannot be written as UTF-8") from error
+        if SPACE not in text:
+            return self._processor.EncodeAsIds(text)
+        # SentencePiece would read its own space mark as a space. Let a character that no piece knows stand for it.
+        stand_in = self._unknown_character(text)
+        ids = self._processor.EncodeAsIds(text.replace(SPACE, stand_in))
+        return _replaced(ids, self._spelled(stand_in), self._spelled(SPACE))
+
+    def encode_joined(self, text: str) -> list[int]:
+        """Ids of text that goes on without a space from what stands before it. ValueError as in encode()."""
+        # SentencePiece puts a space before any text. Give it another character to put the space before.
+        stand_in = self._unknown_character(text)
+        ids, spelled = self.encode(stand_in + text), self._spelled(stand_in)
+        starts = next(i for i in range(len(ids)) if ids[i:i + len(spelled)] == spelled)
+        return ids[starts + len(spelled):]
+
+    def encode_source(self, text: str, target_language: str) -> list[int]:
+        """`<2xx>` text `</s>`: the target's symbol comes first (Johnson et al. 2017, section 3)."""
+        return [self.language_ids[target_language], *self.encode(text), self.end_id]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; control symbols are left out, invalid byte sequences become U+FFFD."""
+        return self._processor.DecodeIds([i for i in map(int, ids) if i not in self.special_ids])
+
+    def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces as they stand in the vocabulary, such as "\u2581ich" or "<0xC3>"."""
+        return tuple(self.pieces[i] for i in ids)
+
+    def is_byte(self, token_id: int) -> bool:
+        """Whether an id is one byte of a character that the pieces cannot spell."""
+        return token_id in self._byte_id_set
+
+    def _unknown_character(self, text: str) -> str:
+        """One that neither a piece nor the text contains."""
+        taken = self._characters.union(text)
+        return next(c for c in map(chr, _PRIVATE_USE) if c not in taken)
+
+    def _spelled(self, character: str) -> list[int]:
+        return [self._byte_ids[byte] for byte in character.encode("utf-8")]
+
+
+def _replaced(ids: list[int], old: list[int], new: list[int]) -> list[int]:
+    result, i = [], 0
+    while i < len(ids):
+        if ids[i:i + len(old)] == old:
+            result += new
+            i += len(old)
+        else:
+            result.append(ids[i])
+            i += 1
+    return result

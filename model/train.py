@@ -1,0 +1,285 @@
+"""Train a Transformer: python -m model.train --help
+
+One process, or several under torchrun. Everything a run needs to go on lies in its folder, so a killed run
+continues with --resume where its last saved state was, in the same order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from model import checkpoint, corpora
+from model.config import ModelConfig, TrainConfig, from_json
+from model.data import Batch, Examples, make_batch, plan_batches
+from model.device import choose_device
+from model.tokenizer import Tokenizer
+from model.training_kernels import summed_cross_entropy
+from model.training_state import Log, TrainingState
+from model.transformer import Transformer
+from model.validate import validate
+
+LOG_EVERY = 50
+SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
+
+
+class SummedLoss(nn.Module):
+    """The label-smoothed cross-entropy of a batch, summed over its real tokens (section 5.4)."""
+
+    def __init__(self, model: Transformer, label_smoothing: float) -> None:
+        super().__init__()
+        self.model, self.label_smoothing = model, label_smoothing
+
+    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """source [batch, source]; inputs, outputs [batch, target] -> a scalar."""
+        hidden, _ = self.model.decode(inputs, self.model.encode(source))
+        real = outputs != self.model.config.pad_id
+        logits = self.model.project(hidden[real])  # [tokens, vocabulary]: padding is not even projected
+        return summed_cross_entropy(logits, outputs[real], self.label_smoothing)
+
+
+class Trainer:
+    """One run: model, optimiser, data order and log, and the step that moves them on."""
+
+    def __init__(self, config: TrainConfig, model: Transformer, tokenizer: Tokenizer, train: Examples,
+                 device: torch.device) -> None:
+        self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
+        self.model = model.to(device)
+        self.rank, self.world_size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        loss = SummedLoss(self.model, config.label_smoothing)
+        self.loss = nn.parallel.DistributedDataParallel(loss) if dist.is_initialized() else loss
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.state = TrainingState(self.model, self.optimizer, config.average_decay)
+        self.batches: list = []
+        self.clock = time.perf_counter()
+
+    def next_batch(self) -> Batch:
+        """The batch that the state's position in the data names; the position moves on."""
+        state = self.state
+        if not self.batches:
+            self.batches = self._plan()
+        if state.batch == len(self.batches):
+            state.epoch, state.batch = state.epoch + 1, 0
+            self.batches = self._plan()
+        rows = self.batches[state.batch]
+        state.batch += 1
+        return make_batch(self.train, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
+
+    def _plan(self) -> list:
+        plan = plan_batches(
+            self.train, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
+        if not plan:
+            raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
+        return plan
+
+    def step(self) -> None:
+        """One update. The loss of this process's share and the tokens of the whole batch are added to the state's."""
+        state, config = self.state, self.config
+        batch = self.next_batch().to(self.device)
+        state.update += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.learning_rate_at(state.update)
+        half = torch.autocast(self.device.type, torch.bfloat16) if config.bf16 else contextlib.nullcontext()
+        with half:
+            summed = self.loss(batch.source, batch.inputs, batch.outputs)
+        # DistributedDataParallel averages gradients over processes; the loss is a mean over ALL tokens.
+        (summed * (self.world_size / batch.tokens)).backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        state.update_average()
+        state.loss_sum += summed.detach()
+        state.tokens += batch.tokens
+
+    def settle(self) -> None:
+        """Bring the loss summed since the log's last line to the first process, and the clock up to date."""
+        if self.world_size > 1:
+            dist.all_reduce(self.state.loss_sum)
+            if self.rank > 0:
+                self.state.loss_sum.zero_()
+        now = time.perf_counter()
+        self.state.seconds += now - self.clock
+        self.clock = now
+
+
+def run(trainer: Trainer, folder: Path, dev: list) -> None:
+    """Train to the last update, logging, evaluating and saving on the way."""
+    config, state, chief = trainer.config, trainer.state, trainer.rank == 0
+    log = Log(folder / LOG, state.update) if chief else None
+    bar = tqdm(total=config.max_updates, initial=state.update, disable=not chief, unit="update", mininterval=5)
+    trainer.model.train()
+    trainer.clock = time.perf_counter()
+    while state.update < config.max_updates:
+        trainer.step()
+        bar.update()
+        last = state.update == config.max_updates
+        if state.update % LOG_EVERY == 0 or last:
+            trainer.settle()
+            if chief:
+                loss = state.loss_sum.item() / state.tokens
+                log.write(update=state.update, epoch=state.epoch, loss=loss, tokens=state.tokens,
+                          seconds=round(state.seconds, 2), learning_rate=config.learning_rate_at(state.update))
+                bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
+            state.start_window()
+        if state.update % config.evaluate_every == 0 or last:
+            trainer.settle()
+            if chief and dev:
+                scores = validate(trainer.model, state, trainer.tokenizer, dev, config)
+                log.write(update=state.update, dev=scores)
+                bar.write(f"update {state.update}: {json.dumps(scores)}", file=sys.stderr)
+                trainer.model.train()
+            trainer.clock = time.perf_counter()
+        if state.update % config.save_every == 0 or last:
+            trainer.settle()
+            if chief:
+                state.save(folder / STATE)
+    bar.close()
+
+
+def export(folder: Path, out: Path) -> None:
+    """Write the run's chosen weights as a checkpoint."""
+    model, tokenizer, config = chosen_model(folder)
+    checkpoint.save(out, model, tokenizer, config.directions)
+    checkpoint.replace_file(out / LOG, lambda path: path.write_bytes((folder / LOG).read_bytes()))
+
+
+def chosen_model(folder: Path) -> tuple[Transformer, Tokenizer, TrainConfig]:
+    """The run's better weights, raw or averaged, as its last evaluation on the dev set says: float32, on the CPU."""
+    model_config, config, tokenizer = read_settings(folder)
+    model = Transformer(model_config)
+    state = TrainingState(model, torch.optim.Adam(model.parameters()), config.average_decay)
+    state.load(folder / STATE)
+    lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
+    scores = [line["dev"] for line in lines if "dev" in line]
+    if scores and scores[-1]["averaged_is_better"]:
+        state.use_average()
+    return model.eval(), tokenizer, config
+
+
+def read_settings(folder: Path) -> tuple[ModelConfig, TrainConfig, Tokenizer]:
+    """What a run was started with. ValueError if the folder holds no run."""
+    if not (folder / SETTINGS).is_file():
+        raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
+    settings = checkpoint.read_json(folder / SETTINGS)
+    try:
+        return (from_json(ModelConfig, settings["model"]), from_json(TrainConfig, settings["train"]),
+                Tokenizer.load(folder / checkpoint.TOKENIZER))
+    except (KeyError, TypeError, OSError, ValueError) as error:
+        raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    if "WORLD_SIZE" in os.environ:
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    try:
+        train(args)
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def train(args: argparse.Namespace) -> None:
+    folder, device = args.run, choose_device(args.device)
+    if args.resume:
+        model_config, config, tokenizer = read_settings(folder)
+        if args.max_updates:
+            config = replace(config, max_updates=args.max_updates)
+        found = corpora.find(args, list(config.directions))
+    else:
+        found = corpora.find(args, args.directions)
+        config = TrainConfig(**{name: getattr(args, name) for name in TRAIN_OPTIONS if getattr(args, name) is not None},
+                             directions=tuple(args.directions), bf16=args.bf16, repeats=tuple(args.repeat))
+        tokenizer, model_config = start(args, config, found)
+    torch.manual_seed(config.seed + (dist.get_rank() if dist.is_initialized() else 0))
+    model = Transformer(model_config)
+    if args.init and not args.resume:
+        model.load_state_dict(checkpoint.load(args.init).model.state_dict())
+    if not args.resume:
+        folder.mkdir(parents=True, exist_ok=True)
+        checkpoint.replace_file(folder / checkpoint.TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
+    checkpoint.write_json(folder / SETTINGS, {"model": asdict(model_config), "train": asdict(config)})
+    examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples.source):,} pairs an epoch, "
+          f"{device}", file=sys.stderr)
+    trainer = Trainer(config, model, tokenizer, examples, device)
+    if args.resume:
+        trainer.state.load(folder / STATE)
+        if trainer.rank > 0:  # the file has the first process's generator: others must draw other dropout masks
+            torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
+    run(trainer, folder, dev)
+    if args.out and trainer.rank == 0:
+        export(folder, args.out)
+
+
+def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[Tokenizer, ModelConfig]:
+    """Tokenizer and model shape of a new run: those of --init, or new ones."""
+    if (args.run / STATE).exists():
+        raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
+    if args.init:
+        loaded = checkpoint.load(args.init)
+        return loaded.tokenizer, replace(loaded.model.config, dropout=args.dropout)
+    tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else corpora.train_tokenizer(
+        corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
+        vocabulary_size=args.vocabulary_size, algorithm=args.tokenizer_algorithm)
+    return tokenizer, ModelConfig(
+        vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id,
+        **{name: getattr(args, name) for name in MODEL_OPTIONS}, norm_first=not args.post_norm)
+
+
+MODEL_OPTIONS = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_feedforward", "dropout",
+                 "attention_dropout", "max_length")
+TRAIN_OPTIONS = ("max_updates", "tokens_per_batch", "learning_rate", "warmup_updates", "cooldown_updates",
+                 "label_smoothing", "clip_norm", "average_decay", "evaluate_every", "save_every", "dev_sentences",
+                 "max_pair_length", "seed")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.train", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--run", type=Path, required=True, help="folder of the run: state, log, settings")
+    add("--out", type=Path, help="checkpoint folder to write at the end")
+    add("--resume", action="store_true", help="continue the run in --run")
+    add("--init", type=Path, help="start from the weights and tokenizer of this checkpoint folder")
+    add("--directions", nargs="+", default=["de-en"])
+    add("--repeat", nargs=2, action="append", default=[], metavar=("CORPUS", "TIMES"), type=str,
+        help="how often a corpus is seen in an epoch, such as multi30k 2")
+    add("--device", help="cpu or cuda")
+    add("--bf16", action="store_true", help="bfloat16 autocast")
+    add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
+    add("--tokenizer-directions", nargs="+",
+        help="learn the pieces from these directions' corpora; default: --directions")
+    add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
+    add("--vocabulary-size", type=int, default=8000)
+    add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")
+    corpora.add_options(parser)
+    defaults = {f: getattr(ModelConfig(8), f) for f in MODEL_OPTIONS}
+    for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN_OPTIONS}}.items():
+        on_resume = name == "max_updates"
+        add("--" + name.replace("_", "-"), type=type(default), default=None if on_resume else default,
+            help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""))
+    args = parser.parse_args(argv)
+    args.repeat = [(name, int(times)) for name, times in args.repeat]
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")

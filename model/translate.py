@@ -1,0 +1,120 @@
+"""Translate lines of text: python -m model.translate --help
+
+Lines come from the arguments, or else from standard input; each gives one line on standard output, in their order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from model import paths, trace_file
+from model.translator import Translator, tidy
+
+LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first of them is written
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    translator = Translator.load(args.checkpoint, args.device)
+    direction = translator.check_direction(args.direction)
+    lines: Iterable[str] = args.text or _lines(sys.stdin.buffer)
+    if args.attention:
+        lines = list(lines)
+        _write_attention(translator, lines, direction, args)
+    # Somebody who types wants each answer at once.
+    at_once = 1 if not args.text and sys.stdin.isatty() else LINES_AT_ONCE
+    done = 0
+    for chunk in _chunks(lines, at_once):
+        for result in translate(translator, chunk, direction, args, first_line=done + 1):
+            print(json.dumps(result, ensure_ascii=False) if args.json else result["translation"])
+        done += len(chunk)
+        sys.stdout.flush()
+
+
+def _write_attention(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace) -> None:
+    if len(lines) != 1:
+        raise ValueError(f"--attention takes one text, found {len(lines)}")
+    ids, = translator.generate([translator.encode(lines[0], direction)], beam=args.beam,
+                               length_penalty=args.length_penalty)
+    trace = paths.follow(translator, lines[0], ids, direction)
+    args.attention.write_bytes(trace_file.to_npz(trace))
+
+
+def translate(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace, *,
+              first_line: int = 1) -> list[dict]:
+    """Each line's source, translation and target tokens; with args.json their log-probabilities (natural) too.
+
+    An empty line gives an empty translation. ValueError names the line that cannot be translated.
+    """
+    sources = []
+    for number, line in enumerate(lines, first_line):
+        try:
+            sources.append(translator.encode(line, direction) if tidy(line) else [])
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+    rows = [i for i, ids in enumerate(sources) if ids]
+    wanted = [sources[i] for i in rows]
+    targets = translator.generate(
+        wanted, batch_size=args.batch_size, beam=args.beam, length_penalty=args.length_penalty)
+    results = [{"source": line, "translation": "", "tokens": [], "log_probabilities": [], "finished": True}
+               for line in lines]
+    probabilities = translator.log_probabilities(wanted, targets) if args.json else [[]] * len(rows)
+    for i, ids, log_p in zip(rows, targets, probabilities):
+        # One line in, one line out, whatever characters the model spells.
+        results[i]["translation"] = " ".join(translator.tokenizer.decode(ids).splitlines())
+        results[i]["tokens"] = list(translator.tokenizer.tokens(ids))
+        results[i]["log_probabilities"] = [round(p, 6) for p in log_p]
+        results[i]["finished"] = ids[-1] == translator.tokenizer.end_id
+    return results
+
+
+def _lines(stream: Iterable[bytes]) -> Iterator[str]:
+    """Lines as UTF-8, whatever the locale; only "\\n" (or "\\r\\n") ends one."""
+    for number, line in enumerate(stream, 1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"line {number} is not UTF-8: {error}") from error
+
+
+def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    iterator = iter(lines)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.translate", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("text", nargs="*", help="texts to translate; none: the lines of standard input")
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--direction", help="such as de-en; default: the checkpoint's first")
+    add("--beam", type=int, default=1, help="width of the beam search, 1 to 8; 1, the default, is greedy decoding")
+    add("--length-penalty", type=float, default=0.0, help="alpha of the beam search's length penalty, default 0")
+    add("--batch-size", type=int, default=64, help="sentences translated together, default 64")
+    add("--json", action="store_true",
+        help="a JSON object a line: source, translation, tokens, log_probabilities (natural), finished")
+    add("--attention", type=Path, metavar="FILE",
+        help="also write every attention map of one text, in NPZ (model/trace_file.py)")
+    add("--device", help="cpu or cuda")
+    args = parser.parse_args(argv)
+    if args.batch_size < 1:
+        parser.error(f"--batch-size must be at least 1, found {args.batch_size}")
+    return args
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(encoding="utf-8")
+    try:
+        main()
+    except BrokenPipeError:  # the reader, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,280 @@
+"""The library's front door: text in, translations and traces out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from model import checkpoint as checkpoints
+from model.batching import Batcher, BatchLimits
+from model.beam import BeamResult, beam_search, check_beam
+from model.checkpoint import Checkpoint
+from model.data import pad
+from model.decoding import greedy
+from model.device import choose_device
+from model.intervention import NO_INTERVENTIONS, Interventions
+from model.trace import AttentionKind, TranslationTrace
+from model.trace_builder import Request, TraceBuilder
+from model.transformer import ForwardOutput, SourceMemory, Transformer
+
+log = logging.getLogger(__name__)
+MAX_CHARACTERS = 10_000  # refused before the tokenizer sees it
+
+
+class Translator:
+    """A checkpoint on a device. One instance serves many threads, and batches what they ask for at the same time."""
+
+    def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
+        self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
+        self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
+        self.device = device
+        self.model = checkpoint.model.to(device)
+        self.config = self.model.config
+        self.requests: Batcher[Request, TranslationTrace] = Batcher(self._trace, limits)
+        self._twin: Translator | None = None
+        self._twin_lock = threading.Lock()
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:
+        """Load a checkpoint folder. device None: CUDA if present, else CPU. ValueError if either cannot be used."""
+        return cls(checkpoints.load(folder), choose_device(device), limits=limits)
+
+    def to(self, device: torch.device) -> None:
+        """Move the model. For an app that is not serving yet."""
+        self.model, self.device = self.model.to(device), device
+        # The old one's threads would be missing in a process forked from this one.
+        self.requests = Batcher(self._trace, self.requests.limits)
+
+    def encode(self, text: str, direction: str | None = None) -> list[int]:
+        """Source ids of a text: `<2xx>` .. `</s>`.
+
+        ValueError, in words, if it is empty, longer than the limit, or the direction is not this checkpoint's.
+        """
+        direction = self.check_direction(direction)
+        text = tidy(text)
+        if not text:
+            raise ValueError("The text is empty: type a sentence to translate.")
+        ids = self.tokenizer.encode_source(text, direction.split("-")[1])
+        if len(ids) > self.config.max_length:
+            raise ValueError(f"The text is {len(ids)} tokens long; the limit is {self.config.max_length} tokens.")
+        return ids
+
+    def check_direction(self, direction: str | None) -> str:
+        """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
+        direction = self.directions[0] if direction is None else direction
+        if direction not in self.directions:
+            raise ValueError(f"Unknown direction {direction!r}: this model translates {', '.join(self.directions)}.")
+        return direction
+
+    def translate(self, text: str, direction: str | None = None, *,
+                  interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
+        """Translate one text greedily and return everything that happened inside.
+
+        Calls from many threads at once share batches (model/batching.py), which raises Busy, a ValueError, when more
+        wait than its limits allow.
+        """
+        request = self._request(text, direction, interventions)
+        return self.requests(request, length=len(request.source_ids), key=interventions)
+
+    def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
+                    interventions: Interventions = NO_INTERVENTIONS) -> list[TranslationTrace]:
+        """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
+        return self._trace([self._request(text, direction, interventions) for text in texts])
+
+    def _request(self, text: str, direction: str | None, interventions: Interventions) -> Request:
+        direction = self.check_direction(direction)
+        self._check(interventions)
+        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions)
+
+    def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
+        """Traces of requests of equal interventions, in one batch."""
+        if not requests:
+            return []
+        started = time.perf_counter()
+        interventions = requests[0].interventions
+        sources = [list(request.source_ids) for request in requests]
+        try:
+            targets, output = self._decode_and_record(sources, interventions)
+        except torch.OutOfMemoryError:
+            if len(requests) > 1 or self.device.type == "cpu":
+                raise  # of many, the batcher tries again with fewer
+            log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
+            return self._cpu_twin()._trace(requests)
+        build = TraceBuilder(output, self.tokenizer, seconds=time.perf_counter() - started, device=str(self.device),
+                             checkpoint=self.name, digest=self.digest)
+        return [build(row, request, targets[row]) for row, request in enumerate(requests)]
+
+    def _cpu_twin(self) -> Translator:
+        """The same model on the CPU, made when first needed."""
+        with self._twin_lock:
+            if self._twin is None:
+                model = Transformer(self.config)
+                model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
+                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest)
+                self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)
+            return self._twin
+
+    def translate_batch(self, texts: Sequence[str], direction: str | None = None, *, batch_size: int = 64,
+                        beam: int = 1, length_penalty: float = 0.0) -> list[str]:
+        """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
+        search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.beam.beam_search. An empty text gives an
+        empty translation. ValueError for a text or a setting that cannot be used."""
+        direction = self.check_direction(direction)
+        rows = [i for i, text in enumerate(texts) if tidy(text)]
+        found = self.generate([self.encode(texts[i], direction) for i in rows], batch_size=batch_size, beam=beam,
+                              length_penalty=length_penalty)
+        results = [""] * len(texts)
+        for i, ids in zip(rows, found):
+            results[i] = self.tokenizer.decode(ids)
+        return results
+
+    def generate(self, sources: Sequence[list[int]], *, batch_size: int = 64, beam: int = 1,
+                 length_penalty: float = 0.0) -> list[list[int]]:
+        """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
+        check_beam(beam, length_penalty)
+        results: list[list[int]] = [[] for _ in sources]
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        for start in range(0, len(order), batch_size):
+            chosen = order[start:start + batch_size]
+            batch = [sources[i] for i in chosen]
+            if beam == 1:
+                found = self._greedy(batch, NO_INTERVENTIONS)
+            else:
+                found = [list(r.hypotheses[0].ids)
+                         for r in self.beam(batch, width=beam, length_penalty=length_penalty)]
+            for i, ids in zip(chosen, found):
+                results[i] = ids
+        return results
+
+    @torch.inference_mode()
+    def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]], *,
+                          batch_size: int = 64) -> list[list[float]]:
+        """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
+        results: list[list[float]] = [[] for _ in sources]
+        order = sorted((i for i in range(len(sources)) if targets[i]), key=lambda i: len(targets[i]))
+        for start in range(0, len(order), batch_size):
+            chosen = order[start:start + batch_size]
+            inputs = self._padded([self._decoder_ids(targets[i]) for i in chosen])
+            logits = self.model(self._padded([sources[i] for i in chosen]), inputs).logits.float()
+            wanted = self._padded([targets[i] for i in chosen])[..., None]  # [batch, target, 1]
+            found = (logits.gather(-1, wanted) - logits.logsumexp(-1, keepdim=True))[..., 0].tolist()
+            for i, row in zip(chosen, found):
+                results[i] = row[:len(targets[i])]
+        return results
+
+    @torch.inference_mode()
+    def beam(self, sources: Sequence[Sequence[int]], *, width: int = 5, length_penalty: float = 0.0, n_best: int = 1,
+             keep_pruned: bool = False) -> list[BeamResult]:
+        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search."""
+        memory = self.model.encode(self._padded([list(ids) for ids in sources]))
+        return beam_search(
+            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
+            keep_pruned=keep_pruned)
+
+    def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
+                interventions: Interventions = NO_INTERVENTIONS) -> ForwardOutput:
+        """One recorded teacher-forced pass of a batch of one. target_ids: y1 .. yT, `</s>` or not; the decoder reads
+        `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
+        return self._inspect([list(source_ids)], [self._decoder_ids(target_ids)], interventions)
+
+    def _decoder_ids(self, target_ids: Sequence[int]) -> list[int]:
+        return [self.tokenizer.begin_id, *target_ids[:-1]]
+
+    def step_limit(self, source_length: int) -> int:
+        """How many tokens a translation may take: twice the source and a little, within the model's limit."""
+        return min(self.config.max_length - 1, 2 * source_length + 10)
+
+    def _check(self, interventions: Interventions) -> None:
+        if interventions:
+            config = self.config
+            interventions.check({
+                AttentionKind.ENCODER_SELF: config.num_encoder_layers,
+                AttentionKind.DECODER_SELF: config.num_decoder_layers,
+                AttentionKind.CROSS: config.num_decoder_layers}, config.num_heads)
+
+    @torch.inference_mode()
+    def _decode_and_record(self, sources: list[list[int]], interventions: Interventions
+                           ) -> tuple[list[list[int]], ForwardOutput]:
+        """Greedy ids and the recorded pass over them; the encoder runs once for both."""
+        memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
+        targets = self._greedy_over(memory, sources, interventions)
+        inputs = self._padded([self._decoder_ids(t) for t in targets])
+        return targets, self.model.read(memory, inputs, interventions=interventions, record=True)
+
+    @torch.inference_mode()
+    def _greedy(self, sources: list[list[int]], interventions: Interventions) -> list[list[int]]:
+        if not sources:
+            return []
+        self._check(interventions)
+        memory = self.model.encode(self._padded(sources), interventions=interventions)
+        return self._greedy_over(memory, sources, interventions)
+
+    def _greedy_over(self, memory: SourceMemory, sources: list[list[int]], interventions: Interventions
+                     ) -> list[list[int]]:
+        return greedy(
+            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id, interventions=interventions)
+
+    @torch.inference_mode()
+    def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],
+                 interventions: Interventions) -> ForwardOutput:
+        self._check(interventions)
+        return self.model(
+            self._padded(sources), self._padded(decoder_ids), interventions=interventions, record=True)
+
+    def _padded(self, sequences: list[list[int]]) -> Tensor:
+        return pad(sequences, self.tokenizer.pad_id).to(self.device)
+
+
+def tidy(text: str) -> str:
+    """What is translated: composed (NFC) and without outer white space. The training data is so too.
+    ValueError for more characters than the limit: neither this nor the tokenizer is for megabytes."""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"The text has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}.")
+    return unicodedata.normalize("NFC", text).strip()
+
+
+class Translators(Mapping[str, Translator]):
+    """Direction -> the Translator that serves it. Where several checkpoints serve a direction, the first by name
+    does, and the others stand under "direction (checkpoint)"."""
+
+    def __init__(self, translators: Sequence[Translator]) -> None:
+        if not translators:
+            raise ValueError("no translator was given")
+        self._by_label: dict[str, Translator] = {}
+        for translator in translators:
+            for direction in translator.directions:
+                label = f"{direction} ({translator.name})" if direction in self._by_label else direction
+                self._by_label[label] = translator
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translators:
+        """Every checkpoint folder inside `folder`. ValueError if there is none or one cannot be loaded."""
+        found = sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))
+        if not found:
+            raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
+        return cls([Translator.load(path, device, limits=limits) for path in found])
+
+    def to(self, device: str) -> None:
+        """Move every model. For an app that is not serving yet."""
+        for translator in set(self._by_label.values()):
+            translator.to(torch.device(device))
+
+    def __getitem__(self, label: str) -> Translator:
+        if label not in self._by_label:
+            raise ValueError(f"Unknown direction {label!r}: there are {', '.join(self._by_label)}.")
+        return self._by_label[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_label)
+
+    def __len__(self) -> int:
+        return len(self._by_label)

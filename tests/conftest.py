@@ -1,0 +1,102 @@
+"""What the tests share: a tiny seeded model of unequal depths, and a hand-made trace with hostile tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from model import checkpoint
+from model.config import ModelConfig
+from model.tokenizer import Tokenizer
+from model.trace import AttentionMaps, TranslationTrace
+from model.transformer import Transformer
+from model.translator import Translator
+
+pytest_plugins = ("tests.browser", "tests.explorer_page")
+
+SENTENCES = (
+    "Der kleine Hund schläft unter dem Tisch.", "The small dog sleeps under the table.",
+    "Meine Schwester malt ein rotes Boot.", "My sister paints a red boat.",
+    "Zwei Kinder bauen eine Burg aus Sand.", "Two children build a castle of sand.",
+    "Heute scheint die Sonne über der Stadt.", "Today the sun shines over the town.",
+    "Ich trinke morgens gern schwarzen Tee.", "I like to drink black tea in the morning.",
+    "Le petit chien dort sous la table.", "Ma sœur peint un bateau rouge.",
+)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """Trained on the sentences above, with symbols for three target languages."""
+    return Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en", "fr"))
+
+
+def build_tiny_model(tokenizer: Tokenizer, *, seed: int = 7, **changes) -> Transformer:
+    """2 encoder layers, 3 decoder layers, 4 heads: a swapped axis or stack does not go unnoticed."""
+    sizes = {"d_model": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 3, "d_feedforward": 48,
+             "max_length": 64, "pad_id": tokenizer.pad_id}
+    torch.manual_seed(seed)
+    model = Transformer(ModelConfig(len(tokenizer), **{**sizes, **changes}))
+    with torch.no_grad():  # spread the weights, so that attention is far from uniform and biases and norms count
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+            elif "projection" in name:
+                parameter.mul_(2.0)
+    return model.eval()
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tokenizer: Tokenizer) -> Transformer:
+    return build_tiny_model(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_model: Transformer, tokenizer: Tokenizer):
+    """A checkpoint folder `tiny` with two directions; its parent folder holds nothing else."""
+    folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
+    checkpoint.save(folder, tiny_model, tokenizer, ("de-en", "en-fr"), half=False)
+    checkpoint.write_json(folder / checkpoint.METRICS, {"scores": []})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_translator(tiny_checkpoint) -> Translator:
+    return Translator.load(tiny_checkpoint, device="cpu")
+
+
+HOSTILE_SOURCE = ("<2en>", "▁der", "▁der", "<img src=x onerror=alert(1)>", "${alert(1)}", "&amp;", "▁😀", "</s>")
+HOSTILE_TARGET = ("▁the", "▁the", "</b>", "▁שלום", "{{value}}", "</s>")
+
+
+@pytest.fixture()
+def hand_made_trace() -> TranslationTrace:
+    """Random rows over repeated and hostile tokens: 2 encoder and 3 decoder layers, 4 heads, 8 source and 6 target
+    tokens. Not from a model: whatever a picture shows of it can be checked against its arrays."""
+    random = np.random.default_rng(11)
+
+    def maps(layers: int, queries: tuple[str, ...], keys: tuple[str, ...], *, causal: bool = False) -> AttentionMaps:
+        weights = random.dirichlet(np.full(len(keys), 0.4), size=(layers, 4, len(queries)))
+        if causal:
+            weights = np.tril(weights) + 1e-6 * np.eye(len(keys))
+            weights /= weights.sum(-1, keepdims=True)
+        return AttentionMaps(weights.astype(np.float32), queries, keys)
+
+    inputs = ("<s>", *HOSTILE_TARGET[:-1])
+    steps, k = len(inputs), 10
+    probabilities = -np.sort(-random.dirichlet(np.full(k + 5, 0.3), size=steps))[:, :k].astype(np.float32)
+    return TranslationTrace(
+        source_text="der der …", direction="de-en",
+        source_ids=tuple(range(4, 12)), source_tokens=HOSTILE_SOURCE,
+        decoder_ids=(1, 20, 20, 21, 22, 23), decoder_inputs=inputs,
+        target_ids=(20, 20, 21, 22, 23, 2), target_tokens=HOSTILE_TARGET, finished=True,
+        translation="the the</b> שלום{{value}}",
+        encoder_self=maps(2, HOSTILE_SOURCE, HOSTILE_SOURCE),
+        decoder_self=maps(3, inputs, inputs, causal=True),
+        cross=maps(3, inputs, HOSTILE_SOURCE),
+        top_ids=np.tile(np.arange(20, 20 + k, dtype=np.int32), (steps, 1)),
+        top_tokens=tuple(tuple(f"▁candidate{i}" for i in range(k)) for _ in range(steps)),
+        top_probabilities=probabilities, chosen_rank=np.ones(steps, np.int32),
+        entropy=random.uniform(0, 5, steps).astype(np.float32),
+        log_probability=np.log(probabilities[:, 0]),
+        seconds=0.01, device="cpu", checkpoint="hand-made", digest="0" * 16)

@@ -1,0 +1,101 @@
+"""What the stepper's page needs, as plain JSON-ready values; viz/web/stepper*.js draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.trace import AttentionKind, TranslationTrace
+from viz import labels, theme
+from viz.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned
+from viz.payload import block
+from viz.summary import is_symbol
+
+SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
+LARGEST = 3_000_000  # weights of these kinds above which a path's maps come step by step
+
+
+def tree_payload(tree: Tree) -> dict:
+    """The branches with their tokens and probabilities."""
+    return {"text": tree.source_text, "direction": tree.direction, "limit": MAX_BRANCHES,
+            "dropped": tree.dropped,
+            "branches": [_branch(branch) for branch in tree.branches]}
+
+
+def _branch(branch: Branch) -> dict:
+    return {"number": branch.number, "origin": branch.origin.value, "ids": branch.ids, "tokens": _tokens(branch.tokens),
+            "probabilities": np.exp(branch.log_probabilities).tolist(), "total": branch.total, "given": branch.given,
+            "text": branch.text, "finished": branch.finished, "parent": branch.parent, "fork": branch.fork}
+
+
+def path_payload(trace: TranslationTrace, branch: Branch, respelled: Sequence[str] | None = None) -> dict:
+    """Every step of one branch. respelled: how the tokenizer would spell its text, where that is another way."""
+    whole = sum(trace.maps(kind).weights.size for kind in SHOWN_KINDS) <= LARGEST
+    kinds = {kind.value: _kind(trace, kind) for kind in AttentionKind}
+    return {
+        "number": branch.number, "source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
+        "steps": [_step(trace, step) for step in range(len(trace.target_ids))],
+        "kinds": kinds, "colours": theme.SCALES["viridis"],
+        "blocks": [block(trace, kind, 0, trace.maps(kind).num_layers) for kind in SHOWN_KINDS] if whole else [],
+        "respelled": None if respelled is None else _tokens(respelled),
+    }
+
+
+def _kind(trace: TranslationTrace, kind: AttentionKind) -> dict:
+    layers, heads, queries, keys = trace.maps(kind).weights.shape
+    return {"layers": layers, "heads": heads, "queries": queries, "keys": keys}
+
+
+def _step(trace: TranslationTrace, step: int) -> dict:
+    return {
+        "rank": int(trace.chosen_rank[step]), "entropy": float(trace.entropy[step]),
+        "log_probability": float(trace.log_probability[step]), "id": trace.target_ids[step],
+        "candidates": [
+            {"id": int(i), "text": labels.display(token), "symbol": is_symbol(token), "probability": float(p)}
+            for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])]}
+
+
+def rows_payload(trace: TranslationTrace, step: int) -> dict:
+    """One step's rows [layers x heads x keys] of each kind, for a path whose maps are too large to send at once."""
+    return {"step": step, "rows": {
+        kind.value: np.round(trace.maps(kind).weights[:, :, step], 5).ravel().tolist() for kind in SHOWN_KINDS}}
+
+
+def details_payload(details: object, temperatures: Sequence[float], top_tokens: Sequence[Sequence[str]]) -> dict:
+    """details: a model.paths.Details; top_tokens [layers + 1][step]: the pieces of its lens."""
+    lens = details.lens
+    return {
+        "temperatures": list(temperatures), "log_normalisers": _rounded(details.log_normalisers, 6),
+        "entropies": _rounded(details.entropies, 4),
+        "lens": {"tokens": [[labels.display(token) for token in row] for row in top_tokens],
+                 "probabilities": _rounded(lens.top_probabilities, 5), "ranks": lens.chosen_ranks.tolist(),
+                 "chosen": _rounded(lens.chosen_probabilities, 6), "ids": lens.top_ids.tolist()}}
+
+
+def comparison_payload(a: Branch, b: Branch, found: Comparison) -> dict:
+    """Two branches side by side. Maps [layers][heads] in bits, or null where no step can be compared."""
+    none = not len(found.steps)
+    return {
+        "numbers": [a.number, b.number], "shared": found.shared, "rows": aligned(a.ids, b.ids),
+        "steps": [found.steps.start, found.steps.stop],
+        "cross": None if none else _rounded(found.cross, 6),
+        "decoder_self": None if none else _rounded(found.decoder_self, 6)}
+
+
+def beam_payload(result: object, pieces: Sequence[str]) -> dict:
+    """result: a model.beam.BeamResult; pieces: the vocabulary."""
+    return {
+        "nodes": [{"parent": n.parent, "id": n.token_id, "text": labels.display(pieces[n.token_id]), "depth": n.depth,
+                   "probability": float(np.exp(n.log_probability)), "total": n.total, "score": n.score,
+                   "fate": n.fate.value} for n in result.nodes],
+        "hypotheses": [{"node": h.node, "score": h.score, "total": h.log_probability, "finished": h.finished}
+                       for h in result.hypotheses]}
+
+
+def _tokens(tokens: Sequence[str]) -> list[dict]:
+    return [{"text": labels.display(token), "symbol": is_symbol(token)} for token in tokens]
+
+
+def _rounded(values: np.ndarray, digits: int) -> list:
+    return np.round(np.asarray(values, np.float64), digits).tolist()

@@ -1,0 +1,86 @@
+"""A translation in brief: what the head of the page shows, as plain data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.trace import TranslationTrace
+
+BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
+# Used where a checkpoint's metrics.json does not say what is typical: mean log-probability a token.
+DEFAULT_UNUSUAL = -1.2
+
+
+def summarise(trace: TranslationTrace, model) -> dict:
+    """The translation, its tokens with their probabilities, warnings, and a line on the model. JSON-ready.
+
+    model: the Translator, for its metrics and sizes.
+    """
+    config = model.config
+    return {
+        "text": trace.translation,
+        "source": [{"text": token, "byte": is_byte(token), "symbol": is_symbol(token)}
+                   for token in trace.source_tokens],
+        "target": [_target_token(trace, step) for step in range(len(trace.target_ids))],
+        "warnings": warnings(trace, model.metrics),
+        "finished": trace.finished,
+        "facts": [
+            f"{trace.seconds * 1000:.0f} ms on {trace.device.upper()}",
+            f"greedy, {len(trace.target_ids)} steps",
+            f"{config.num_encoder_layers} + {config.num_decoder_layers} layers × {config.num_heads} heads",
+        ],
+        "about": about(model),
+    }
+
+
+def _target_token(trace: TranslationTrace, step: int) -> dict:
+    return {
+        "text": trace.target_tokens[step], "byte": is_byte(trace.target_tokens[step]),
+        "symbol": is_symbol(trace.target_tokens[step]),
+        "probability": float(np.exp(trace.log_probability[step])), "rank": int(trace.chosen_rank[step]),
+        "entropy": float(trace.entropy[step]),
+        "others": [[token, float(p)] for token, p in
+                   zip(trace.top_tokens[step][:4], trace.top_probabilities[step][:4])],
+    }
+
+
+def warnings(trace: TranslationTrace, metrics: dict) -> list[str]:
+    """Gentle words where the input looks unlike the training data, each with the number it rests on."""
+    found = []
+    content = [t for t in trace.source_tokens if not is_symbol(t)]
+    share = sum(map(is_byte, content)) / max(1, len(content))
+    if share > BYTE_SHARE_LIMIT:
+        found.append(f"{share:.0%} of the input is spelled out byte by byte: the vocabulary does not know these "
+                     "characters, and the model saw few like them.")
+    mean = float(np.mean(trace.log_probability))
+    unusual = metrics.get("unusual_log_probability", DEFAULT_UNUSUAL)
+    if mean < unusual:
+        found.append(f"The model is unsure: its tokens have a geometric mean probability of {np.exp(mean):.0%} "
+                     f"(below {np.exp(unusual):.0%} is rare on held-out sentences). Is this the language and the "
+                     "kind of sentence it was trained on?")
+    if not trace.finished:
+        found.append(f"Stopped after {len(trace.target_ids)} tokens without reaching the end of the sentence.")
+    return found
+
+
+def about(model) -> dict:
+    """What the model is, what it was trained on and how it scores: from the checkpoint's metrics.json."""
+    parameters = model.metrics.get("parameters")
+    return {
+        "name": model.name,
+        "digest": model.digest,
+        "parameters": parameters,
+        "training": model.metrics.get("training", ""),
+        "scores": model.metrics.get("scores", []),
+    }
+
+
+def is_byte(token: str) -> bool:
+    """Whether a piece is one byte of a character that the vocabulary cannot spell, such as <0xC3>."""
+    return len(token) == 6 and token.startswith("<0x") and token.endswith(">")
+
+
+def is_symbol(token: str) -> bool:
+    """Whether a piece is a control symbol: begin, end, padding, or a target language such as <2en>."""
+    return token in ("<s>", "</s>", "<pad>", "<unk>") or (
+        token.startswith("<2") and token.endswith(">") and token[2:-1].isalpha())

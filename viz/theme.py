@@ -1,0 +1,60 @@
+"""Colours and fonts, in one place: Gradio's theme, the CSS variables of our components, Plotly's layout.
+
+Every colour pair that carries text has a contrast of at least 4.5 : 1 on its own background, light and dark.
+"""
+
+from __future__ import annotations
+
+FONT = ("Inter", "ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
+MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
+
+# name: (light, dark)
+COLOURS = {
+    "ink": ("#1b2433", "#e7ebf2"),
+    "muted": ("#566174", "#a3adbd"),
+    "paper": ("#ffffff", "#111722"),
+    "panel": ("#f6f7f9", "#182130"),
+    "line": ("#d9dee6", "#2d394b"),
+    "accent": ("#1d5fbf", "#7db3ff"),
+    "accent-soft": ("#e3edfb", "#1d3354"),
+    "on-accent": ("#ffffff", "#0b1220"),
+    "warn": ("#8a4b00", "#f2b866"),
+    "warn-soft": ("#fdf1de", "#3a2a12"),
+    "bad": ("#a3222b", "#ff9aa0"),
+    "bad-soft": ("#fbe7e8", "#401c20"),
+    "good": ("#1b6b3a", "#7fd8a0"),
+    "good-soft": ("#e3f4e9", "#15341f"),
+}
+
+# One colour for each of several heads shown at once (Okabe and Ito 2008: told apart with any colour vision).
+HEAD_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a00", "#6b6b6b")
+
+# Sequential scales whose lightness rises or falls evenly, for any colour vision: viridis (van der Walt and Smith 2015),
+# cividis (Nunez et al. 2018), greys (ColorBrewer).
+SCALES = {
+    "viridis": ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b",
+                "#fde725"),
+    "cividis": ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55",
+                "#fee838"),
+    "greys": ("#ffffff", "#f0f0f0", "#d9d9d9", "#bdbdbd", "#969696", "#737373", "#525252", "#252525", "#000000"),
+}
+
+# Plotly text on a transparent background, readable on both pages.
+FIGURE_TEXT = "#7a8494"
+
+
+def css_variables() -> str:
+    """The colours as CSS variables `--atlas-NAME`, for light and for dark pages."""
+    light, dark = ("; ".join(f"--atlas-{name}: {pair[i]}" for name, pair in COLOURS.items()) for i in (0, 1))
+    fonts = f"--atlas-font: {', '.join(FONT)}; --atlas-mono: {', '.join(MONO)}"
+    return f":root {{ {light}; {fonts} }}\n.dark, body.dark {{ {dark} }}\n"
+
+
+def figure_layout(**changes) -> dict:
+    """Plotly layout settings that every figure starts from: transparent, mid-grey text, tight margins."""
+    layout = {
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": ", ".join(FONT), "size": 12, "color": FIGURE_TEXT},
+        "margin": {"l": 8, "r": 8, "t": 32, "b": 8},
+    }
+    return {**layout, **changes}

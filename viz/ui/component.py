@@ -1,0 +1,60 @@
+"""Our own page components: a gr.HTML whose JavaScript and CSS are files under viz/web/."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import gradio as gr
+import plotly
+
+WEB = Path(__file__).resolve().parent.parent / "web"
+PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
+
+
+class Component(gr.HTML):
+    """A component drawn by viz/web/NAME.js, styled by viz/web/NAME.css.
+
+    The script registers itself: `AttentionAtlas.components.NAME = (root, api) => ...`, where api has value(),
+    onValue(callback), trigger(event, data) and server. Values are data, never markup: the script builds the page's
+    elements itself with textContent, so that nothing a person typed is ever read as HTML. Custom events arrive in
+    Python as `component.EVENT(handler)` with a gr.EventData.
+    """
+
+    def __init__(self, name: str, value: object = None, *, scripts: tuple[str, ...] = (), plotly: bool = False,
+                 events: tuple[str, ...] = (), elem_id: str | None = None,
+                 server_functions: list[Callable] | None = None, visible: bool = True) -> None:
+        """scripts: further files of viz/web/ that NAME.js needs, in order. plotly: load Plotly.js, too. events: names
+        that the script triggers; Gradio offers an event only if its name stands in the script it is given."""
+        files = [WEB / "shared.js", *(WEB / script for script in scripts), WEB / f"{name}.js"]
+        styles = [path for path in (WEB / "shared.css", WEB / f"{name}.css") if path.is_file()]
+        head = "".join(f'<link rel="stylesheet" href="{_url(path)}">' for path in styles)
+        head += "".join(f'<script src="{_url(path)}"></script>' for path in ([PLOTLY] if plotly else []) + files)
+        super().__init__(
+            value, html_template=f'<div class="atlas-root atlas-{name}"></div>', css_template="", head=head,
+            js_on_load=f"AttentionAtlas.mount({name!r}, element, props, trigger, watch, "
+                       f"typeof server === 'undefined' ? null : server, {json.dumps(events)});",
+            elem_id=elem_id, apply_default_css=False, server_functions=server_functions, visible=visible)
+
+    def get_block_name(self) -> str:
+        return "html"  # the front end knows gr.HTML, not our subclass
+
+    def preprocess(self, payload: object) -> object:
+        return payload
+
+    def postprocess(self, value: object) -> object:
+        return value
+
+    def api_info(self) -> dict:
+        return {}
+
+
+def serve_web_files() -> None:
+    """Let Gradio serve viz/web/ and the installed Plotly.js; nothing else beside them."""
+    gr.set_static_paths([WEB, PLOTLY])
+
+
+def _url(path: Path) -> str:
+    # Relative, so that it holds behind any prefix; the time stamp keeps browsers from using a stale copy.
+    return f"gradio_api/file={path}?v={int(path.stat().st_mtime)}"

@@ -1,0 +1,23 @@
+"""Errors in the log without what people typed: an exception's message may quote it, its type and place cannot."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+
+def describe(error: BaseException) -> str:
+    """The error's type and where it was raised, without its message."""
+    return f"{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__} (message left out)"
+
+
+def keep_text_out_of_tracebacks() -> None:
+    """From now on, traceback.print_exc() leaves messages out. Gradio prints errors of handlers with it, and some quote
+    all that a caller sent."""
+    traceback.print_exc = _print_exc
+
+
+def _print_exc(*_: object, **__: object) -> None:
+    error = sys.exc_info()[1]
+    if error is not None:
+        print(describe(error), file=sys.stderr, flush=True)

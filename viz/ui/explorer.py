@@ -1,0 +1,121 @@
+"""The explorer tab: every head of the model on one screen. The page draws; the server sends a payload a translation."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+
+import gradio as gr
+
+from model import trace_file
+from model.trace import AttentionKind, TranslationTrace
+from model.translator import Translators
+from viz import export
+from viz.payload import LARGEST, block, key_of, payload, selection_dict
+from viz.ui.component import Component
+from viz.ui.session import TRANSLATES, Selection
+from viz.ui.translate import Header
+
+REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
+REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
+TYPES = {"json": "application/json", "npz": "application/octet-stream", "html": "text/html"}
+
+
+def build(translators: Translators, header: Header) -> None:
+    """Lay out and wire the tab."""
+    session = header.session
+    explorer = Component(
+        "explorer", payload(header.first, header.first_selection), scripts=export.EXPLORER_SCRIPTS, plotly=True,
+        events=("select", "layers", "export", "restore"), elem_id="explorer")
+    history = gr.State((header.first,))
+    private = {"api_visibility": "private", "show_progress": "hidden"}
+
+    def show(trace: TranslationTrace, selection: Selection, history: tuple[TranslationTrace, ...]):
+        return payload(trace, selection.fitted(trace)), remembered(history, trace)
+
+    session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **private)
+    session.selection.change(
+        lambda selection: {"selection": selection_dict(selection)}, [session.selection], [explorer],
+        queue=False, trigger_mode="always_last", **private)
+    # Through the queue: what changes a state outside it does not set off that state's own change event.
+    explorer.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
+    explorer.layers(layers, [history], [explorer], **private)
+    explorer.export(exported, [history, session.selection], [explorer], **private)
+    explorer.restore(header.restore, [], [session.text, session.direction, header.result, session.trace],
+                     **TRANSLATES, **private)
+
+
+def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -> tuple[TranslationTrace, ...]:
+    """The history with the trace as its newest entry, within its bounds."""
+    kept, size = [trace], _bytes(trace)
+    for earlier in reversed(history):
+        size += _bytes(earlier)
+        if len(kept) == REMEMBERED or size > REMEMBERED_BYTES:
+            break
+        if key_of(earlier) != key_of(trace):
+            kept.append(earlier)
+    return tuple(reversed(kept))
+
+
+def chosen(trace: TranslationTrace, event: gr.EventData) -> Selection:
+    """The selection that the page reports, inside the limits of the trace."""
+    def position(name: str) -> int | None:
+        value = event._data.get(name)
+        return value if isinstance(value, int) and value >= 0 else None
+
+    try:
+        kind = AttentionKind(event._data.get("kind"))
+    except ValueError as error:
+        raise gr.Error(f"The page asked for an unknown kind of attention: {error}") from error
+    found = Selection(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
+    return found.fitted(trace)
+
+
+def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
+    """Blocks of the layers that the page asks for, one after another up to about 1 MB; it asks again for the rest."""
+    try:
+        trace = _find(history, event)
+        exact, size, blocks = bool(event._data.get("exact")), 0, []
+        for kind, layer in event._data.get("wanted", []):
+            blocks.append(block(trace, AttentionKind(kind), int(layer), int(layer) + 1, exact=exact))
+            size += len(blocks[-1]["data"])
+            if size > LARGEST:
+                break
+    except (ValueError, TypeError) as error:
+        return _answer(event, error=str(error))
+    return _answer(event, key=event._data["key"], layers=blocks)
+
+
+def exported(history: tuple[TranslationTrace, ...], selection: Selection, event: gr.EventData) -> dict:
+    """The file that the page asks for, gzipped for the way."""
+    try:
+        trace, form = _find(history, event), event._data.get("format")
+        if form == "json":
+            data = trace_file.to_json(trace).encode()
+        elif form == "npz":
+            data = trace_file.to_npz(trace)
+        elif form == "html":
+            data = export.to_html(trace, selection.fitted(trace)).encode()
+        else:
+            raise ValueError(f"unknown export {form!r}")
+    except ValueError as error:
+        return _answer(event, error=str(error))
+    packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
+    name = f"attention-{key_of(trace)}.{form}"
+    return _answer(event, download={"name": name, "type": TYPES[form], "data": packed})
+
+
+def _answer(event: gr.EventData, **content) -> dict:
+    # The question's serial number: Gradio passes no value on to the page that equals the one before.
+    return {"serial": event._data.get("serial"), **content}
+
+
+def _find(history: tuple[TranslationTrace, ...], event: gr.EventData) -> TranslationTrace:
+    for trace in history:
+        if key_of(trace) == event._data.get("key"):
+            return trace
+    raise ValueError("This translation is no longer remembered: translate the sentence again.")
+
+
+def _bytes(trace: TranslationTrace) -> int:
+    return sum(trace.maps(kind).weights.nbytes for kind in AttentionKind)

@@ -1,0 +1,102 @@
+"""The panel that breaks the model: positions off or shifted, words shuffled, heads switched off, side by side."""
+
+from __future__ import annotations
+
+import gradio as gr
+import numpy as np
+
+from model import experiments
+from model.intervention import Interventions
+from model.trace import AttentionKind
+from viz import blocks, labels
+from viz.ui.panel import Lab, Panel, Scene, heading
+
+PANEL = Panel(
+    "break", "Break it", "Take something away and translate again. Look at which heads change their maps: those "
+    "used what is gone.", "Paper, sections 3.2.2 and 3.5")
+
+PLAIN_SHUFFLE, BLIND_SHUFFLE = "words shuffled", "words shuffled, positions off"
+OFF, SHIFT = "positions off", "positions shifted by k"
+HEAD, LAYER = "the selected head off", "all heads of the selected layer off"
+CHOICES = (OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER)
+
+
+def build(lab: Lab) -> None:
+    """The panel as a tab of the tabs that are open."""
+    with gr.Tab(PANEL.title, id=PANEL.name):
+        heading(PANEL)
+        with gr.Row():
+            choice = gr.Dropdown(list(CHOICES), value=OFF, label="What to break", scale=2)
+            shift = gr.Slider(-32, 64, 8, step=1, label="Shift k")
+            order = gr.Textbox("", label="Words in another order (empty: shuffled)", scale=2,
+                               placeholder="such as: bin ich dein Vater")
+            again = gr.Button("Break it", variant="primary", scale=0, min_width=120, elem_id="break-it")
+        lab.add(PANEL, broken, controls=(choice, shift, order), buttons=(again,))
+
+
+def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
+    """The plain translation beside the broken one, and how far each head's map moved."""
+    text = None
+    if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE):
+        text = (order or "").strip() or experiments.shuffled(scene.trace.source_text, seed=1)
+    found = experiments.compare(scene.translator, scene.trace, interventions_for(scene, choice, int(shift)), text=text)
+    largest = max(float(change.max()) for change in found.changes.values())
+    blindness = experiments.order_blindness(scene.translator, scene.trace)
+    return [
+        blocks.cards(_card("As it is", found.plain), _card(choice[0].upper() + choice[1:], found.broken)),
+        blocks.table(("Plain translation", "probability", f"with {choice}", "change of log-probability"),
+                     _probability_rows(found),
+                     caption="Both read the plain translation. The broken model may well prefer other tokens."),
+        blocks.text("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
+                    "same map, 1: nothing in common). One scale for all three."),
+        blocks.row(*(_changes(kind, found.changes[kind], largest) for kind in AttentionKind)),
+        blocks.text("Is it blind to order? With positions off, permute the inputs, and compare the outputs with the "
+                    "permuted outputs:", tone="plain"),
+        blocks.facts(
+            ("Encoder, positions off", blocks.compact(blindness.encoder_off), "blind: the same vectors in another order"
+             if blindness.encoder_off < 1e-5 else "not blind"),
+            ("Encoder, positions on", blocks.compact(blindness.encoder_on), "order counts"),
+            ("Decoder, positions off", blocks.compact(blindness.decoder_off), "not blind: its causal mask knows before "
+             "from after"),
+            ("The same without its causal mask", blocks.compact(blindness.decoder_open), "blind as well"),
+            ("Largest output value", blocks.compact(blindness.scale), "to judge these differences by"))]
+
+
+def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
+    """What a choice of the menu takes away. ValueError for one that is not on it."""
+    selected = scene.selection
+    heads = range(scene.translator.config.num_heads)
+    if choice in (OFF, BLIND_SHUFFLE):
+        return experiments.positions_off()
+    if choice == SHIFT:
+        return experiments.positions_shifted(shift)
+    if choice == PLAIN_SHUFFLE:
+        return Interventions()
+    if choice == HEAD:
+        return experiments.heads_off(selected.kind, selected.layer, (selected.head,))
+    if choice == LAYER:
+        return experiments.heads_off(selected.kind, selected.layer, tuple(heads))
+    raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
+
+
+def _card(title: str, trace) -> tuple[str, str, str]:
+    total = float(np.sum(trace.log_probability))
+    ended = "" if trace.finished else "; stopped by the length limit"
+    what = f" · {trace.interventions}" if trace.interventions else ""
+    return (title, trace.translation or "(nothing)", f"reads: {trace.source_text} · total log-probability "
+            f"{blocks.compact(total)}, {len(trace.target_ids)} tokens{ended}{what}")
+
+
+def _probability_rows(found: experiments.Comparison) -> list[list]:
+    plain, forced = np.exp(found.plain.log_probability), np.exp(found.forced_log_probability)
+    return [[blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q)),
+             blocks.number(float(d))] for token, p, q, d in zip(
+                 found.plain.target_tokens, plain, forced,
+                 found.forced_log_probability - found.plain.log_probability)]
+
+
+def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
+    rows = [[f"layer {layer + 1}", *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row)]
+            for layer, row in enumerate(changes.tolist())]
+    heads = (str(head + 1) for head in range(changes.shape[1]))
+    return blocks.table(("head", *heads), rows, caption=labels.KIND_TITLES[kind])

@@ -1,0 +1,75 @@
+"""What the tabs of one visitor share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gradio as gr
+import numpy as np
+
+from model.trace import AttentionKind, TranslationTrace
+from model.translator import Translator, Translators
+from viz.branches import Tree
+from viz.summary import is_symbol
+
+# How many events of a kind run at once. Translations share batches inside the translator, so many may be under way;
+# other work on the model ("concurrency_id": "model") goes one by one, as many at once as `--concurrency` says.
+TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The attention being looked at. Layer and head count from 0; query and key are positions, or None."""
+
+    kind: AttentionKind = AttentionKind.CROSS
+    layer: int = 0
+    head: int = 0
+    query: int | None = None
+    key: int | None = None
+
+    def fitted(self, trace: TranslationTrace) -> Selection:
+        """The same, inside the limits of this trace: its layers, heads and tokens."""
+        maps = trace.maps(self.kind)
+        queries, keys = maps.weights.shape[2:]
+        return Selection(
+            self.kind, min(self.layer, maps.num_layers - 1), min(self.head, maps.num_heads - 1),
+            self.query if self.query is not None and self.query < queries else None,
+            self.key if self.key is not None and self.key < keys else None)
+
+
+@dataclass(frozen=True)
+class Session:
+    """Components that belong to no single tab. Handlers take the states as inputs; the page's own are per visitor.
+
+    trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
+    selection  gr.State of a Selection: written by the explorer and the stepper, read by all
+    text, direction   the header's input fields
+    """
+
+    trace: gr.State
+    selection: gr.State
+    text: gr.Textbox
+    direction: gr.Dropdown
+
+
+def most_telling(trace: TranslationTrace) -> Selection:
+    """The cross-attention head that points most clearly: highest mean, over the rows that predict a word, of the
+    largest weight on a source word, times the share of different words it points at."""
+    sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
+    rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
+    if not sources or not rows:
+        return Selection()
+    weights = trace.cross.weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
+    pointed = weights.argmax(-1)
+    distinct = np.apply_along_axis(lambda row: len(set(row)), -1, pointed) / min(len(rows), len(sources))
+    score = weights.max(-1).mean(-1) * distinct  # [layers, heads]
+    layer, head = np.unravel_index(score.argmax(), score.shape)
+    return Selection(AttentionKind.CROSS, int(layer), int(head))
+
+
+def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Translator:
+    """The translator whose model made this trace or tree. ValueError if it is no longer served."""
+    for translator in translators.values():
+        if translator.digest == made_by.digest:
+            return translator
+    raise ValueError(f"The checkpoint of this translation, {made_by.checkpoint}, is not loaded: translate again.")

@@ -1,0 +1,198 @@
+"""The stepper tab: decode token by token, choose otherwise, and compare what becomes of it.
+
+The page holds whole paths and steps through them by itself; the server is asked only for what the model must compute,
+one action at a time. Between actions it keeps token ids and probabilities, nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import gradio as gr
+
+from model import paths
+from model.beam import check_beam
+from model.trace import TranslationTrace
+from model.translator import Translator, Translators
+from viz import steps
+from viz.branches import Branch, Origin, Tree, compare
+from viz.payload import selection_dict
+from viz.ui.component import Component
+from viz.ui.explorer import chosen
+from viz.ui.session import Selection, serving
+from viz.ui.translate import Header
+
+SCRIPTS = ("explorer-trace.js", "explorer-atlas.js", "stepper-path.js", "stepper-tokens.js", "stepper-heads.js",
+           "stepper-panels.js", "stepper-beam.js")
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What an action gives back: values for the page, the tree after it, and what the other tabs are to show."""
+
+    page: dict
+    tree: Tree
+    opened: TranslationTrace | None = None
+
+
+def build(translators: Translators, header: Header) -> None:
+    """Lay out and wire the tab."""
+    session, tree = header.session, Tree.of(header.first)
+    start = {**_opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page,
+             "selection": selection_dict(header.first_selection)}
+    stepper = Component("stepper", _packed(start), scripts=SCRIPTS, events=("act", "select", "publish"),
+                        elem_id="stepper")
+    tree_state, opened_state = gr.State(tree), gr.State(header.first)
+    private = {"api_visibility": "private", "show_progress": "hidden"}
+
+    def act(tree: Tree, trace: TranslationTrace, selection: Selection, event: gr.EventData):
+        data = {**event._data, "trace": trace, "selection": selection}
+        try:
+            reply = ACTIONS[str(data.get("action"))](translators, tree, data)
+        except (ValueError, TypeError, KeyError) as error:
+            return {"id": data.get("id"), "error": _words(error)}, gr.skip(), gr.skip()
+        if reply.opened is None:
+            return _packed(reply.page, data.get("id")), reply.tree, gr.skip()
+        return _packed({**reply.page, "publish": True}, data.get("id")), reply.tree, reply.opened
+
+    def follow_the_sentence(trace: TranslationTrace, tree: Tree):
+        return {"stale": 0 if tree.holds(trace) else time.time_ns()}
+
+    stepper.act(act, [tree_state, session.trace, session.selection], [stepper, tree_state, opened_state],
+                concurrency_id="model", trigger_mode="multiple", **private)
+    # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
+    # event outside the queue changes a state without telling who listens to it.
+    stepper.publish(lambda opened: opened, [opened_state], [session.trace], trigger_mode="always_last", **private)
+    stepper.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
+    session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
+    session.selection.change(lambda selection: {"selection": selection_dict(selection)}, [session.selection],
+                             [stepper], queue=False, trigger_mode="always_last", **private)
+
+
+def _packed(page: dict, answers: int | None = None) -> dict:
+    # As text: of a nested value Gradio's page would make thousands of observed objects first.
+    return {"id": answers, "json": json.dumps(page)}
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) else f"The page asked for something unknown: {error!r}"
+
+
+def start(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Begin with the sentence that the other tabs show, unless the tree is of it already."""
+    trace = data["trace"]
+    translator = serving(translators, trace)
+    if tree.holds(trace):
+        shown = _trace(translator, tree, tree.branches[0].ids)
+    else:
+        shown = trace if not trace.interventions else paths.follow(
+            translator, trace.source_text, trace.target_ids, trace.direction)
+        tree = Tree.of(shown)
+    page = _opened(translator, tree, tree.branches[0], shown, at=0).page
+    return Reply({**page, "selection": selection_dict(data["selection"])}, tree)
+
+
+def force(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Put tokens (ids, or text that becomes ids) after the first `step` tokens of a branch, and go on greedily."""
+    translator, branch, step = serving(translators, tree), tree.find(data["branch"]), _step(data, tree)
+    if "text" in data:
+        added = paths.typed_ids(translator, str(data["text"]), joined=bool(data.get("joined")))
+    else:
+        added = [int(data["token"])]
+    given = [*branch.ids[:step], *added]
+    ids = paths.complete(translator, tree.source_text, given, tree.direction)
+    return _open(translator, tree, ids, Origin.FORCED, given=len(given), at=len(given))
+
+
+def open_branch(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Show a branch that is in the tree."""
+    branch = tree.find(data["branch"])
+    return _open(serving(translators, tree), tree, branch.ids, branch.origin, given=branch.given, at=None)
+
+
+def target(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Force-decode a translation that a person typed."""
+    translator = serving(translators, tree)
+    ids = [*paths.typed_ids(translator, str(data.get("text", "")), joined=False), translator.tokenizer.end_id]
+    return _open(translator, tree, ids, Origin.TARGET, given=len(ids), at=0)
+
+
+def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Search, and show the tree that was searched."""
+    translator, width, penalty = serving(translators, tree), data.get("width"), float(data.get("penalty", 0))
+    check_beam(width, penalty)
+    result, = translator.beam([tree.source_ids], width=width, length_penalty=penalty, n_best=width, keep_pruned=True)
+    return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
+
+
+def node(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Open a beam node: its prefix becomes a branch that greedy decoding completes; the other tabs show the prefix
+    itself, unfinished where it is."""
+    translator = serving(translators, tree)
+    prefix = [int(i) for i in data["ids"]]
+    ids = paths.complete(translator, tree.source_text, prefix, tree.direction)
+    reply = _open(translator, tree, ids, Origin.BEAM, given=len(prefix), at=len(prefix))
+    if len(prefix) == len(ids):
+        return reply
+    return Reply(reply.page, reply.tree, paths.follow(translator, tree.source_text, prefix, tree.direction))
+
+
+def details(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """A branch's logit lens, and its distributions at every temperature."""
+    translator, branch = serving(translators, tree), tree.find(data["branch"])
+    found = paths.details(translator, tree.source_ids, branch.ids)
+    tokens = [translator.tokenizer.tokens(row) for row in found.lens.top_ids]
+    page = steps.details_payload(found, paths.TEMPERATURES, tokens)
+    return Reply({"details": {"number": branch.number, **page}}, tree)
+
+
+def rows(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """One step's attention, of a branch whose maps are too large to send at once."""
+    branch, step = tree.find(data["branch"]), _step(data, tree)
+    trace = _trace(serving(translators, tree), tree, branch.ids)
+    if step >= len(branch.ids):
+        raise ValueError(f"Branch {branch.number} has {len(branch.ids)} steps, found step {step + 1}.")
+    return Reply({"rows": {"number": branch.number, **steps.rows_payload(trace, step)}}, tree)
+
+
+def side_by_side(translators: Translators, tree: Tree, data: dict) -> Reply:
+    """Compare two branches."""
+    translator, a, b = serving(translators, tree), tree.find(data["first"]), tree.find(data["second"])
+    found = compare(*(_trace(translator, tree, branch.ids) for branch in (a, b)))
+    return Reply({"comparison": steps.comparison_payload(a, b, found)}, tree)
+
+
+ACTIONS: dict[str, Callable[[Translators, Tree, dict], Reply]] = {
+    "start": start, "force": force, "open": open_branch, "target": target, "beam": beam, "node": node,
+    "details": details, "rows": rows, "compare": side_by_side}
+
+
+def _step(data: dict, tree: Tree) -> int:
+    step, length = data["step"], len(tree.find(data["branch"]).ids)
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= length:
+        raise ValueError(f"A step is from 0 to {length}, found {step!r}.")
+    return step
+
+
+def _trace(translator: Translator, tree: Tree, ids: Sequence[int]) -> TranslationTrace:
+    return paths.follow(translator, tree.source_text, ids, tree.direction)
+
+
+def _open(translator: Translator, tree: Tree, ids: Sequence[int], origin: Origin, *, given: int,
+          at: int | None) -> Reply:
+    trace = _trace(translator, tree, ids)
+    tree, branch = tree.add(trace, origin, given=given)
+    return _opened(translator, tree, branch, trace, at=at)
+
+
+def _opened(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None) -> Reply:
+    # at: the step to go to; None: the page stays at its own.
+    tokenizer = translator.tokenizer
+    written = [i for i in branch.ids if i not in tokenizer.special_ids]
+    respelled = tokenizer.encode(tokenizer.decode(written))
+    page = {"tree": steps.tree_payload(tree), "path": steps.path_payload(
+        trace, branch, None if respelled == written else tokenizer.tokens(respelled)), "at": at}
+    return Reply(page, tree, trace)

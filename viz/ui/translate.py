@@ -1,0 +1,87 @@
+"""The head of the page: type a sentence, read its translation, and how sure the model was of each token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import gradio as gr
+
+from model.trace import TranslationTrace
+from model.translator import Translators
+from viz.summary import summarise
+from viz.ui.component import Component
+from viz.ui.session import TRANSLATES, Selection, Session, most_telling
+
+EXAMPLES = {
+    "de-en": ("Ich möchte ein Bier, bitte.", "Gestern hat es den ganzen Tag geregnet.",
+              "Ein kleiner Hund rennt über die grüne Wiese.", "Kannst du mir helfen?", "Wo ist der Bahnhof?"),
+    "en-de": ("I would like a beer, please.", "A small dog runs across the green meadow.", "Can you help me?"),
+    "en-fr": ("I would like a coffee, please.", "Two children are playing on the beach.", "Where is the station?"),
+}
+LANGUAGES = {"de": "German", "en": "English", "fr": "French"}
+
+
+@dataclass(frozen=True)
+class Header:
+    session: Session
+    first: TranslationTrace
+    first_selection: Selection
+    result: Component
+    restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
+
+
+def label_of(direction: str) -> str:
+    """ "de-en" -> "German → English"; a checkpoint's name in brackets stays."""
+    codes, _, rest = direction.partition(" ")
+    names = [LANGUAGES.get(code, code) for code in codes.split("-")]
+    return f"{names[0]} → {names[1]}" + (f" {rest}" if rest else "")
+
+
+def build(translators: Translators) -> Header:
+    """Lay out and wire the header. The page opens with the first example already translated."""
+    default = next(iter(translators))
+    example = examples_for(default)[0]
+    first = translators[default].translate(example, default.split(" ")[0])
+    selection = most_telling(first)
+    trace_state, selection_state = gr.State(first), gr.State(selection)
+
+    with gr.Row(elem_id="atlas-input", equal_height=True):
+        text = gr.Textbox(
+            example, label="Sentence", lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
+            placeholder="Type a sentence and press Enter", submit_btn=False)
+        direction = gr.Dropdown(
+            [(label_of(d), d) for d in translators], value=default, label="Direction", scale=2, min_width=170,
+            elem_id="direction", filterable=False)
+        go = gr.Button("Translate", variant="primary", scale=1, min_width=110, elem_id="translate")
+    examples = Component("examples", list(examples_for(default)), events=("pick",), elem_id="examples")
+    result = Component("translation", summarise(first, translators[default]), elem_id="translation")
+
+    def translate(text: str, direction: str):
+        try:
+            translator = translators[direction]
+            trace = translator.translate(text or "", direction.split(" ")[0])
+        except ValueError as error:
+            return {"error": str(error)}, gr.skip()
+        return summarise(trace, translator), trace
+
+    def pick(direction: str, event: gr.EventData):
+        text = str(event._data.get("text", ""))
+        return text, *translate(text, direction)
+
+    def restore(event: gr.EventData):
+        direction, name = (str(event._data.get(field, "")) for field in ("direction", "checkpoint"))
+        label = next((x for x in (f"{direction} ({name})", direction) if x in translators), default)
+        text = str(event._data.get("text", ""))
+        return text, label, *translate(text, label)
+
+    private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
+    gr.on([text.submit, go.click], translate, [text, direction], [result, trace_state], **private)
+    examples.pick(pick, [direction], [text, result, trace_state], **private)
+    direction.input(lambda d: list(examples_for(d)), [direction], [examples], api_visibility="private",
+                    queue=False, show_progress="hidden")
+    return Header(Session(trace_state, selection_state, text, direction), first, selection, result, restore)
+
+
+def examples_for(direction: str) -> tuple[str, ...]:
+    return EXAMPLES.get(direction.split(" ")[0], ())

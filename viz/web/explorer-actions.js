@@ -1,0 +1,74 @@
+// Export and share.
+(function (atlas) {
+  "use strict";
+
+  // context: ask(event, data), standalone, state(), trace(), map(), views, thumbnails, say(text), request(missing, options)
+  function create(context) {
+    const el = atlas.element;
+    const name = (ending) => {
+      const { kind, layer, head } = context.state();
+      return `attention-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
+    };
+    let wantsCsv = false;
+
+    async function picture(format) {
+      try {
+        const svgText = await atlas.explorerPicture.svg(context);
+        const blob = format === "svg" ? new Blob([svgText], { type: "image/svg+xml" }) : await atlas.explorerPicture.png(svgText);
+        atlas.download(name(format), blob);
+      } catch (error) {
+        context.say(`No picture could be made: ${error.message}.`);
+      }
+    }
+
+    // A table with the exact float32 weights: the layers that came at 16 bits are asked for once more.
+    function csv() {
+      const needed = atlas.explorerModel.inexact(context.trace(), atlas.explorerState.viewOf(context.state()));
+      if (needed.length && !context.standalone) {
+        wantsCsv = true;
+        context.request(needed, { exact: true });
+      } else atlas.download(name("csv"), new Blob([atlas.explorerModel.csv(context.map())], { type: "text/csv" }));
+    }
+
+    async function link() {
+      const { trace, state } = context;
+      const fragment = atlas.explorerState.toFragment(state(), trace());
+      const address = `${location.origin}${location.pathname}${location.search}#${fragment}`;
+      try {
+        await navigator.clipboard.writeText(address);
+        context.say("Link copied: it opens this very view. The sentence stands behind # and reaches no server log.");
+      } catch {
+        const field = el("input", { class: "link", readonly: true, value: address, "aria-label": "Link to this view" });
+        context.say(field);
+        field.select();
+      }
+    }
+
+    const button = (text, title, onclick) => el("button", { type: "button", class: "plain", title, onclick }, text);
+    const whole = context.standalone ? [] : [
+      ...["json", "npz"].map((format) => button(format.toUpperCase(), `The whole trace, every weight exact, as ${format.toUpperCase()}`,
+        () => context.ask("export", { format, key: context.trace().key }))),
+      button("HTML", "This explorer with this translation as one file that opens without a network",
+        () => context.ask("export", { format: "html", key: context.trace().key })),
+      button("Copy link", "A link that restores this view", link),
+    ];
+    const root = el("div", { class: "exports", role: "group", "aria-label": "Export and share" },
+      el("span", { class: "caption" }, "Export"), button("PNG", "What is shown, as a picture", () => picture("png")),
+      button("SVG", "What is shown, as a vector picture", () => picture("svg")), button("CSV", "The map as a table", csv), ...whole);
+
+    return {
+      root,
+      layersCame() {
+        if (!wantsCsv) return;
+        wantsCsv = false;
+        csv();
+      },
+      // {name, type, data}: base64 of a gzipped file, made by the server
+      async receive(file) {
+        atlas.download(file.name, new Blob([await atlas.explorerTrace.unpack(file.data)], { type: file.type }));
+      },
+    };
+  }
+
+  atlas.explorerActions = { create };
+})(globalThis.AttentionAtlas);

@@ -1,0 +1,69 @@
+// Two sentences under the same head, side by side, or the last sentences x the heads of a layer.
+(function (atlas) {
+  "use strict";
+
+  // hooks: update(changes), trace(), traces()
+  function create(hooks) {
+    const el = atlas.element;
+    const quiet = { hover: () => {}, pin: () => {} };
+    const left = atlas.explorerDetail.create(quiet), right = atlas.explorerDetail.create(quiet);
+    const mode = atlas.explorerControls.segmented("Layout of the comparison",
+      [["pair", "Side by side"], ["grid", "Sentences × heads"]], (value) => hooks.update({ compare: value }));
+    const picker = atlas.explorerControls.select("Compare with", [], (value) => { picked = value; hooks.update({}); });
+    const body = el("div", { class: "compare-body" });
+    const root = el("div", { class: "compare" }, el("div", { class: "compare-bar" }, mode.root, picker.root), body);
+    let drawn = []; // of the pair: {title, detail}
+    let picked = null; // key of the sentence that a person chose to compare with
+    let kept = null; // key of the one that is shown: that, else the last before this
+
+    const others = () => hooks.traces().filter((one) => one !== hooks.trace());
+    const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, trace.text);
+
+    function pair(state, map, colouring, titles) {
+      const other = others().find((one) => one.key === kept);
+      const view = atlas.explorerState.viewOf(atlas.explorerState.fitted(state, other));
+      if (atlas.explorerModel.missing(other, view).length) {
+        return body.replaceChildren(el("p", { class: "waiting" }, "This layer of the kept sentence was never loaded: open it while that sentence is shown."));
+      }
+      const columns = [[other, atlas.explorerModel.scoreMap(other, view), left], [hooks.trace(), map, right]].map(([trace, shown, view]) => {
+        return { nodes: [title(trace), el("div", { class: "compare-plot" }, view.root)], draw: () => view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }) };
+      });
+      body.replaceChildren(el("div", { class: "compare-pair" }, columns.flatMap((c) => c.nodes)));
+      columns.forEach((c) => c.draw());
+      drawn = [{ title: other.text, detail: left }, { title: hooks.trace().text, detail: right }];
+    }
+
+    function grid(state, colouring) {
+      const rows = hooks.traces().flatMap((trace) => {
+        const { heads } = trace.kinds[state.kind];
+        const thumbnails = Array.from({ length: heads }, (_, head) => {
+          const canvas = el("canvas", { "aria-hidden": "true" });
+          atlas.explorerAtlas.paint(canvas, trace.thumbnail(state.kind, Math.min(state.layer, trace.kinds[state.kind].layers - 1), head, 64), colouring);
+          return el("button", { type: "button", class: `thumbnail${head === state.head ? " selected" : ""}`, "aria-label": `Head ${head + 1}: ${trace.text}`,
+            onclick: () => hooks.update({ head }) }, canvas);
+        });
+        return [title(trace), el("div", { class: "compare-row", style: `--heads: ${heads}` }, thumbnails)];
+      });
+      body.replaceChildren(el("p", { class: "caption" }, `Layer ${state.layer + 1}, all heads; the last ${hooks.traces().length} sentences`), ...rows);
+    }
+
+    return {
+      root,
+      draw(state, map, colouring, titles) {
+        mode.show(state.compare);
+        drawn = [];
+        const found = others();
+        kept = (found.find((one) => one.key === picked) || found[found.length - 1])?.key ?? null;
+        picker.field.replaceChildren(...found.map((one) => el("option", { value: one.key }, atlas.shorten(one.text, 48))));
+        picker.show(kept);
+        picker.root.hidden = state.compare !== "pair" || !found.length;
+        if (state.compare === "grid") grid(state, colouring);
+        else if (kept) pair(state, map, colouring, titles);
+        else body.replaceChildren(el("p", { class: "waiting" }, "Translate a second sentence: this one is kept, and both appear here under the same head."));
+      },
+      pair: () => drawn,
+    };
+  }
+
+  atlas.explorerCompare = { create };
+})(globalThis.AttentionAtlas);

@@ -1,0 +1,71 @@
+// The explorer's controls: segmented buttons and labelled selects over the state; nothing here computes.
+(function (atlas) {
+  "use strict";
+
+  // A row of buttons of which one is pressed. options: [[value, label, key]]
+  function segmented(label, options, onPick) {
+    const el = atlas.element;
+    const buttons = options.map(([value, text, key]) => el("button", {
+      type: "button", "data-value": value, title: key ? `${text} (key ${key})` : null, onclick: () => onPick(value),
+    }, text));
+    return {
+      root: el("div", { class: "segmented", role: "group", "aria-label": label }, buttons),
+      show: (value) => buttons.forEach((button) => button.setAttribute("aria-pressed", button.dataset.value === value)),
+    };
+  }
+
+  function select(label, options, onPick, title) {
+    const el = atlas.element;
+    const field = el("select", { onchange: (event) => onPick(event.target.value) },
+      options.map(([value, text]) => el("option", { value }, text)));
+    return {
+      root: el("label", { class: "field", title }, el("span", {}, label), field),
+      show: (value) => { if (field.value !== value) field.value = value; },
+      enable: (enabled) => { field.disabled = !enabled; },
+      field,
+    };
+  }
+
+  const KINDS = [["cross", "Cross", "1"], ["encoder_self", "Encoder self", "2"], ["decoder_self", "Decoder self", "3"]];
+  const VIEWS = [["map", "Map", "m"], ["lines", "Lines", "l"], ["text", "Text", "t"], ["compare", "Compare", "c"]];
+
+  // update(changes) is called with what a person changed, open(key) with the sentence to show.
+  function create(update, open) {
+    const kind = segmented("Kind of attention", KINDS, (value) => update({ kind: value }));
+    const view = segmented("View", VIEWS, (value) => update({ view: value }));
+    const combine = select("Heads", [["single", "one head"], ["mean", "mean"], ["max", "maximum"], ["rollout", "rollout"]],
+      (value) => update({ combine: value }), "One head, or several as one map. Shift-click thumbnails to choose which.");
+    const words = select("Tokens", [["pieces", "subwords"], ["words", "whole words"]], (value) => update({ words: value === "words" }),
+      "Whole words: sum over a word's keys, mean over its queries; rows still sum to 1");
+    const special = select("Special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, rows rescaled"]],
+      (value) => update({ special: value }), "The language symbol, <s> and </s>");
+    const rows = select("Rows", [["predicted", "token predicted"], ["read", "token read"]],
+      (value) => update({ predicted: value === "predicted" }), "A decoder row reads one token and predicts the next");
+    const transform = select("Scale", [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]], (value) => update({ transform: value }));
+    const range = select("Range", [["fixed", "0 to 1"], ["own", "own maximum"]], (value) => update({ range: value }));
+    const colours = select("Colours", [["viridis", "viridis"], ["cividis", "cividis"], ["greys", "greys"]], (value) => update({ colours: value }));
+    const sentence = select("Sentence", [], open, "The last translations stay here");
+    sentence.root.classList.add("wide");
+    const fields = { combine, words, special, rows, transform, range, colours };
+    const el = atlas.element;
+    return {
+      kind: kind.root, view: view.root,
+      options: el("div", { class: "options" }, Object.values(fields).map((field) => field.root), sentence.root),
+      history(traces, shown) {
+        sentence.field.replaceChildren(...[...traces].reverse().map((one) => el("option", { value: one.key },
+          `${one.payload.finished ? "" : "(unfinished) "}${atlas.shorten(one.text, 60)}`)));
+        sentence.show(shown.key);
+      },
+      show(state) {
+        kind.show(state.kind);
+        view.show(state.view);
+        for (const name of ["combine", "special", "transform", "range", "colours"]) fields[name].show(state[name]);
+        words.show(state.words ? "words" : "pieces");
+        rows.show(state.predicted[state.kind] ? "predicted" : "read");
+        rows.enable(state.kind !== "encoder_self");
+      },
+    };
+  }
+
+  atlas.explorerControls = { create, select, segmented };
+})(globalThis.AttentionAtlas);

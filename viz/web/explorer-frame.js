@@ -1,0 +1,117 @@
+// What stands around a heatmap: token labels, axis titles, grid lines, colour bar. Plain elements, built anew only when
+// the tokens or sizes change: labels are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change
+// of head leaves them as they are.
+(function (atlas) {
+  "use strict";
+
+  const TICKS = 40;
+  const TICK_SPACE = 14; // pixels that a label needs at least
+  const FONT = 12;
+  const LONGEST_LABEL = 130;
+  const GRID = 40; // columns up to which cells are told apart by lines
+  const widths = new Map();
+  let measuring = null;
+
+  function textWidth(text) {
+    if (!widths.has(text)) {
+      if (!measuring) {
+        measuring = document.createElement("canvas").getContext("2d");
+        measuring.font = `${FONT}px ${getComputedStyle(document.body).getPropertyValue("--atlas-font")}`;
+      }
+      if (widths.size > 5000) widths.clear();
+      widths.set(text, measuring.measureText(text).width);
+    }
+    return widths.get(text);
+  }
+
+  function axisTicks(items, space) {
+    const step = Math.max(1, Math.ceil(items.length / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))));
+    const shown = items.map((_, i) => i).filter((i) => i % step === 0);
+    const texts = shown.map((i) => atlas.shorten(items[i].label));
+    return { shown, texts, widest: Math.min(LONGEST_LABEL, Math.max(8, ...texts.map(textWidth))) };
+  }
+
+  // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
+  function measure(map, width, compact) {
+    const rows = axisTicks(map.rows, Infinity);
+    const left = Math.ceil(rows.widest) + 38, right = compact ? 14 : 58;
+    const inner = Math.max(80, width - left - right), columns = axisTicks(map.columns, inner);
+    const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // lines between cells then fall on pixels
+    const cellWidth = whole(Math.min(54, inner / map.columns.length));
+    const highest = Math.max(300, inner * 1.15) / map.rows.length, lowest = 130 / map.rows.length;
+    const cellHeight = whole(Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))));
+    const between = cellWidth * (columns.shown[1] || 1);
+    const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
+    const top = angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
+    return { rows, columns, left, right, top, cellWidth, cellHeight, angle, plotWidth: cellWidth * map.columns.length,
+      plotHeight: cellHeight * map.rows.length, width: left + cellWidth * map.columns.length + right,
+      height: top + cellHeight * map.rows.length + 8 };
+  }
+
+  function label(text, kind, style) {
+    const node = atlas.element("span", { class: `axis-label ${kind}` }, atlas.element("bdi", {}, text));
+    Object.assign(node.style, style);
+    return node;
+  }
+
+  function labels(size, titles) {
+    const { rows, columns, left, top, cellWidth, cellHeight, angle } = size;
+    const px = (value) => `${value}px`;
+    return [
+      ...rows.shown.map((row, i) => label(rows.texts[i], "row", { right: px(size.width - left + 6), top: px(top + (row + 0.5) * cellHeight) })),
+      ...columns.shown.map((column, i) => label(columns.texts[i], angle ? "column turned" : "column",
+        { left: px(left + (column + 0.5) * cellWidth), bottom: px(size.height - top + 5), rotate: `${angle}deg` })),
+      label(titles.rows, "title row-title", { top: px(top + size.plotHeight / 2) }),
+      label(titles.columns, "title", { left: px(left + size.plotWidth / 2) }),
+    ];
+  }
+
+  function grid(map, size) {
+    const node = atlas.element("div", { class: "cells" });
+    Object.assign(node.style, { left: `${size.left}px`, top: `${size.top}px`, width: `${size.plotWidth}px`, height: `${size.plotHeight}px` });
+    if (map.columns.length <= GRID && map.rows.length <= GRID) {
+      node.classList.add("ruled");
+      node.style.backgroundSize = `${size.cellWidth}px ${size.cellHeight}px`;
+    }
+    if (map.joint) {
+      const divider = atlas.element("i", { class: "divider" });
+      divider.style.left = `${map.sourceColumns * size.cellWidth - 1}px`;
+      node.append(divider);
+    }
+    return node;
+  }
+
+  function colourBar(colouring, size) {
+    const { colours, ticks } = colouring;
+    const bar = atlas.element("div", { class: "colour-bar", style: `background: linear-gradient(to top, ${colours.join(", ")})` },
+      ticks.texts.map((text, i) => {
+        const tick = atlas.element("span", {}, text);
+        tick.style.bottom = `${100 * ticks.places[i]}%`;
+        return tick;
+      }));
+    Object.assign(bar.style, { left: `${size.left + size.plotWidth + 12}px`, top: `${size.top}px`, height: `${size.plotHeight}px` });
+    return bar;
+  }
+
+  function create() {
+    const root = atlas.element("div", { class: "frame", "aria-hidden": "true" });
+    let drawn = "", size = null;
+    return {
+      root,
+      // The sizes for this map; what stands around it is redrawn if need be.
+      draw(map, colouring, titles, width, compact) {
+        const { ticks, colours } = colouring;
+        const names = (items) => items.map((item) => item.label).join("\u0000");
+        const key = [names(map.rows), names(map.columns), width, compact, map.joint && map.sourceColumns, titles.rows,
+          titles.columns, ticks.texts, colours].join("\u0001");
+        if (key === drawn) return size;
+        drawn = key;
+        size = measure(map, width, compact);
+        root.replaceChildren(grid(map, size), ...labels(size, titles), ...(compact ? [] : [colourBar(colouring, size)]));
+        return size;
+      },
+    };
+  }
+
+  atlas.explorerFrame = { create, FONT };
+})(globalThis.AttentionAtlas);

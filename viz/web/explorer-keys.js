@@ -1,0 +1,57 @@
+// Everything the mouse can do, from the keyboard.
+(function (atlas) {
+  "use strict";
+
+  const CYCLES = { h: "combine", s: "special", g: "transform", v: "colours" };
+  const VIEWS = { m: "map", l: "lines", t: "text", c: "compare" };
+  const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+  // Keys are ours where the explorer has the focus, or nothing on the page has.
+  function isOurs(root, event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || !root.offsetParent) return false;
+    const target = event.target;
+    if (target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog")) return false;
+    return target === document.body || root.contains(target);
+  }
+
+  function listen(root, { state, trace, update, toggleHeads, thumbnails, views, help, pin }) {
+    const next = (name) => {
+      const all = atlas.explorerState.CHOICES[name];
+      update({ [name]: all[(all.indexOf(state()[name]) + 1) % all.length] });
+    };
+
+    function move([down, right], event) {
+      const { kind, layer, head } = state(), { layers, heads } = trace().kinds[kind];
+      const to = { layer: Math.min(layers - 1, Math.max(0, layer + down)), head: Math.min(heads - 1, Math.max(0, head + right)) };
+      update(to);
+      if (event.shiftKey) toggleHeads([[to.layer, to.head]]);
+      if (event.target.classList?.contains("thumbnail")) thumbnails.focus(to.layer, to.head);
+    }
+
+    function handle(event) {
+      const { key } = event, now = state();
+      if (ARROWS[key]) {
+        if (event.target.type === "range") return false;
+        move(ARROWS[key], event);
+      } else if (key === "1" || key === "2" || key === "3") update({ kind: ["cross", "encoder_self", "decoder_self"][key - 1] });
+      else if (VIEWS[key]) update({ view: VIEWS[key] });
+      else if (CYCLES[key]) next(CYCLES[key]);
+      else if (key === "x") toggleHeads([[now.layer, now.head]]);
+      else if (key === "y") toggleHeads(atlas.explorerModel.allHeads(trace(), now.kind, now.layer));
+      else if (key === "w") update({ words: !now.words });
+      else if (key === "p" && now.kind !== "encoder_self") update({ predicted: !now.predicted[now.kind] });
+      else if (key === "d") views.focus();
+      else if (key === "a") thumbnails.focus(now.layer, now.head);
+      else if (key === "Escape") update({ query: null, key: null, heads: [] });
+      else if (key === "?") help.open();
+      else return false;
+      return true;
+    }
+
+    document.addEventListener("keydown", (event) => {
+      if (trace() && isOurs(root, event) && handle(event)) event.preventDefault();
+    });
+  }
+
+  atlas.explorerKeys = { listen };
+})(globalThis.AttentionAtlas);

@@ -1,0 +1,98 @@
+// What a person has chosen to look at, and the link that brings it back.
+(function (atlas) {
+  "use strict";
+
+  const CHOICES = {
+    kind: ["cross", "encoder_self", "decoder_self"],
+    view: ["map", "lines", "text", "compare"],
+    combine: ["single", "mean", "max", "rollout"],
+    special: ["show", "hide", "renormalise"],
+    transform: ["linear", "sqrt", "log"],
+    colours: ["viridis", "cividis", "greys"],
+    range: ["fixed", "own"],
+    compare: ["pair", "grid"],
+  };
+
+  // predicted: whether decoder rows carry the token predicted (else the one read), kind by kind. query and key: the
+  // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one.
+  function initial() {
+    return {
+      kind: "cross", layer: 0, head: 0, view: "map", combine: "single", heads: [], words: false, special: "show",
+      predicted: { cross: true, decoder_self: false }, transform: "linear", colours: "viridis", range: "fixed",
+      coverage: 70, query: null, key: null, compare: "pair",
+    };
+  }
+
+  // The options of explorerModel.scoreMap.
+  function viewOf(state) {
+    return {
+      kind: state.kind, layer: state.layer, head: state.head, heads: state.heads, combine: state.combine,
+      words: state.words, special: state.special, predicted: Boolean(state.predicted[state.kind]),
+    };
+  }
+
+  // The same state, inside the limits of a trace.
+  function fitted(state, trace) {
+    const { layers, heads, queries, keys } = trace.kinds[state.kind];
+    const within = (value, count) => (value !== null && value < count ? value : null);
+    return {
+      ...state, layer: Math.min(state.layer, layers - 1), head: Math.min(state.head, heads - 1),
+      heads: state.heads.filter(([layer, head]) => layer < layers && head < heads),
+      query: within(state.query, queries), key: within(state.key, keys),
+    };
+  }
+
+  // Another kind: what is pinned stays pinned on an axis that both kinds have.
+  function withKind(state, kind) {
+    const rows = (k) => (k === "encoder_self" ? "source" : "target");
+    const columns = (k) => (k === "decoder_self" ? "target" : "source");
+    return {
+      ...state, kind, heads: [], query: rows(kind) === rows(state.kind) ? state.query : null,
+      key: columns(kind) === columns(state.kind) ? state.key : null,
+    };
+  }
+
+  // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
+  function toFragment(state, { text, direction, checkpoint }) {
+    const start = initial(), fields = new URLSearchParams({ text, direction, checkpoint });
+    fields.set("kind", state.kind);
+    fields.set("layer", state.layer + 1);
+    fields.set("head", state.head + 1);
+    for (const name of Object.keys(CHOICES)) {
+      if (name !== "kind" && state[name] !== start[name]) fields.set(name, state[name]);
+    }
+    if (state.heads.length) fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
+    if (state.words) fields.set("words", "1");
+    if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
+    for (const kind of ["cross", "decoder_self"]) {
+      if (state.predicted[kind] !== start.predicted[kind]) fields.set(`${kind}_rows`, state.predicted[kind] ? "predicted" : "read");
+    }
+    if (state.query !== null) fields.set("query", state.query + 1);
+    if (state.key !== null) fields.set("key", state.key + 1);
+    return fields.toString();
+  }
+
+  // {text, direction, checkpoint, state}, or null where the fragment is no link of ours. Unknown values are left at their start.
+  function fromFragment(fragment) {
+    const fields = new URLSearchParams(fragment.replace(/^#/, ""));
+    if (!fields.has("text")) return null;
+    const state = initial();
+    for (const [name, allowed] of Object.entries(CHOICES)) {
+      if (allowed.includes(fields.get(name))) state[name] = fields.get(name);
+    }
+    const number = (text, fallback) => (/^\d{1,4}$/.test(text || "") && Number(text) > 0 ? Number(text) - 1 : fallback);
+    for (const name of ["layer", "head", "query", "key"]) state[name] = number(fields.get(name), state[name]);
+    state.heads = (fields.get("heads") || "").split(" ").map((pair) => pair.split(".").map((part) => number(part, null)))
+      .filter((pair) => pair.length === 2 && !pair.includes(null));
+    state.words = fields.get("words") === "1";
+    const coverage = Number(fields.get("coverage"));
+    if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
+    for (const kind of ["cross", "decoder_self"]) {
+      const rows = fields.get(`${kind}_rows`);
+      if (rows === "predicted" || rows === "read") state.predicted[kind] = rows === "predicted";
+    }
+    return { text: fields.get("text"), direction: fields.get("direction") || "", checkpoint: fields.get("checkpoint") || "", state };
+  }
+
+  atlas.explorerState = { CHOICES, initial, viewOf, fitted, withKind, toFragment, fromFragment };
+})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

@@ -1,0 +1,62 @@
+// The pane beside the atlas: the map, lines, text or a comparison; one at a time.
+(function (atlas) {
+  "use strict";
+
+  const HINTS = {
+    map: "Point at a cell for its weight. Click pins it; click a label to pin its row or column.",
+    lines: "Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each.",
+    text: "Point at a token: the others are shaded by the weight between them.",
+    compare: "The same head on two sentences. Translate another sentence to compare it with the one kept.",
+  };
+
+  // hooks: hover, pin, update, trace(), traces()
+  function create(hooks) {
+    const el = atlas.element;
+    const detail = atlas.explorerDetail.create(hooks);
+    const lines = atlas.explorerLines.create(hooks);
+    const text = atlas.explorerText.create(hooks);
+    const compare = atlas.explorerCompare.create(hooks);
+    const parts = { map: detail, lines, text, compare };
+    const waiting = el("p", { class: "waiting" }, "Loading this layer…");
+    const root = el("div", { class: "stage" });
+    let shown = "map";
+
+    function stage(name) {
+      if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
+      shown = name;
+    }
+
+    // The heads drawn as lines, each with its colour: the chosen ones, or the one map that they were combined to.
+    function strands(state, map) {
+      const trace = hooks.trace(), colours = trace.payload.colours.heads;
+      if (state.combine !== "single" || state.heads.length < 2) return [{ name: "", colour: colours[0], map }];
+      const view = atlas.explorerState.viewOf(state);
+      return state.heads.slice(0, colours.length).filter(([layer]) => trace.weights[state.kind][layer]).map(([layer, head], i) => ({
+        name: `L${layer + 1} H${head + 1}`, colour: colours[i],
+        map: atlas.explorerModel.scoreMap(trace, { ...view, layer, head }),
+      }));
+    }
+
+    return {
+      root,
+      draw(state, map, colouring, titles) {
+        stage(state.view);
+        if (shown === "map") detail.draw(map, colouring, { row: null, column: null }, titles);
+        else if (shown === "lines") lines.draw(strands(state, map), state, titles);
+        else if (shown === "compare") compare.draw(state, map, colouring, titles);
+        else {
+          const special = (item) => /^<(s|\/s|2[a-z]+)>$/.test(item.label);
+          text.draw(map, colouring, titles, { words: state.words, special });
+        }
+      },
+      wait: () => root.replaceChildren(waiting),
+      pin: (pinned) => parts[shown].pin?.(pinned),
+      focus: () => (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),
+      hint: (state) => HINTS[state.view],
+      shown: () => shown,
+      detail, lines, text, compare,
+    };
+  }
+
+  atlas.explorerViews = { create };
+})(globalThis.AttentionAtlas);

@@ -1,0 +1,257 @@
+// The attention explorer: its state, its memory of translations, and the drawing of what the state says.
+AttentionAtlas.register("explorer", (root, api) => {
+  "use strict";
+  const atlas = AttentionAtlas, el = atlas.element;
+  const { explorerModel: model, explorerState: states, explorerWords: words } = atlas;
+  const REMEMBERED = 6; // translations that stay reachable
+  const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
+  const PATIENCE = 15000; // milliseconds after which layers that did not come are asked for again
+
+  let state = states.initial();
+  let traces = []; // oldest first; the shown one is `trace`
+  let trace = null;
+  let map = null;
+  let awaited = null; // a state to take on when the translation of a shared link arrives
+  let asked = 0; // when layers were asked for that have not come yet, else 0
+
+  const controls = atlas.explorerControls.create((changes) => update(changes), openTrace);
+  const thumbnails = atlas.explorerAtlas.create({
+    select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
+    toggle: toggleHeads, hover: hoverThumbnail,
+  });
+  const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces });
+
+  const guide = el("p", { class: "guide" });
+  const heading = el("h2", { class: "heading-line" });
+  const reading = el("p", { class: "reading" });
+  const status = el("p", { class: "status", role: "status" });
+  const summary = el("p", { class: "sr-only", "aria-live": "polite" });
+  const legend = el("div", { class: "legend" });
+  const tip = el("p", { class: "tip" });
+  const actions = atlas.explorerActions.create({ ask, standalone: api.standalone, state: () => state, trace: () => trace, map: () => map, views,
+    thumbnails, say: (text) => status.replaceChildren(text), request });
+  const help = atlas.explorerHelp.create();
+  root.replaceChildren(
+    el("div", { class: "bar" }, controls.kind, guide),
+    el("div", { class: "panes" },
+      el("section", { class: "atlas-pane", "aria-label": "All heads" }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
+      el("section", { class: "detail-pane", "aria-label": "Selected head" },
+        el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, reading), controls.view),
+        views.root, status)),
+    el("div", { class: "actions" }, actions.root, help.button), summary, help.root);
+
+  function colouring() {
+    const dark = atlas.isDark(), scale = trace.payload.colours.scales[state.colours];
+    const colours = state.colours === "greys" && dark ? [...scale].reverse() : scale;
+    const maximum = state.range === "own" && map ? model.largest(map.values) || 1 : 1;
+    return paletteOf(colours, state.transform, maximum);
+  }
+
+  function paletteOf(colours, transform, maximum) {
+    return {
+      place: model.placer(transform, maximum), steps: atlas.steps(colours), ticks: model.ticks(transform, maximum),
+      plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]), colours, maximum,
+    };
+  }
+
+  // Change the state and redraw what depends on it.
+  function update(changes, { echo = true } = {}) {
+    if (!trace) return;
+    let next = state;
+    if (changes.kind && changes.kind !== state.kind) next = states.withKind(next, changes.kind);
+    const { predicted, ...rest } = changes;
+    next = { ...next, ...rest };
+    if (typeof predicted === "boolean") next.predicted = { ...next.predicted, [next.kind]: predicted };
+    else if (predicted) next.predicted = predicted;
+    const before = state;
+    state = states.fitted(next, trace);
+    draw(before);
+    if (echo) tellOthers();
+  }
+
+  function draw(before = null) {
+    const view = states.viewOf(state);
+    controls.show(state);
+    const missing = model.missing(trace, view);
+    if (missing.length) request(missing);
+    map = missing.length ? null : model.scoreMap(trace, view);
+    const used = model.usedHeads(trace, view);
+    heading.textContent = words.heading(state, used);
+    reading.textContent = map ? words.reading(state, trace, map) : "Loading this layer…";
+    if (map) views.draw(state, map, colouring(), { ...words.titles(state, map), label: `${words.TITLES[state.kind]}, ${words.heading(state, used)}` });
+    else views.wait();
+    const repaint = !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
+    if (repaint) drawAtlas();
+    thumbnails.select(state);
+    guide.textContent = words.GUIDES[state.kind];
+    showPinned();
+    fetchAhead();
+    clearTimeout(draw.timer);
+    draw.timer = setTimeout(() => map && (summary.textContent = words.summary(state, trace, map, used)), 400);
+  }
+
+  function drawAtlas() {
+    const scale = trace.payload.colours.scales[state.colours];
+    const colours = state.colours === "greys" && atlas.isDark() ? [...scale].reverse() : scale;
+    const palette = paletteOf(colours, state.transform, 1);
+    thumbnails.draw(trace, state.kind, palette);
+    legend.replaceChildren(
+      el("span", { class: "ramp", style: `background: linear-gradient(to right, ${colours.join(", ")})` }),
+      el("span", { class: "ramp-ticks" }, palette.ticks.texts.map((text, i) => {
+        const tick = el("span", {}, text);
+        tick.style.left = `${100 * palette.ticks.places[i]}%`;
+        return tick;
+      })));
+    hoverThumbnail(null);
+  }
+
+  function hoverThumbnail(layer, head) {
+    const place = layer === null ? null : trace.kinds[state.kind].patterns[layer][head];
+    tip.textContent = place
+      ? `Layer ${layer + 1}, head ${head + 1}: ${place.reading} · ${place.entropy.toFixed(2)} bits`
+      : "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.";
+  }
+
+  // Add these heads to the choice; if all of them are in it, take them out. A choice begins with the selected head.
+  function toggleHeads(pairs) {
+    const within = (list, [layer, head]) => list.some((pair) => pair[0] === layer && pair[1] === head);
+    const start = state.heads.length || pairs.length > 1 ? state.heads : [[state.layer, state.head]];
+    const heads = pairs.every((pair) => within(start, pair)) ? start.filter((pair) => !within(pairs, pair))
+      : [...start, ...pairs.filter((pair) => !within(start, pair))];
+    update({ heads, combine: state.combine === "single" && state.view !== "lines" ? "mean" : state.combine });
+  }
+
+  // Rows and columns of the map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
+  function pinnedCells() {
+    const find = (items, position) => {
+      const at = position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
+      return at < 0 ? null : at;
+    };
+    return { row: find(map.rows, state.query), column: find(map.columns, keyPosition(state.key)) };
+  }
+
+  // A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
+  function keyPosition(key) {
+    return key !== null && map.joint && state.kind === "decoder_self" ? key + trace.tokens.source.labels.length : key;
+  }
+
+  function pin(row, column) {
+    const offset = map.joint && state.kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
+    const query = row === null ? null : map.rows[row].positions[0];
+    const key = column === null ? null : map.columns[column].positions[0] - offset;
+    const again = query === state.query && key === state.key;
+    state = { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
+    views.pin(pinnedCells());
+    showPinned();
+    tellOthers();
+  }
+
+  function showCell(row, column) {
+    if (row === null && column === null) showPinned();
+    else status.replaceChildren(...words.nodes(words.pointing(map, row, column)));
+  }
+
+  function showPinned() {
+    if (!map) return status.replaceChildren();
+    const { row, column } = pinnedCells();
+    views.pin({ row, column });
+    if (row !== null || column !== null) status.replaceChildren("Pinned: ", ...words.nodes(words.pointing(map, row, column)));
+    else status.replaceChildren(views.hint(state));
+  }
+
+  // Ask for layers that were not sent with the translation. One question at a time: its answer carries about 1 MB, and
+  // what is missing then is asked for next.
+  function request(wanted, { exact = false } = {}) {
+    if (asked && performance.now() - asked < PATIENCE) return;
+    asked = performance.now();
+    ask("layers", { key: trace.key, wanted, exact });
+  }
+
+  // Trigger an event that is answered. Gradio does not pass on an answer equal to the one before: the serial number,
+  // which comes back in it, makes each a different one.
+  function ask(event, question) {
+    ask.serial = (ask.serial || 0) + 1;
+    api.trigger(event, { ...question, serial: ask.serial });
+  }
+
+  function tellOthers() {
+    clearTimeout(tellOthers.timer);
+    tellOthers.timer = setTimeout(() => {
+      const { kind, layer, head, query, key } = state, told = JSON.stringify({ kind, layer, head, query, key });
+      if (told !== tellOthers.last) api.trigger("select", { kind, layer, head, query, key });
+      tellOthers.last = told;
+    }, SETTLED);
+  }
+
+  async function receive(value) {
+    if (!value) return;
+    if (value.download) return actions.receive(value.download);
+    if (value.error) {
+      asked = 0;
+      return status.replaceChildren(value.error);
+    }
+    if (value.layers) return receiveLayers(value);
+    if (value.format) await receiveTrace(value);
+    else if (value.selection && trace && JSON.stringify(value.selection) !== tellOthers.last) {
+      tellOthers.last = JSON.stringify(value.selection);
+      update(value.selection, { echo: false });
+    }
+  }
+
+  async function receiveLayers({ key, layers }) {
+    const owner = traces.find((one) => one.key === key);
+    if (owner) for (const block of layers) await owner.add(block);
+    asked = 0; // not before: a redraw in between would ask for the same again
+    if (owner !== trace) return;
+    if (!map || layers.some((block) => block.exact)) draw();
+    actions.layersCame();
+    fetchAhead();
+  }
+
+  // While a person looks at one layer, the other layers of this kind come one by one.
+  function fetchAhead() {
+    if (!trace.lazy || asked) return;
+    const next = trace.weights[state.kind].findIndex((weights) => !weights);
+    if (next >= 0) request([[state.kind, next]]);
+  }
+
+  function openTrace(key) {
+    trace = traces.find((one) => one.key === key);
+    state = states.fitted(state, trace);
+    draw();
+  }
+
+  async function receiveTrace(payload) {
+    root.dispatchEvent(new CustomEvent("atlas-received"));
+    const known = traces.find((one) => one.key === payload.key);
+    const next = known || await atlas.explorerTrace.Trace.from(payload);
+    traces = [...traces.filter((one) => one !== next), next].slice(-REMEMBERED);
+    trace = next;
+    controls.history(traces, trace);
+    const selection = payload.selection;
+    if (awaited) [state, awaited] = [awaited, null];
+    else if (selection) state = { ...state, ...selection };
+    state = states.fitted(state, trace);
+    draw();
+    root.dispatchEvent(new CustomEvent("atlas-drawn"));
+  }
+
+  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help, pin });
+  atlas.onTheme(() => trace && draw());
+  let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
+  new ResizeObserver(atlas.debounce(() => {
+    if (!trace || views.root.clientWidth === drawnWidth) return;
+    drawnWidth = views.root.clientWidth;
+    draw(state);
+  }, 80)).observe(views.root);
+  function openLink() {
+    const link = states.fromFragment(location.hash);
+    if (!link) return;
+    const { state: wanted, ...what } = link;
+    awaited = wanted;
+    ask("restore", what);
+  }
+  window.addEventListener("hashchange", openLink);
+  receive(api.value()).then(openLink);
+  api.onValue(receive);
+});

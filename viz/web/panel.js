@@ -1,0 +1,48 @@
+// A lab panel. Its value is {stale} (ask for content once it can be seen), {blocks} or {error}.
+AttentionAtlas.register("panel", (root, api) => {
+  const el = AttentionAtlas.element;
+  let shown = false;
+
+  function draw(value) {
+    if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
+    if (value.stale !== undefined) return void (shown && ask());
+    if (value.error) {
+      root.querySelector(".failed")?.remove();
+      root.prepend(el("p", { class: "failed", role: "alert" }, value.error));
+      return; // what was there stays readable
+    }
+    if (!value.blocks) return;
+    for (const figure of root.querySelectorAll(".figure")) Plotly.purge(figure);
+    const after = [];
+    root.replaceChildren(...value.blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, api)));
+    for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
+    root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
+  }
+
+  function ask() {
+    root.setAttribute("aria-busy", "true");
+    api.trigger("needed", {});
+  }
+
+  // Laid out anywhere on the page counts as seen; a closed tab does not. Each opening asks again, because the sentence
+  // or the selection may have changed meanwhile.
+  function look() {
+    const visible = root.offsetParent !== null;
+    if (visible && !shown) {
+      shown = true;
+      if (!root.dataset.drawn) draw({ ...api.value(), stale: undefined });
+      ask();
+    } else if (!visible) {
+      shown = false;
+    }
+  }
+
+  // A tab that opens changes its style: told at once, the question is on its way while the tab is still being painted.
+  // The other observer sees what this one does not, such as a first opening.
+  for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
+    new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
+  new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
+  if (!root.children.length) root.replaceChildren(el("p", { class: "text note" }, "Computing …"));
+  api.onValue(draw);
+  look();
+});

@@ -1,0 +1,86 @@
+// What every component of the page shares. Plain scripts, no build step: one global, AttentionAtlas.
+(function () {
+  "use strict";
+  const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
+
+  // Called from a component's js_on_load. The component's script may still be loading then.
+  atlas.mount = function (name, element, props, trigger, watch, server) {
+    const start = () => {
+      const root = element.querySelector(".atlas-root") || element;
+      const api = {
+        value: () => props.value,
+        onValue: (callback) => watch("value", () => callback(props.value)),
+        trigger,
+        server,
+      };
+      atlas.components[name](root, api);
+    };
+    if (atlas.components[name]) start();
+    else window.addEventListener(`atlas:${name}`, start, { once: true });
+  };
+
+  // A component's script ends with this.
+  atlas.register = function (name, component) {
+    atlas.components[name] = component;
+    window.dispatchEvent(new Event(`atlas:${name}`));
+  };
+
+  // document.createElement with attributes and children; strings become text, never markup.
+  atlas.element = function (tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value === null || value === undefined || value === false) continue;
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else if (key === "class") node.className = value;
+      else if (key === "style") node.style.cssText = value;
+      else node.setAttribute(key, value === true ? "" : String(value));
+    }
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+
+  // For Plotly, which reads tags and entities in labels: the same text, literally.
+  atlas.escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+  atlas.shorten = (text, limit = 18) => ([...text].length <= limit ? text : [...text].slice(0, limit - 1).join("") + "…");
+
+  // Colours "#rrggbb" in order -> 256 steps [red, green, blue], for drawing on a canvas.
+  atlas.steps = function (colours) {
+    const parsed = colours.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+    return Array.from({ length: 256 }, (_, step) => {
+      const at = (step / 255) * (parsed.length - 1), low = Math.min(Math.floor(at), parsed.length - 2);
+      return parsed[low].map((value, i) => Math.round(value + (at - low) * (parsed[low + 1][i] - value)));
+    });
+  };
+
+  // The callback once, `wait` milliseconds after the last call.
+  atlas.debounce = function (callback, wait) {
+    let timer = null;
+    return () => {
+      clearTimeout(timer);
+      timer = setTimeout(callback, wait);
+    };
+  };
+
+  // Hand a file to the person: the browser saves it.
+  atlas.download = function (name, blob) {
+    const url = URL.createObjectURL(blob);
+    const link = atlas.element("a", { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+  };
+
+  // Run a callback now and whenever the page turns light or dark.
+  atlas.isDark = () => document.body.classList.contains("dark");
+  atlas.onTheme = function (callback) {
+    let dark = atlas.isDark();
+    new MutationObserver(() => {
+      if (atlas.isDark() !== dark) {
+        dark = atlas.isDark();
+        callback(dark);
+      }
+    }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  };
+})();

@@ -1,0 +1,164 @@
+// Below the step: the tree of branches, two of them compared, the logit lens, and a target of one's own.
+(function (atlas) {
+  "use strict";
+
+  const el = (...given) => atlas.element(...given);
+  const { percent } = atlas.stepperPath;
+  const ORIGINS = { greedy: "greedy", forced: "chosen", beam: "from the beam", target: "your own" };
+  const joined = (tokens) => tokens.map((t) => t.text).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
+  const title = (branch) => `${branch.number} · ${ORIGINS[branch.origin]}: ${atlas.shorten(joined(branch.tokens), 60) || "(nothing)"}`;
+
+  // hooks: open(number)
+  function branches(hooks) {
+    const list = el("ul", { class: "tree", "aria-label": "Branches" }), note = el("p", { class: "caption" });
+    const root = el("div", {}, note, list);
+
+    function draw(tree, current) {
+      note.textContent = `Every choice makes a branch; nothing is lost by going back. Kept: the last ${tree.limit} branches` +
+        (tree.dropped ? `; ${tree.dropped} of the oldest had to leave.` : ".");
+      const known = new Set(tree.branches.map((b) => b.number));
+      const children = (number) => tree.branches.filter((b) => (known.has(b.parent) ? b.parent : null) === number);
+      const items = [];
+      const add = (branch, depth) => {
+        items.push(item(branch, depth, branch.number === current));
+        children(branch.number).forEach((child) => add(child, depth + 1));
+      };
+      children(null).forEach((branch) => add(branch, 0));
+      list.replaceChildren(...items);
+    }
+
+    function item(branch, depth, current) {
+      const shared = joined(branch.tokens.slice(0, branch.fork)), own = joined(branch.tokens.slice(branch.fork));
+      return el("li", { style: `--depth: ${depth}` }, el("button", {
+        type: "button", class: `branch${current ? " current" : ""}`, "aria-current": current ? "true" : null,
+        onclick: () => hooks.open(branch.number),
+      }, el("span", { class: "number" }, branch.number), el("span", { class: "sentence", dir: "auto" },
+        el("span", { class: "shared" }, shared ? `${shared} ` : ""), own || "(end)"),
+      el("span", { class: "about" }, `${ORIGINS[branch.origin]}${branch.finished ? "" : ", unfinished"} · log-probability ${branch.total.toFixed(2)}`)));
+    }
+    return { root, draw };
+  }
+
+  // hooks: compare(first, second), select(kind, layer, head)
+  function comparison(hooks) {
+    const picks = ["First branch", "Second branch"].map((name) => el("select", { "aria-label": name, onchange: ask }));
+    const content = el("div", { class: "compared" });
+    const root = el("div", {}, el("div", { class: "picks" }, picks[0], el("span", { class: "caption" }, "against"), picks[1]), content);
+    let tree = null;
+
+    function draw(next, current) {
+      const before = picks.map((pick) => Number(pick.value)), first = tree === null || tree.text !== next.text;
+      tree = next;
+      const numbers = tree.branches.map((b) => b.number);
+      const wanted = first ? [] : before.filter((n) => numbers.includes(n));
+      const last = current === numbers[0] ? numbers[numbers.length - 1] : current;
+      const chosen = wanted.length === 2 && wanted[0] !== wanted[1] && wanted.includes(current) ? wanted : [numbers[0], last];
+      picks.forEach((pick, i) => {
+        pick.replaceChildren(...tree.branches.map((b) => el("option", { value: b.number }, title(b))));
+        pick.value = String(chosen[i]);
+      });
+      ask();
+    }
+
+    function ask() {
+      if (tree.branches.length < 2) {
+        content.replaceChildren(el("p", { class: "caption" }, "There is one branch so far. Choose another candidate at some step, and compare what became of it."));
+      } else hooks.compare(Number(picks[0].value), Number(picks[1].value));
+    }
+
+    function show(found) {
+      const pair = found.numbers.map((n) => tree.branches.find((b) => b.number === n));
+      if (pair.some((b) => !b)) return;
+      const cell = (branch, i, same) => el("span", {
+        class: `cell${same ? " same" : ""}`, style: i === null ? "" : `--p: ${branch.probabilities[i].toFixed(3)}`,
+      }, i === null ? "" : branch.tokens[i].text, el("small", {}, i === null ? "" : percent(branch.probabilities[i])));
+      const columns = found.rows.map(([a, b]) => {
+        const same = a !== null && b !== null && pair[0].ids[a] === pair[1].ids[b];
+        return el("span", { class: "pair" }, cell(pair[0], a, same), cell(pair[1], b, same));
+      });
+      const difference = pair[1].total - pair[0].total;
+      content.replaceChildren(
+        el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": "Tokens of the two branches, aligned" }, columns),
+        el("p", { class: "facts" }, `Total log-probability ${pair[0].total.toFixed(3)} and ${pair[1].total.toFixed(3)}: ` +
+          (Math.abs(difference) < 5e-4 ? "equal." : `branch ${pair[difference > 0 ? 1 : 0].number} is ${ratio(Math.abs(difference))} times as probable.`)),
+        el("p", { class: "caption" }, found.cross === null
+          ? "The two part at the last token of one of them: no later step can be compared."
+          : `How much each head's attention differs after the fork (steps ${found.steps[0] + 1} to ${found.steps[1]}): mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.`),
+        ...(found.cross === null ? [] : [el("div", { class: "maps" }, map("cross", "Cross-attention", found.cross), map("decoder_self", "Decoder self-attention", found.decoder_self))]));
+    }
+
+    const ratio = (difference) => (difference > 13.8 ? "more than a million" : Number(Math.exp(difference).toPrecision(2)).toLocaleString("en"));
+
+    function map(kind, name, values) {
+      const heads = values[0].map((_, head) => el("th", { scope: "col" }, `H${head + 1}`));
+      return el("table", { class: "divergence" }, el("caption", {}, name), el("thead", {}, el("tr", {}, el("th", {}), heads)),
+        el("tbody", {}, values.map((row, layer) => el("tr", {}, el("th", { scope: "row" }, `L${layer + 1}`),
+          row.map((value, head) => el("td", {}, el("button", {
+            type: "button", style: `--p: ${value.toFixed(3)}`, "aria-label": `Layer ${layer + 1}, head ${head + 1}: ${value.toFixed(4)} bits`,
+            title: `${value.toFixed(4)} bits`, onclick: () => hooks.select(kind, layer, head),
+          }, value === 0 ? "0" : value.toFixed(2))))))));
+    }
+    return { root, draw, show };
+  }
+
+  // hooks: jump(step)
+  function lens(hooks) {
+    const status = el("p", { class: "caption", "aria-live": "polite" }), scroll = el("div", { class: "scroll" });
+    const root = el("div", {}, el("p", { class: "caption" },
+      "What each decoder layer would already predict: the final norm and the output projection on the residual stream after it. Colour: probability of that token. Point at a cell for the rank of the token finally taken."),
+    scroll, status);
+    let columns = [];
+
+    function draw(path, branch) {
+      if (!path.details) {
+        scroll.replaceChildren(el("p", { class: "caption" }, "Computing …"));
+        return;
+      }
+      const { tokens, probabilities, ranks, chosen, ids } = path.details.lens;
+      columns = branch.tokens.map(() => []);
+      const rows = tokens.map((row, layer) => el("tr", {}, el("th", { scope: "row" }, layer ? `after layer ${layer}` : "before layer 1"),
+        row.map((token, step) => {
+          const words = `${layer ? `After layer ${layer}` : "Before layer 1"}, step ${step + 1}: “${token}” ${percent(probabilities[layer][step])}. ` +
+            `The token taken, “${branch.tokens[step].text}”, has rank ${ranks[layer][step].toLocaleString("en")} (${percent(chosen[layer][step])}).`;
+          const show = () => (status.textContent = words);
+          const cell = el("td", {}, el("button", {
+            type: "button", class: ids[layer][step] === branch.ids[step] ? "right" : "", style: `--p: ${probabilities[layer][step].toFixed(3)}`,
+            "aria-label": words, tabindex: layer === tokens.length - 1 ? "0" : "-1", onmouseenter: show, onfocus: show, onclick: () => hooks.jump(step),
+          }, atlas.shorten(token, 10)));
+          columns[step].push(cell);
+          return cell;
+        }))).reverse();
+      const head = el("tr", {}, el("th", { scope: "row" }, "taken"), branch.tokens.map((token, step) => {
+        const cell = el("th", { scope: "col" }, atlas.shorten(token.text, 10));
+        columns[step].push(cell);
+        return cell;
+      }));
+      scroll.replaceChildren(el("table", { class: "lens" }, el("thead", {}, head), el("tbody", {}, rows)));
+    }
+
+    const step = (at) => columns.forEach((cells, i) => cells.forEach((cell) => cell.classList.toggle("now", i === at)));
+    return { root, draw, step };
+  }
+
+  // hooks: target(text)
+  function ownTarget(hooks) {
+    const text = el("textarea", { rows: "2", "aria-label": "Your own translation", placeholder: "Type a translation of the sentence", maxlength: "10000" });
+    const verdict = el("p", { class: "facts", "aria-live": "polite" });
+    const root = el("form", { class: "own", onsubmit: (event) => {
+      event.preventDefault();
+      hooks.target(text.value);
+    } }, el("p", { class: "caption" }, "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it."),
+    text, el("button", { type: "submit", class: "plain strong" }, "Force-decode it"), verdict);
+
+    function draw(tree, current) {
+      const own = tree.branches.find((b) => b.number === current && b.origin === "target"), model = tree.branches[0];
+      verdict.textContent = own
+        ? `Yours: log-probability ${own.total.toFixed(2)} over ${own.ids.length} tokens (${(own.total / own.ids.length).toFixed(2)} a token). ` +
+          `The model's own: ${model.total.toFixed(2)} over ${model.ids.length} (${(model.total / model.ids.length).toFixed(2)} a token).` : "";
+    }
+    text.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && (event.preventDefault(), root.requestSubmit()));
+    return { root, draw };
+  }
+
+  atlas.stepperPanels = { branches, comparison, lens, ownTarget };
+})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

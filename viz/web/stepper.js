@@ -1,0 +1,271 @@
+// The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
+// server; what the model must compute is asked for one action at a time, in order.
+AttentionAtlas.register("stepper", (root, api) => {
+  const atlas = AttentionAtlas, el = atlas.element;
+  const { Path } = atlas.stepperPath;
+  const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
+  const PANELS = [["branches", "Branches"], ["compare", "Compare"], ["lens", "Layer by layer"], ["beam", "Beam search"], ["own", "Your own target"]];
+
+  let tree = null, path = null, branch = null, heads = null, at = 0, temperature = 1, panel = "branches";
+  let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", timer = null, stale = false, frame = 0;
+  let opening = 0, later = []; // actions that will open a branch; moves made meanwhile
+
+  // --- what the server is asked -------------------------------------------------------------------------------------
+  const queue = [];
+  let waiting = null, lastId = 0;
+
+  function ask(action, data = {}, opens = false) {
+    if (opens) opening += 1;
+    queue.push({ action, ...data, id: ++lastId, opens });
+    root.setAttribute("aria-busy", "true");
+    sendNext();
+  }
+
+  function sendNext() {
+    if (waiting || !queue.length) return;
+    waiting = queue.shift();
+    const { opens, ...data } = waiting;
+    waiting.resend = setTimeout(() => api.trigger("act", data), 15000); // every action may be repeated
+    api.trigger("act", data);
+  }
+
+  async function receive(given) {
+    if (!given) return;
+    const value = given.json ? { ...given, ...JSON.parse(given.json) } : given;
+    if (value.selection) {
+      selection = value.selection;
+      if (path) schedule();
+    }
+    if (value.stale !== undefined) {
+      stale = stale || value.stale > 0;
+      if (stale && root.offsetParent) restart();
+      return;
+    }
+    const mine = waiting && value.id === waiting.id;
+    if (!mine && !value.path) return; // about the selection alone
+    if (value.id && !mine) return; // an answer that came twice
+    const opens = mine && waiting.opens;
+    if (mine) {
+      clearTimeout(waiting.resend);
+      waiting = null;
+    }
+    await take(value);
+    if (opens) opening -= 1;
+    if (!opening) later.splice(0).forEach((move) => go(move(at)));
+    root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
+    sendNext();
+  }
+
+  async function take(value) {
+    message(value.error || "");
+    if (value.error) {
+      if (path) sentences.open(path, branch); // what was expected did not come
+      schedule();
+    }
+    if (value.tree) tree = value.tree;
+    if (value.path) await open(value.path, value.at);
+    if (value.publish) publish();
+    if (value.details && value.details.number === path.number) {
+      path.details = value.details;
+      if (panel === "lens") panels.lens.draw(path, branch);
+      schedule();
+    }
+    if (value.rows && value.rows.number === path.number) {
+      path.addRows(value.rows);
+      schedule();
+    }
+    if (value.comparison) panels.compare.show(value.comparison);
+    if (value.beam) panels.beam.show(value.beam);
+  }
+
+  async function open(payload, to) {
+    const other = !path || tree.text !== path.text;
+    path = await Path.from(payload);
+    if (!heads) {
+      heads = atlas.stepperHeads.create({ select }, payload.colours);
+      panes.append(heads.root);
+    }
+    path.text = tree.text;
+    branch = tree.branches.find((b) => b.number === path.number);
+    if (other) panels.beam.clear();
+    at = Math.min(to ?? at, path.length);
+    slider.max = path.length;
+    sentences.open(path, branch);
+    heads.open(path);
+    drawPanel();
+    draw();
+    if (temperature !== 1) need("details");
+    root.dataset.opened = String(Number(root.dataset.opened || 0) + 1);
+  }
+
+  const publish = atlas.debounce(() => (opening ? publish() : api.trigger("publish", {})), 150);
+
+  function need(what) {
+    if (what === "details" && !path.details) ask("details", { branch: path.number });
+    if (what === "rows" && at < path.length && !path.has(at)) ask("rows", { branch: path.number, step: at });
+  }
+
+  function restart() {
+    stale = false;
+    ask("start", {}, true);
+  }
+
+  // --- moving -------------------------------------------------------------------------------------------------------
+  function go(to) {
+    at = Math.max(0, Math.min(path.length, to));
+    schedule();
+  }
+
+  // While a new branch is on its way, moves wait for it: none is lost.
+  function move(change) {
+    if (opening) later.push(change);
+    else go(change(at));
+  }
+
+  function play() {
+    if (timer) return pause();
+    if (at >= path.length) go(0);
+    const tick = () => {
+      move((now) => now + 1);
+      if (at >= path.length) pause();
+    };
+    timer = setInterval(tick, Number(speed.value));
+    buttons.play.textContent = "❚❚";
+    buttons.play.setAttribute("aria-label", "Pause");
+  }
+
+  function pause() {
+    clearInterval(timer);
+    timer = null;
+    buttons.play.textContent = "▶";
+    buttons.play.setAttribute("aria-label", "Play");
+  }
+
+  function force(i) {
+    if (at >= path.length || opening) return;
+    const candidate = path.steps[at].candidates[i];
+    if (!candidate) return;
+    pause();
+    if (candidate.id === path.steps[at].id) return move((now) => now + 1);
+    sentences.expect(at, candidate.text);
+    ask("force", { branch: path.number, step: at, token: candidate.id }, true);
+  }
+
+  function forceText(text, joined) {
+    pause();
+    ask("force", { branch: path.number, step: at, text, joined }, true);
+    candidates.clearText();
+  }
+
+  function select(kind, layer, head) {
+    selection = { kind, layer, head, query: null, key: null };
+    shade = kind === "cross" ? "head" : shade;
+    shading.value = shade;
+    api.trigger("select", selection);
+    schedule();
+  }
+
+  // --- the page -----------------------------------------------------------------------------------------------------
+  const alert = el("p", { class: "notice error", role: "alert", hidden: true });
+  const message = (words) => {
+    alert.textContent = words;
+    alert.hidden = !words;
+  };
+  const button = (name, text, label, key, action) => (buttons[name] = el("button", { type: "button", "data-move": name, "aria-label": label, title: `${label} (${key})`, onclick: action }, text));
+  const buttons = {};
+  const speed = el("select", { "aria-label": "Speed", onchange: () => timer && (pause(), play()) }, SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)));
+  const slider = el("input", { type: "range", min: "0", max: "1", step: "1", value: "0", "aria-label": "Decoding step", oninput: () => move(() => Number(slider.value)) });
+  const counter = el("output", { class: "counter" });
+  const shading = el("select", { "aria-label": "Source shaded by", onchange: () => ((shade = shading.value), schedule()) },
+    el("option", { value: "mean" }, "mean of all heads"), el("option", { value: "head" }, "selected head"));
+  const bar = el("div", { class: "transport", role: "toolbar", "aria-label": "Steps" }, el("div", { class: "segmented" },
+    button("first", "⇤", "First", "Home", () => (pause(), move(() => 0))), button("back", "←", "Back", "←", () => (pause(), move((now) => now - 1))),
+    button("play", "▶", "Play", "Space", play), button("next", "→", "Next", "→", () => (pause(), move((now) => now + 1))),
+    button("last", "⇥", "Last", "End", () => (pause(), move(() => Infinity)))), speed, slider, counter,
+  el("label", { class: "caption shading" }, "Shade by ", shading));
+  const say = (words) => (said.textContent = words);
+  const said = el("p", { class: "caption said", "aria-live": "polite" });
+  const sentences = atlas.stepperTokens.sentences({ jump: (step) => (pause(), move(() => step)), say });
+  const candidates = atlas.stepperTokens.candidates({ force, forceText, temperature: (value) => {
+    temperature = value;
+    if (value !== 1) need("details");
+    schedule();
+  } });
+  const panels = {
+    branches: atlas.stepperPanels.branches({ open: (number) => ask("open", { branch: number }, true) }),
+    compare: atlas.stepperPanels.comparison({ compare: (a, b) => ask("compare", { first: a, second: b }), select }),
+    lens: atlas.stepperPanels.lens({ jump: (step) => (pause(), move(() => step)) }),
+    beam: atlas.stepperBeam.create({ search: (width, penalty) => ask("beam", { width, penalty }), node: (ids) => ask("node", { ids }, true) }),
+    own: atlas.stepperPanels.ownTarget({ target: (text) => ask("target", { text }, true) }),
+  };
+  const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
+  const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
+  root.replaceChildren(alert, bar, sentences.root, said, panes,
+    el("div", { class: "segmented choose-panel", role: "group", "aria-label": "More" }, Object.values(tabs)), stage);
+
+  function showPanel(name) {
+    panel = name;
+    for (const [key, tab] of Object.entries(tabs)) tab.setAttribute("aria-pressed", String(key === name));
+    stage.replaceChildren(panels[name].root);
+    drawPanel();
+  }
+
+  function drawPanel() {
+    if (!path) return;
+    if (panel === "branches") panels.branches.draw(tree, path.number);
+    if (panel === "compare") panels.compare.draw(tree, path.number);
+    if (panel === "own") panels.own.draw(tree, path.number);
+    if (panel === "lens") {
+      need("details");
+      panels.lens.draw(path, branch);
+      panels.lens.step(at);
+    }
+  }
+
+  function schedule() {
+    if (!frame) frame = requestAnimationFrame(draw);
+  }
+
+  function draw() {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    if (!path) return;
+    const inside = at < path.length;
+    if (inside && !path.has(at)) need("rows");
+    const shown = inside && path.has(at), head = shade === "head" && selection.kind === "cross";
+    const weights = !shown ? null : head ? path.row("cross", selection.layer, selection.head, at) : path.meanRow("cross", at);
+    sentences.step(at, weights, head ? `layer ${selection.layer + 1}, head ${selection.head + 1}` : "the mean of all heads");
+    candidates.draw(path, at, temperature);
+    heads.step(at, selection);
+    panels.lens.step(at);
+    slider.value = at;
+    counter.textContent = inside ? `Step ${at + 1} of ${path.length}` : `Done: ${path.length} tokens${branch.finished ? "" : ", stopped by the limit"}`;
+    for (const name of ["first", "back"]) buttons[name].disabled = at === 0 && !opening;
+    for (const name of ["next", "last"]) buttons[name].disabled = !inside && !opening;
+    root.dataset.step = String(at);
+  }
+
+  // --- the keyboard -------------------------------------------------------------------------------------------------
+  const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" };
+
+  document.addEventListener("keydown", (event) => {
+    if (!path || !root.offsetParent || event.altKey || event.ctrlKey || event.metaKey) return;
+    const target = event.target;
+    if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
+    if (target !== document.body && !root.contains(target)) return;
+    if (event.key === " " && target.closest("button")) return; // the button's own key
+    const name = KEYS[event.key];
+    if (name === "play") play();
+    else if (name) {
+      pause();
+      move({ next: (now) => now + 1, back: (now) => now - 1, first: () => 0, last: () => Infinity }[name]);
+    } else if (/^[0-9]$/.test(event.key)) force(event.key === "0" ? 9 : Number(event.key) - 1);
+    else return;
+    event.preventDefault();
+  });
+
+  new IntersectionObserver((entries) => entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart()).observe(root);
+  showPanel("branches");
+  receive(api.value());
+  api.onValue(receive);
+});
