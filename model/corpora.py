@@ -14,6 +14,7 @@ from model.data import (
     parse_direction,
     read_aligned,
     read_multi30k,
+    read_synthetic,
     read_tatoeba,
     split_tatoeba,
     without_leaks,
@@ -41,6 +42,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                              "with this option --data is not read")
     parser.add_argument("--dev-pair", nargs=3, action="append", default=[],
                         metavar=("DIRECTION", "SOURCE", "TARGET"), help="line-aligned files to choose on")
+    parser.add_argument("--synthetic", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
+                        help="also train on these line-aligned files, whose SOURCE a model translated from TARGET "
+                             "(back-translation); such sources are tagged")
 
 
 def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
@@ -51,6 +55,9 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
         if not any(splits.train.oriented(direction) for splits in found):
             where = "--pair" if args.pair else f"the folder {args.data}"
             raise ValueError(f"no corpus for the direction {direction} in {where}")
+    nothing = Corpus("none", ("", ""), ())
+    for direction, source, target in args.synthetic:
+        found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
     held_out = [part for splits in found for part in (splits.dev, splits.test)]
     clean = [Splits(without_leaks(s.train, held_out), s.dev, s.test) for s in found]
     for direction in wanted:

@@ -7,7 +7,7 @@ import hashlib
 import unicodedata
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +18,27 @@ from model.tokenizer import Tokenizer
 
 TATOEBA_FILES = {"de": ("deu-eng.zip", "deu.txt"), "fr": ("fra-eng.zip", "fra.txt")}
 SPLITS = ("train", "dev", "test")
+TAG = "\x1a"  # before a source that a model wrote; the control character SUBSTITUTE, which nobody types
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Sentence pairs of two languages. pairs[i] = (sentence in languages[0], the same in languages[1])."""
+    """Sentence pairs of two languages. pairs[i] = (sentence in languages[0], the same in languages[1]).
+
+    one_way: to be read in this direction alone, as a corpus whose first side a model wrote.
+    """
 
     name: str
     languages: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
+    one_way: bool = False
 
     def oriented(self, direction: str) -> list[tuple[str, str]]:
-        """(source, target) pairs of a direction such as "de-en"; empty if the corpus has not both languages."""
+        """(source, target) pairs of a direction such as "de-en"; empty if the corpus does not serve it."""
         wanted = parse_direction(direction)
         if wanted == self.languages:
             return list(self.pairs)
-        return [(b, a) for a, b in self.pairs] if wanted == self.languages[::-1] else []
+        return [(b, a) for a, b in self.pairs] if wanted == self.languages[::-1] and not self.one_way else []
 
 
 def parse_direction(direction: str) -> tuple[str, str]:
@@ -50,6 +55,16 @@ def read_aligned(first: str | Path, second: str | Path, languages: tuple[str, st
     if len(columns[0]) != len(columns[1]):
         raise ValueError(f"{first} has {len(columns[0])} lines but {second} has {len(columns[1])}: not aligned")
     return Corpus(name or Path(first).name, languages, _clean(zip(*columns)))
+
+
+def read_synthetic(source: str | Path, target: str | Path, languages: tuple[str, str]) -> Corpus:
+    """Line-aligned files with a real target side and a source side that a model translated from it.
+
+    Each source begins with TAG: told apart from real ones, they teach the target language without teaching the model
+    to expect a machine's sentences (back-translation: Sennrich et al. 2016; tagged: Caswell et al. 2019).
+    """
+    aligned = read_aligned(source, target, languages, name="synthetic")
+    return replace(aligned, pairs=tuple((f"{TAG} {a}", b) for a, b in aligned.pairs), one_way=True)
 
 
 def read_multi30k(root: str | Path, split: str, languages: tuple[str, str]) -> Corpus:
@@ -92,12 +107,12 @@ def without_leaks(train: Corpus, held_out: Iterable[Corpus]) -> Corpus:
     """The training pairs that share neither side with a held-out pair."""
     taken = {normalised(side) for corpus in held_out for pair in corpus.pairs for side in pair}
     kept = tuple(p for p in train.pairs if normalised(p[0]) not in taken and normalised(p[1]) not in taken)
-    return Corpus(train.name, train.languages, kept)
+    return replace(train, pairs=kept)
 
 
 def normalised(sentence: str) -> str:
-    """The form in which sentences are compared and hashed: NFKC, lower case, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", sentence).lower().split())
+    """The form in which sentences are compared and hashed: untagged, NFKC, lower case, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", sentence.removeprefix(TAG)).lower().split())
 
 
 @dataclass(frozen=True, eq=False)

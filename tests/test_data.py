@@ -15,6 +15,7 @@ import torch
 from model import corpora
 from model.config import TrainConfig
 from model.data import (
+    TAG,
     Corpus,
     Examples,
     make_batch,
@@ -192,7 +193,7 @@ def test_long_pairs_are_left_out(tokenizer):
 
 def options(**changes):
     import argparse
-    return argparse.Namespace(**{"data": Path("absent"), "pair": [], "dev_pair": [], **changes})
+    return argparse.Namespace(**{"data": Path("absent"), "pair": [], "dev_pair": [], "synthetic": [], **changes})
 
 
 @pytest.fixture()
@@ -231,6 +232,24 @@ def test_a_pair_of_files_replaces_the_folder(tmp_path):
     files = [str(tmp_path / n) for n in ("train.de", "train.en", "dev.de", "dev.en")]
     found = corpora.find(options(pair=[["de-en", *files[:2]]], dev_pair=[["de-en", *files[2:]]]), ["de-en"])
     assert [len(s.train.pairs) for s in found] == [2, 0] and [len(s.dev.pairs) for s in found] == [0, 2]
+
+
+def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_folder, tokenizer, tmp_path):
+    (tmp_path / "made.de").write_text("ein Hund\nval de 1\ntrain de 3\n")
+    (tmp_path / "real.en").write_text("A dog.\nUnheard.\nval en 0\n")
+    wanted = ["de-en", "en-de"]
+    found = corpora.find(options(data=data_folder, synthetic=[["de-en", tmp_path / "made.de", tmp_path / "real.en"]]),
+                         wanted)
+    assert found[-1].train.oriented("de-en") == [(f"{TAG} ein Hund", "A dog.")]  # the others would leak
+    assert found[-1].train.oriented("en-de") == [] and not found[-1].dev.pairs
+    without, _ = corpora.examples(found[:-1], TrainConfig(directions=tuple(wanted)), tokenizer, 64)
+    once, _ = corpora.examples(found, TrainConfig(directions=tuple(wanted)), tokenizer, 64)
+    assert len(once.source) == len(without.source) + 1
+    with_tag = tokenizer.encode_source(f"{TAG} ein Hund", "en")
+    assert with_tag in once.source and with_tag[-2:] == tokenizer.encode_source("ein Hund", "en")[-2:]
+    twice, _ = corpora.examples(found, TrainConfig(directions=tuple(wanted), repeats=(("synthetic", 2),)),
+                                tokenizer, 64)
+    assert len(twice.source) == len(once.source) + 1
 
 
 def test_a_missing_corpus_is_named():
