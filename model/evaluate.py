@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -19,11 +20,14 @@ import torch
 from model import checkpoint, corpora
 from model.checkpoint import Checkpoint
 from model.data import Corpus, parse_direction, read_aligned
+from model.moses import WU2021, wu2021_bleu
 from model.train import chosen_model
 from model.translator import Translator
 
 UNUSUAL_PERCENTILE = 2  # a translation less probable than this share of dev translations is called unusual
-KEY = ("data", "split", "direction", "beam", "length_penalty")
+KEY = ("data", "split", "direction", "beam", "length_penalty", "protocol")  # plain sacreBLEU names no protocol
+
+PROTOCOLS = {WU2021: wu2021_bleu}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -40,11 +44,12 @@ def main(argv: list[str] | None = None) -> None:
     for split, direction, corpus in found:
         pairs = corpus.oriented(direction)[:args.limit]
         for beam in args.beam:
-            score = {"data": corpus.name, "split": split, "direction": direction, "beam": beam,
-                     "length_penalty": args.length_penalty if beam > 1 else 0.0,
-                     **scores(translator, pairs, direction, beam=beam, length_penalty=args.length_penalty)}
-            print(json.dumps(score), flush=True)
-            metrics["scores"] = merged(metrics.get("scores", []), score)
+            which = {"data": corpus.name, "split": split, "direction": direction, "beam": beam,
+                     "length_penalty": args.length_penalty if beam > 1 else 0.0}
+            for score in scores(translator, pairs, direction, beam=beam, length_penalty=args.length_penalty,
+                                protocols=args.protocol):
+                print(json.dumps({**which, **score}), flush=True)
+                metrics["scores"] = merged(metrics.get("scores", []), {**which, **score})
     if args.precision:
         metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
         print(json.dumps(metrics["precision"], indent=2))
@@ -56,22 +61,26 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def scores(translator: Translator, pairs: list[tuple[str, str]], direction: str, *, beam: int = 1,
-           length_penalty: float = 0.0) -> dict:
-    """sacreBLEU (13a, cased) and chrF of (source, reference) pairs, with signatures (Post 2018; Popovic 2015)."""
+           length_penalty: float = 0.0, protocols: Sequence[str] = ()) -> list[dict]:
+    """Scores of (source, reference) pairs, with signatures: sacreBLEU (13a, cased) and chrF (Post 2018; Popovic 2015),
+    then BLEU of the same translations by each of the protocols."""
     started = time.perf_counter()
     translations = translator.translate_batch(
         [source for source, _ in pairs], direction, beam=beam, length_penalty=length_penalty)
-    seconds, references = time.perf_counter() - started, [[reference for _, reference in pairs]]
-    result = {"sentences": len(pairs), "seconds": round(seconds, 1)}
+    seconds, references = time.perf_counter() - started, [reference for _, reference in pairs]
+    work = {"sentences": len(pairs), "seconds": round(seconds, 1)}
+    plain = dict(work)
     for name, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
-        result[name] = round(metric.corpus_score(translations, references).score, 2)
-        result[f"{name}_signature"] = str(metric.get_signature())
-    return result
+        plain[name] = round(metric.corpus_score(translations, [references]).score, 2)
+        plain[f"{name}_signature"] = str(metric.get_signature())
+    language = parse_direction(direction)[1]
+    return [plain, *({"protocol": protocol, **work, **PROTOCOLS[protocol](translations, references, language)}
+                     for protocol in protocols)]
 
 
 def merged(old: list[dict], new: dict) -> list[dict]:
-    """The list with `new` in place of the score of the same data, split, direction and decoding."""
-    same = [tuple(score.get(field) for field in KEY) == tuple(new[field] for field in KEY) for score in old]
+    """The list with `new` in place of the score of the same data, split, direction, decoding and protocol."""
+    same = [all(score.get(field) == new.get(field) for field in KEY) for score in old]
     return [new if hit else score for score, hit in zip(old, same)] + ([] if any(same) else [new])
 
 
@@ -145,6 +154,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--beam", type=int, nargs="+", default=[1], help="widths to score, such as 1 5; default 1, greedy")
     add("--length-penalty", type=float, default=0.0, help="of the beam search, default 0")
+    add("--protocol", nargs="+", choices=tuple(PROTOCOLS), default=[],
+        help="also score by a published protocol; wu2021: lowercase, Moses normalised and tokenized, BLEU on tokens")
     add("--precision", type=Path, metavar="RUN",
         help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder")
     add("--limit", type=int, help="only the first sentences of each; nothing is written then")

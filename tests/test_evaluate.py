@@ -11,6 +11,7 @@ import sacrebleu
 import torch
 
 from model import checkpoint, evaluate, train
+from model.moses import prepared, wu2021_bleu
 from model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.test_data import write_gz, write_tatoeba
@@ -51,8 +52,40 @@ def test_scores_of_a_pair_of_files_are_sacrebleus(folder, tmp_path):
 
 def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
     monkeypatch.setattr(tiny_translator, "translate_batch", lambda texts, direction, **options: list(SENTENCES[1::2]))
-    scores = evaluate.scores(tiny_translator, [("x", reference) for reference in SENTENCES[1::2]], "de-en")
-    assert scores["bleu"] == pytest.approx(100) and scores["chrf"] == pytest.approx(100)
+    plain, wu2021 = evaluate.scores(
+        tiny_translator, [("x", reference) for reference in SENTENCES[1::2]], "de-en", protocols=["wu2021"])
+    assert plain["bleu"] == pytest.approx(100) and plain["chrf"] == pytest.approx(100)
+    assert wu2021["bleu"] == pytest.approx(100)
+
+
+def test_the_published_protocol_prepares_as_multi30k_does():
+    """Hyphens inside words stay, quotes become ASCII and are escaped, case goes; normalising twice changes nothing."""
+    assert prepared(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
+        "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"]
+    assert prepared(["L'homme n’aime pas le café (noir)."], "fr") == [
+        "l&apos; homme n&apos; aime pas le café ( noir ) ."]
+
+
+def test_the_published_protocol_sees_neither_case_nor_typography():
+    reference = ["Ein Mann sagt „Hallo“ und geht weg.", "Zwei Hunde, die im Schnee spielen."]
+    typed = ['ein mann sagt "hallo" und geht weg .', "ZWEI HUNDE , DIE IM SCHNEE SPIELEN ."]
+    assert wu2021_bleu(typed, reference, "de")["bleu"] == pytest.approx(100)
+    assert sacrebleu.corpus_bleu(typed, [reference]).score < 60
+    worse = wu2021_bleu(["ein mann sagt hallo .", typed[1]], reference, "de")
+    assert 0 < worse["bleu"] < 90 and "tok:none" in worse["bleu_signature"] and "case:lc" in worse["bleu_signature"]
+
+
+def test_the_published_protocol_stands_beside_plain_bleu(folder, tmp_path, data):
+    """One run writes both, and a later run of either replaces only its like."""
+    (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
+    (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
+    pair = ("--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")
+    run(folder, *pair)
+    scores = run(folder, *pair, "--protocol", "wu2021")["scores"]
+    assert [score.get("protocol") for score in scores] == [None, "wu2021"]
+    assert "tok:13a" in scores[0]["bleu_signature"] and "tok:none" in scores[1]["bleu_signature"]
+    assert [s.get("protocol") for s in run(folder, *pair, "--protocol", "wu2021")["scores"]] == [None, "wu2021"]
+    assert [s.get("protocol") for s in run(folder, *pair)["scores"]] == [None, "wu2021"]
 
 
 def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):

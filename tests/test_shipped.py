@@ -52,7 +52,8 @@ def test_has_enough_heads_to_look_at(translator):
 def test_recorded_scores_reach_the_floors(folder):
     scores = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["scores"]
     for (data, split), floor in FLOORS.items():
-        found = [s["bleu"] for s in scores if (s["data"], s["split"], s["beam"]) == (data, split, 1)]
+        found = [s["bleu"] for s in scores if "protocol" not in s
+                 and (s["data"], s["split"], s["beam"]) == (data, split, 1)]
         assert found and found[0] >= floor
 
 

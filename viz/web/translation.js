@@ -33,7 +33,8 @@ AttentionAtlas.register("translation", (root, api) => {
     if (!about.scores.length) return null;
     const cell = (tag, text) => el(tag, {}, text);
     const rows = about.scores.map((s) => el("tr", {}, cell("td", s.data), cell("td", s.direction),
-      cell("td", s.beam === 1 ? "greedy" : `beam ${s.beam}`), cell("td", s.bleu.toFixed(1)), cell("td", s.chrf.toFixed(1))));
+      cell("td", s.beam === 1 ? "greedy" : `beam ${s.beam}`),
+      cell("td", s.bleu.toFixed(1) + (s.protocol ? ` (${s.protocol})` : "")), cell("td", s.chrf?.toFixed(1) ?? "")));
     return el("table", {}, el("thead", {}, el("tr", {},
       ["Test set", "Direction", "Decoding", "BLEU", "chrF"].map((h) => cell("th", h)))), el("tbody", {}, rows));
   }
