@@ -1,0 +1,140 @@
+"""Draw the learning curves of training runs: python -m viz.learning_curves --help
+
+Training loss, loss on the dev sets, and BLEU of each direction and dev set, from a run's metrics.jsonl; several runs
+lie over one another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from viz import paper
+
+LOG = "metrics.jsonl"
+AXES = {"tokens": "target tokens seen", "updates": "updates", "hours": "hours of training"}
+SMOOTHED = "training loss (smoothed labels)"
+NATS = "nats a token"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: x and y, both float [points]."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run's lines. loss: of training; dev: panel title -> weights' name ("weights", "average") -> its line."""
+
+    name: str
+    loss: Curve
+    dev: dict[str, dict[str, Curve]]
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    runs = [read(path, x=args.x) for path in args.runs]
+    paper.write_png(draw(runs, x=args.x), args.out)
+
+
+def read(path: Path, *, x: str = "tokens") -> Run:
+    """The log of a run: the file, or the folder of a run or checkpoint that holds it. x: a key of AXES.
+    ValueError if it is missing, damaged or empty."""
+    file = path / LOG if path.is_dir() else path
+    try:
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        trained = [line for line in lines if "loss" in line.keys()]  # .keys(): a line that is no object is an error
+        evaluated = [(line["update"], line["dev"]) for line in lines if "dev" in line]
+        updates = [line["update"] for line in trained]
+        steps = {"updates": updates, "tokens": list(accumulate(line["tokens"] for line in trained)),
+                 "hours": [seconds / 3600 for seconds in accumulate(line["seconds"] for line in trained)]}[x]
+        dev: dict[str, dict[str, list[tuple[float, float]]]] = {}
+        for update, scores in evaluated:
+            # A log may lack its first lines (a run prolonged elsewhere): before its first line a run is at its start.
+            where = float(np.interp(update, [0, *updates], [0, *steps]))
+            for weights in ("weights", "average"):
+                for panel, value in _panels(scores.get(weights, {})):
+                    dev.setdefault(panel, {}).setdefault(weights, []).append((where, value))
+        loss = Curve(np.array(steps, float), np.array([line["loss"] for line in trained], float))
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file} is not the log of a training run: {error}") from error
+    if not trained:
+        raise ValueError(f"{file} holds no training loss yet")
+    name = file.resolve().parent.name if file.name == LOG else file.stem
+    return Run(name, loss, {panel: {w: Curve(*np.array(points).T) for w, points in lines.items()}
+                            for panel, lines in dev.items()})
+
+
+def _panels(scores: dict) -> list[tuple[str, float]]:
+    """(panel title, value) of one evaluation."""
+    found = [("dev loss", scores["loss"])] if "loss" in scores else []
+    return found + [(f"dev BLEU, {name.replace('-', ' → ', 1)}", value["bleu"])
+                    for name, value in scores.items() if isinstance(value, dict)]
+
+
+def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
+    """A panel for the training loss, the dev loss, and BLEU of each direction and dev set; a colour a run. Of an
+    evaluation the averaged weights are drawn solid and the raw ones dotted; where nothing is averaged, these solid."""
+    titles = list(dict.fromkeys(title for run in runs for title in run.dev))
+
+    def training(axes: Axes) -> None:
+        for run, colour in zip(runs, _colours(runs)):
+            axes.plot(run.loss.x, run.loss.y, color=colour, linewidth=1.2, label=run.name)
+        _finish(axes, SMOOTHED, NATS, x)
+        paper.legend(axes)
+
+    def evaluation(axes: Axes, title: str) -> None:
+        for run, colour in zip(runs, _colours(runs)):
+            lines = run.dev.get(title, {})
+            for weights, curve in lines.items():
+                solid = weights == "average" or "average" not in lines
+                label = {"average": "averaged weights", "weights": "last weights"}[weights] if len(runs) == 1 else None
+                axes.plot(curve.x, curve.y, color=colour, linewidth=1.6 if solid else 1.0,
+                          linestyle="-" if solid else ":", marker="o", markersize=3 if solid else 2, label=label)
+        _finish(axes, title, NATS if "loss" in title else "BLEU", x)
+        if title == titles[0]:
+            paper.legend(axes)
+
+    return paper.panels([training, *((lambda axes, title=title: evaluation(axes, title)) for title in titles)])
+
+
+def _colours(runs: Sequence[Run]) -> list[str]:
+    return [paper.COLOURS[i % len(paper.COLOURS)] for i in range(len(runs))]
+
+
+def _finish(axes: Axes, title: str, unit: str, x: str) -> None:
+    axes.set(title=title, xlabel=AXES[x], ylabel=unit)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m viz.learning_curves", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN",
+                        help=f"folder of a run or checkpoint, or its {LOG}")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the PNG to write")
+    parser.add_argument("--x", choices=tuple(AXES), default="tokens", help="what to draw over, default tokens")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")

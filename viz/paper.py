@@ -1,0 +1,49 @@
+"""Pictures for documents: matplotlib figures on white, written as PNG. What the page draws is Plotly's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from viz import theme
+
+INK, MUTED, LINE = (theme.COLOURS[name][0] for name in ("ink", "muted", "line"))
+COLOURS = theme.HEAD_COLOURS
+PANEL = (4.2, 2.9)  # inches
+
+
+def panels(draw: list[Callable[[Axes], None]]) -> Figure:
+    """A figure with one panel a function, in rows of two or three; each function draws on the axes that it is given."""
+    columns = min(len(draw), 2 if len(draw) in (2, 4) else 3)
+    rows = -(-len(draw) // columns)
+    figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained", facecolor="white")
+    for index, function in enumerate(draw):
+        axes = figure.add_subplot(rows, columns, index + 1)
+        axes.grid(color=LINE, linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.tick_params(colors=MUTED, labelsize=8, which="both")
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in ("left", "bottom"))
+            spine.set_color(LINE)
+        function(axes)
+        axes.title.set(fontsize=10, color=INK)
+        for label in (axes.xaxis.label, axes.yaxis.label):
+            label.set(fontsize=9, color=MUTED)
+    return figure
+
+
+def legend(axes: Axes) -> None:
+    """A small legend without a frame, where several lines are named."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(fontsize=8, frameon=False, labelcolor=INK)
+
+
+def write_png(figure: Figure, path: Path) -> None:
+    """ValueError if the folder is missing or cannot be written."""
+    try:
+        figure.savefig(path, format="png", dpi=110, metadata={"Software": None})
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
