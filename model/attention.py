@@ -153,11 +153,10 @@ def causal_mask(length: int, *, first_query: int = 0, device: torch.device | Non
 
 @dataclass
 class LayerCache:
-    """One decoder layer's keys and values. Self-attention's grow; cross-attention's are computed once."""
+    """The keys and values of one decoder layer's self-attention, which grow by a row a token."""
 
     keys: Tensor | None = None  # [batch, heads, capacity, d_head]
     values: Tensor | None = None
-    cross: tuple[Tensor, Tensor] | None = None  # each [batch, heads, source, d_head]
 
     def extend(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store new rows [batch, heads, new, d_head] from position `start`; return all rows up to there."""
@@ -180,7 +179,8 @@ def _grown(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
 
 
 class KeyValueCache:
-    """What a decoder remembers between steps. The caller owns it; the model only reads and extends it.
+    """What a decoder remembers of its prefix. The caller owns it; the model only reads and extends it. (The keys and
+    values of cross-attention do not depend on the prefix: model.transformer.SourceMemory keeps them.)
 
     `length` rows are valid. truncate() goes back: later rows are simply overwritten.
     """
@@ -195,14 +195,7 @@ class KeyValueCache:
         self.length = length
 
     def reorder(self, rows: Tensor) -> None:
-        """Take self-attention's batch rows [new_batch] anew: hypotheses over the SAME sources (beam search)."""
+        """Take the batch rows [new_batch] anew."""
         for layer in self.layers:
             if layer.keys is not None:
                 layer.keys, layer.values = layer.keys[rows], layer.values[rows]
-
-    def select(self, rows: Tensor) -> None:
-        """Take all batch rows anew, cross-attention's too: other sources."""
-        self.reorder(rows)
-        for layer in self.layers:
-            if layer.cross is not None:
-                layer.cross = (layer.cross[0][rows], layer.cross[1][rows])

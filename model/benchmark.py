@@ -26,7 +26,7 @@ from model.intervention import NO_INTERVENTIONS
 from model.trace import TranslationTrace
 from model.trace_builder import Request, TraceBuilder
 from model.train import Trainer
-from model.transformer import Transformer
+from model.transformer import SourceMemory, Transformer
 from model.translator import Translator
 
 LENGTHS = (8, 16, 32, 64)  # target tokens
@@ -107,13 +107,14 @@ def decode_cached(translator: Translator, source_ids: tuple[int, ...], length: i
 
 @torch.inference_mode()
 def decode_naive(translator: Translator, source_ids: tuple[int, ...], length: int) -> list[int]:
-    """The same tokens, the whole decoder run over the whole prefix at each step, as tutorials do. The encoder runs
-    once and only the last row is projected, as in The Annotated Transformer's greedy_decode."""
+    """The same tokens, the whole decoder run over the whole prefix at each step, as tutorials do: also the source's
+    keys and values anew. The encoder runs once and only the last row is projected, as in The Annotated Transformer's
+    greedy_decode."""
     model: Transformer = translator.model
     memory = model.encode(torch.tensor([source_ids], device=translator.device))
     prefix = torch.tensor([[translator.tokenizer.begin_id]], device=translator.device)
     for _ in range(length):
-        hidden, _ = model.decode(prefix, memory)
+        hidden, _ = model.decode(prefix, SourceMemory(memory.memory, memory.mask))
         best: Tensor = model.project(hidden[:, -1]).argmax(-1)
         prefix = torch.cat((prefix, best[:, None]), dim=1)
     return prefix[0, 1:].tolist()

@@ -35,12 +35,12 @@ class DecoderStep:
 
     def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
-        grows by a row; it must hold the cross-attention's keys and values."""
+        grows by a row."""
         position = cache.length
         x, encoding = F.embedding(ids, self.embedding), self.encoding(position)
         x = x * self.scale if encoding is None else torch.add(encoding, x, alpha=self.scale)
         for layer, layer_cache in zip(self.layers, cache.layers):
-            x = layer(x, source.mask, layer_cache, position)
+            x = layer(x, source, layer_cache, position)
         cache.length += 1
         return self.logits(self.norm(x))
 
@@ -50,6 +50,7 @@ class _LayerStep:
 
     def __init__(self, layer: Layer) -> None:
         d_model = layer.self_attention.d_model
+        self.layer = layer
         self.norm_first = layer.sublayers[0].norm_first
         self.norms = [_norm(sublayer) for sublayer in layer.sublayers]
         self.heads = layer.self_attention.num_heads
@@ -60,7 +61,7 @@ class _LayerStep:
         self.cross_output = _linear(cross.output)
         self.expand, self.contract = _linear(layer.feed_forward.expand), _linear(layer.feed_forward.contract)
 
-    def __call__(self, x: Tensor, source_mask: Tensor | None, cache: LayerCache, position: int) -> Tensor:
+    def __call__(self, x: Tensor, source: SourceMemory, cache: LayerCache, position: int) -> Tensor:
         batch, d_model = x.shape
         heads, d_head = self.heads, d_model // self.heads
         around_self, around_cross, around_feed_forward = self.norms
@@ -72,7 +73,8 @@ class _LayerStep:
         x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
-        context = F.scaled_dot_product_attention(queries, *cache.cross, attn_mask=source_mask)
+        keys, values = source.keys_values(self.layer)
+        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask)
         x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
 
         active = self.expand(self._enter(x, around_feed_forward)).relu_()

@@ -66,8 +66,7 @@ class StepDecoder:
 
     def select(self, rows: Tensor) -> None:
         """Make rows [new_batch] the new batch, each with its own source."""
-        self.prefix, self.logits = self.prefix[rows], self.logits[rows]
-        self.cache.select(rows)
+        self.reorder(rows)
         self.source = self.source.select(rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -145,7 +145,7 @@ class Layer(nn.Module):
         if self.cross_attention is not None:
             edit = interventions.for_attention(AttentionKind.CROSS, self.index)
             queries = self.cross_attention.project_queries(around_cross[0].enter(x))
-            keys, values = self._memory_keys_values(source.memory, cache)
+            keys, values = source.keys_values(self)
             output, weights = self.cross_attention(
                 queries, keys, values, source.mask, edit=edit, first_query=first_query)
             x = leave(around_cross[0], output)
@@ -157,13 +157,6 @@ class Layer(nn.Module):
             return x, None
         epsilon = around_self.norm.eps
         return x, LayerRecord(self_record, cross_record, tuple(residuals), tuple(read), epsilon, active)
-
-    def _memory_keys_values(self, memory: Tensor, cache: LayerCache | None) -> tuple[Tensor, Tensor]:
-        if cache is None:
-            return self.cross_attention.project_keys_values(memory)
-        if cache.cross is None:
-            cache.cross = self.cross_attention.project_keys_values(memory)
-        return cache.cross
 
 
 class Stack(nn.Module):
@@ -196,15 +189,24 @@ class Stack(nn.Module):
 @dataclass(frozen=True, eq=False)
 class SourceMemory:
     """An encoded batch of sources: memory [batch, source, d_model], its padding mask [batch, 1, 1, source] or None
-    where nothing is padded, and the encoder's records."""
+    where nothing is padded, and the encoder's records. Whoever decodes over it shares its keys and values."""
 
     memory: Tensor
     mask: Tensor | None
     records: tuple[LayerRecord, ...] = ()
+    projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by decoder layer
+
+    def keys_values(self, layer: Layer) -> tuple[Tensor, Tensor]:
+        """What a decoder layer's cross-attention reads, each [batch, heads, source, d_head]: computed once."""
+        found = self.projected.get(layer.index)
+        if found is None:
+            found = self.projected[layer.index] = layer.cross_attention.project_keys_values(self.memory)
+        return found
 
     def select(self, rows: Tensor) -> SourceMemory:
         """The batch rows [new_batch], without records."""
-        return SourceMemory(self.memory[rows], None if self.mask is None else self.mask[rows])
+        return SourceMemory(self.memory[rows], None if self.mask is None else self.mask[rows],
+                            projected={index: (k[rows], v[rows]) for index, (k, v) in self.projected.items()})
 
 
 class Transformer(nn.Module):

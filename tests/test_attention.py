@@ -198,12 +198,9 @@ def test_cache_returns_what_was_stored_also_beyond_its_first_capacity():
         start = end
 
 
-def test_cache_reorder_keeps_cross_attention_and_select_does_not():
+def test_cache_rows_are_taken_anew():
     cache = KeyValueCache(1)
     layer = cache.layers[0]
-    layer.extend(0, torch.arange(2.0).view(2, 1, 1, 1), torch.arange(2.0).view(2, 1, 1, 1))
-    layer.cross = (torch.arange(2.0).view(2, 1, 1, 1),) * 2
-    cache.reorder(torch.tensor([1, 1]))
-    assert layer.keys[:, 0, 0, 0].tolist() == [1, 1] and layer.cross[0].flatten().tolist() == [0, 1]
-    cache.select(torch.tensor([1]))
-    assert layer.cross[1].flatten().tolist() == [1]
+    layer.extend(0, torch.arange(2.0).view(2, 1, 1, 1), -torch.arange(2.0).view(2, 1, 1, 1))
+    cache.reorder(torch.tensor([1, 1, 0]))
+    assert layer.keys[:, 0, 0, 0].tolist() == [1, 1, 0] and layer.values[:, 0, 0, 0].tolist() == [-1, -1, 0]

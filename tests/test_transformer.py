@@ -198,7 +198,13 @@ def test_cross_attention_is_projected_once(model, monkeypatch):
                         lambda self, memory: calls.append(self) or project(self, memory))
     for step in range(5):
         model.decode(target[:, step:step + 1], memory, cache=cache)
+    model.read(memory, target)
     assert len(calls) == 3  # once a layer
+    second = memory.select(torch.tensor([1]))
+    for layer in model.decoder.layers:
+        for kept, whole in zip(second.keys_values(layer), memory.keys_values(layer)):
+            assert torch.equal(kept, whole[1:])
+    assert len(calls) == 3
 
 
 def test_dropout_acts_in_training_only(tokenizer):
