@@ -21,7 +21,7 @@ from torch import Tensor
 
 from model.config import TrainConfig
 from model.data import Examples, parse_direction
-from model.decoding import greedy
+from model.decoding import greedy, greedy_with_records
 from model.intervention import NO_INTERVENTIONS
 from model.trace import TranslationTrace
 from model.trace_builder import Request, TraceBuilder
@@ -126,12 +126,10 @@ def translate_with_maps(translator: Translator, request: Request, length: int) -
     trace of numpy arrays."""
     started, begin_id = time.perf_counter(), translator.tokenizer.begin_id
     memory = translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
-    targets = greedy(translator.model, memory, [length], begin_id=begin_id, end_id=NO_END)[0]
-    inputs = torch.tensor([[begin_id, *targets[:-1]]], device=translator.device)
-    build = TraceBuilder(translator.model.read(memory, inputs, record=True), translator.tokenizer,
-                         seconds=time.perf_counter() - started, device=str(translator.device),
-                         checkpoint=translator.name, digest=translator.digest)
-    return build(0, request, targets)
+    targets, output = greedy_with_records(translator.model, memory, [length], begin_id=begin_id, end_id=NO_END)
+    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
+                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
+    return build(0, request, targets[0])
 
 
 def batch_translation(translator: Translator, count: int) -> Measurement:

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from model.attention import KeyValueCache
+from model.data import pad
 from model.decoder_step import DecoderStep
 from model.intervention import NO_INTERVENTIONS, Interventions
-from model.transformer import LayerRecord, SourceMemory, Transformer
+from model.transformer import ForwardOutput, LayerRecord, SourceMemory, Transformer
 
 
 class StepDecoder:
@@ -70,13 +71,17 @@ class StepDecoder:
         self.source = self.source.select(rows)
 
 
+Seen = list[tuple[list[int], Tensor]]  # of each step: the sentences that went on, their logits [sentences, vocabulary]
+
+
 def greedy(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Tensor | None = None, interventions: Interventions = NO_INTERVENTIONS,
+    prefix: Tensor | None = None, interventions: Interventions = NO_INTERVENTIONS, seen: Seen | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 
     prefix: int64 [batch, length] from `<s>` on, after which to start; None: after `<s>` alone.
+    seen: an empty list that receives what each step chose by.
     Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
     """
     batch = len(limits)
@@ -88,6 +93,8 @@ def greedy(
     decoder = StepDecoder(model, source, prefix, interventions=interventions)
     while alive:
         best = decoder.logits.argmax(-1)
+        if seen is not None:
+            seen.append((alive, decoder.logits))
         going = []
         for row, (sentence, token) in enumerate(zip(alive, best.tolist())):
             results[sentence].append(token)
@@ -101,3 +108,25 @@ def greedy(
         if alive:
             decoder.append(best)
     return results
+
+
+def greedy_with_records(
+    model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
+    interventions: Interventions = NO_INTERVENTIONS,
+) -> tuple[list[list[int]], ForwardOutput]:
+    """Greedy ids, then one recorded teacher-forced pass over all of them, which gives every map.
+
+    Its logits [batch, longest, vocabulary] are not computed again: they are those that each token was chosen by.
+    Rows after a sentence's end are 0.
+    """
+    seen: Seen = []
+    found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, interventions=interventions, seen=seen)
+    first = seen[0][1]
+    if len(found) == 1:
+        logits = torch.stack([logits for _, logits in seen], dim=1)
+    else:
+        logits = first.new_zeros(len(found), len(seen), first.shape[-1])
+        for step, (sentences, chosen_by) in enumerate(seen):
+            logits[sentences, step] = chosen_by
+    inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(first.device)
+    return found, model.read(source, inputs, interventions=interventions, record=True, logits=logits)

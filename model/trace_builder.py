@@ -65,7 +65,7 @@ class TraceBuilder:
             encoder_self=AttentionMaps(_cut_out(self.encoder_self, row, source, source), source_tokens, source_tokens),
             decoder_self=AttentionMaps(_cut_out(self.decoder_self, row, target, target), inputs, inputs),
             cross=AttentionMaps(_cut_out(self.cross, row, target, source), inputs, source_tokens),
-            top_ids=top_ids, top_tokens=tuple(tokenizer.tokens(ids) for ids in top_ids),
+            top_ids=top_ids, top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
             top_probabilities=top.exp().cpu().numpy(),
             chosen_rank=((log_p > chosen).count_nonzero(-1) + 1).cpu().numpy().astype(np.int32),
             entropy=entropy.cpu().numpy(), log_probability=chosen[:, 0].cpu().numpy(),

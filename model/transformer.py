@@ -286,8 +286,10 @@ class Transformer(nn.Module):
 
     def read(
         self, source: SourceMemory, target_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS,
-        record: bool = False,
+        record: bool = False, logits: Tensor | None = None,
     ) -> ForwardOutput:
-        """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs."""
+        """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs. logits
+        [batch, target, vocabulary]: where a decode has computed them, they need not be projected again."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        return ForwardOutput(self.project(hidden), source.memory, hidden, source.records, records)
+        logits = self.project(hidden) if logits is None else logits
+        return ForwardOutput(logits, source.memory, hidden, source.records, records)

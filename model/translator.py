@@ -17,12 +17,12 @@ from model.batching import Batcher, BatchLimits
 from model.beam import BeamResult, beam_search, check_beam
 from model.checkpoint import Checkpoint
 from model.data import pad
-from model.decoding import greedy
+from model.decoding import greedy, greedy_with_records
 from model.device import choose_device
 from model.intervention import NO_INTERVENTIONS, Interventions
 from model.trace import AttentionKind, TranslationTrace
 from model.trace_builder import Request, TraceBuilder
-from model.transformer import ForwardOutput, SourceMemory, Transformer
+from model.transformer import ForwardOutput, Transformer
 
 log = logging.getLogger(__name__)
 MAX_CHARACTERS = 10_000  # refused before the tokenizer sees it
@@ -205,9 +205,9 @@ class Translator:
                            ) -> tuple[list[list[int]], ForwardOutput]:
         """Greedy ids and the recorded pass over them; the encoder runs once for both."""
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
-        targets = self._greedy_over(memory, sources, interventions)
-        inputs = self._padded([self._decoder_ids(t) for t in targets])
-        return targets, self.model.read(memory, inputs, interventions=interventions, record=True)
+        return greedy_with_records(
+            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id, interventions=interventions)
 
     @torch.inference_mode()
     def _greedy(self, sources: list[list[int]], interventions: Interventions) -> list[list[int]]:
@@ -215,10 +215,6 @@ class Translator:
             return []
         self._check(interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
-        return self._greedy_over(memory, sources, interventions)
-
-    def _greedy_over(self, memory: SourceMemory, sources: list[list[int]], interventions: Interventions
-                     ) -> list[list[int]]:
         return greedy(
             self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, interventions=interventions)

@@ -8,7 +8,7 @@ import torch
 from model.attention import KeyValueCache
 from model.data import pad
 from model.decoder_step import DecoderStep
-from model.decoding import StepDecoder, greedy
+from model.decoding import StepDecoder, greedy, greedy_with_records
 from model.intervention import Interventions
 from model.trace import AttentionKind
 from model.transformer import Transformer
@@ -150,3 +150,19 @@ def test_the_lean_step_is_only_taken_where_nothing_is_changed_or_recorded(tiny_m
     decoder.append(torch.tensor([5, 6, 7]))
     full = tiny_model(torch.tensor(SOURCES[:1]), decoder.prefix[:1], interventions=off).logits[0, -1]
     torch.testing.assert_close(decoder.logits[0], full, atol=1e-4, rtol=0)
+
+
+def test_records_carry_the_logits_that_each_token_was_chosen_by(tiny_model):
+    memory, ends = tiny_model.encode(pad(SOURCES, 0)), {"begin_id": BEGIN, "end_id": END}
+    limits = [6, 2, 9]
+    found, output = greedy_with_records(tiny_model, memory, limits, **ends)
+    assert found == greedy(tiny_model, memory, limits, **ends) and len({len(ids) for ids in found}) > 1
+    inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
+    whole = tiny_model.read(memory, inputs, record=True)
+    assert output.logits.shape == whole.logits.shape
+    for row, ids in enumerate(found):
+        torch.testing.assert_close(output.logits[row, :len(ids)], whole.logits[row, :len(ids)], atol=1e-4, rtol=0)
+        assert output.logits[row, :len(ids)].argmax(-1).tolist() == ids
+        assert (output.logits[row, len(ids):] == 0).all()
+    for ours, theirs in zip(output.decoder_records, whole.decoder_records):
+        assert torch.equal(ours.cross_attention.weights, theirs.cross_attention.weights)
