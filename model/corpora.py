@@ -42,6 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                              "with this option --data is not read")
     parser.add_argument("--dev-pair", nargs=3, action="append", default=[],
                         metavar=("DIRECTION", "SOURCE", "TARGET"), help="line-aligned files to choose on")
+    parser.add_argument("--test-pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
+                        help="line-aligned files to keep from training: pairs that share a side with them are left out")
     parser.add_argument("--synthetic", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
                         help="also train on these line-aligned files, whose SOURCE a model translated from TARGET "
                              "(back-translation); such sources are tagged")
@@ -70,10 +72,10 @@ def _files(args: argparse.Namespace) -> list[Splits]:
     def corpora(rows: list) -> list[Corpus]:
         return [read_aligned(source, target, parse_direction(direction)) for direction, source, target in rows]
 
-    dev = corpora(args.dev_pair)
     nothing = Corpus("none", ("", ""), ())
-    return [Splits(train, nothing, nothing) for train in corpora(args.pair)] + [
-        Splits(Corpus(d.name, d.languages, ()), d, nothing) for d in dev]
+    return [*(Splits(train, nothing, nothing) for train in corpora(args.pair)),
+            *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
+            *(Splits(nothing, nothing, test) for test in corpora(args.test_pair))]
 
 
 def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:

@@ -89,7 +89,7 @@ def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str,
     if args.pair:
         return [("file", direction, read_aligned(source, target, parse_direction(direction)))
                 for direction, source, target in args.pair]
-    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], synthetic=[])
+    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], test_pair=[], synthetic=[])
     return [(split, direction, getattr(splits, split))
             for splits in corpora.find(options, directions) for direction in directions for split in args.splits
             if getattr(splits, split).oriented(direction)]

@@ -193,7 +193,8 @@ def test_long_pairs_are_left_out(tokenizer):
 
 def options(**changes):
     import argparse
-    return argparse.Namespace(**{"data": Path("absent"), "pair": [], "dev_pair": [], "synthetic": [], **changes})
+    nothing = {name: [] for name in ("pair", "dev_pair", "test_pair", "synthetic")}
+    return argparse.Namespace(**{"data": Path("absent"), **nothing, **changes})
 
 
 @pytest.fixture()
@@ -232,6 +233,18 @@ def test_a_pair_of_files_replaces_the_folder(tmp_path):
     files = [str(tmp_path / n) for n in ("train.de", "train.en", "dev.de", "dev.en")]
     found = corpora.find(options(pair=[["de-en", *files[:2]]], dev_pair=[["de-en", *files[2:]]]), ["de-en"])
     assert [len(s.train.pairs) for s in found] == [2, 0] and [len(s.dev.pairs) for s in found] == [0, 2]
+
+
+def test_training_leaves_out_what_shares_a_side_with_held_out_files(tmp_path):
+    files = {"train.de": "eins\nzwei\ndrei", "train.en": "one\ntwo\nthree", "dev.de": "eins", "dev.en": "first",
+             "test.de": "noch eins", "test.en": "Two"}
+    for name, lines in files.items():
+        (tmp_path / name).write_text(lines + "\n")
+    rows = {name: [["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")]]
+            for name in ("train", "dev", "test")}
+    found = corpora.find(options(pair=rows["train"], dev_pair=rows["dev"], test_pair=rows["test"]), ["de-en"])
+    assert [pair for splits in found for pair in splits.train.pairs] == [("drei", "three")]
+    assert [len(s.dev.pairs) for s in found] == [0, 1, 0] and [len(s.test.pairs) for s in found] == [0, 0, 1]
 
 
 def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_folder, tokenizer, tmp_path):
