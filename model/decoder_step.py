@@ -16,20 +16,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.attention import KeyValueCache, LayerCache, MultiHeadAttention
-from model.intervention import Positions
+from model.intervention import NO_INTERVENTIONS, Interventions
+from model.trace import AttentionKind
 from model.transformer import Layer, SourceMemory, SubLayer, Transformer
 
 
 class DecoderStep:
-    """Steps of one model in evaluation mode, without records or interventions in its attention. Holds the model's own
-    weights, so it follows changes made to them in place."""
+    """Steps of one model in evaluation mode, without records and with all interventions but those on single edges.
+    Holds the model's own weights, so it follows changes made to them in place."""
 
-    def __init__(self, model: Transformer, positions: Positions = Positions()) -> None:
-        assert not model.training
+    def __init__(self, model: Transformer, interventions: Interventions = NO_INTERVENTIONS) -> None:
+        assert not model.training and not interventions.on_edges
         self.embedding = model.embedding.weight
-        self.encoding = partial(model.position_encoding, length=1, positions=positions)
+        self.encoding = partial(model.position_encoding, length=1, positions=interventions.target_positions)
         self.scale = math.sqrt(model.config.d_model)
-        self.layers = [_LayerStep(layer) for layer in model.decoder.layers]
+        self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
         self.norm = model.decoder.norm
         self.logits = _Affine(self.embedding, self.embedding.new_zeros(len(self.embedding)))
 
@@ -48,7 +49,7 @@ class DecoderStep:
 class _LayerStep:
     """What model.transformer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, interventions: Interventions) -> None:
         d_model = layer.self_attention.d_model
         self.layer = layer
         self.norm_first = layer.sublayers[0].norm_first
@@ -56,6 +57,8 @@ class _LayerStep:
         self.heads = layer.self_attention.num_heads
         self.projection = _linear(layer.self_attention.projection)
         self.output = _linear(layer.self_attention.output)
+        self.self_on = _heads_on(layer.self_attention, interventions, AttentionKind.DECODER_SELF, layer.index)
+        self.cross_on = _heads_on(layer.cross_attention, interventions, AttentionKind.CROSS, layer.index)
         cross: MultiHeadAttention = layer.cross_attention
         self.cross_queries = _Affine(cross.projection.weight[:d_model], cross.projection.bias[:d_model])
         self.cross_output = _linear(cross.output)
@@ -70,11 +73,15 @@ class _LayerStep:
         queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
         keys, values = cache.extend(position, keys, values)
         context = F.scaled_dot_product_attention(queries, keys, values)  # [batch, heads, 1, d_head]
+        if self.self_on is not None:
+            context = context * self.self_on
         x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
         context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask)
+        if self.cross_on is not None:
+            context = context * self.cross_on
         x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
 
         active = self.expand(self._enter(x, around_feed_forward)).relu_()
@@ -107,6 +114,17 @@ class _Affine:
 
 def _linear(module) -> _Affine:
     return _Affine(module.weight, module.bias)
+
+
+def _heads_on(attention: MultiHeadAttention, interventions: Interventions, kind: AttentionKind,
+              layer: int) -> Tensor | None:
+    """1 for heads that speak and 0 for those switched off, [heads, 1, 1]; None where all speak."""
+    edit = interventions.for_attention(kind, layer)
+    if edit is None:
+        return None
+    on = attention.output.weight.new_ones(attention.num_heads, 1, 1)
+    on[list(edit.heads_off)] = 0.0
+    return on
 
 
 def _norm(sublayer: SubLayer) -> tuple:

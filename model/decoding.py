@@ -29,8 +29,8 @@ class StepDecoder:
         """prefix: int64 [batch, length], at least `<s>`; it is run in one pass."""
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
         self.cache = KeyValueCache(model.config.num_decoder_layers)
-        lean = not (interventions.in_attention or record or model.training)
-        self.step = DecoderStep(model, interventions.target_positions) if lean else None
+        lean = not (interventions.on_edges or record or model.training)
+        self.step = DecoderStep(model, interventions) if lean else None
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
         self.records: tuple[LayerRecord, ...] = ()

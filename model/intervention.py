@@ -58,13 +58,13 @@ class Interventions:
         return self != NO_INTERVENTIONS
 
     @property
-    def in_attention(self) -> bool:
-        """Whether any attention is changed, not only positions."""
-        return bool(self.heads_off or self.cut_edges or self.zeroed_edges)
+    def on_edges(self) -> bool:
+        """Whether single cells of attention maps are changed."""
+        return bool(self.cut_edges or self.zeroed_edges)
 
     def for_attention(self, kind: AttentionKind, layer: int) -> LayerEdit | None:
         """What concerns the attention of this kind in this layer; None for nothing."""
-        if not self.in_attention:
+        if not (self.heads_off or self.on_edges):
             return None
         edit = LayerEdit(
             heads_off=tuple(sorted(h for k, at, h in self.heads_off if k == kind and at == layer)),

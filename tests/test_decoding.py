@@ -9,7 +9,7 @@ from model.attention import KeyValueCache
 from model.data import pad
 from model.decoder_step import DecoderStep
 from model.decoding import StepDecoder, greedy, greedy_with_records
-from model.intervention import Interventions
+from model.intervention import Edge, Interventions, Positions
 from model.trace import AttentionKind
 from model.transformer import Transformer
 from tests.conftest import build_tiny_model
@@ -17,6 +17,10 @@ from tests.conftest import build_tiny_model
 SOURCES = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2], [4, 90, 17, 55, 2]]
 PREFIXES = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
 BEGIN, END = 1, 2
+BROKEN = Interventions(  # all that the lean step does by itself
+    heads_off=frozenset({(AttentionKind.DECODER_SELF, 0, 1), (AttentionKind.DECODER_SELF, 2, 3),
+                         (AttentionKind.CROSS, 1, 0), (AttentionKind.CROSS, 1, 2)}),
+    target_positions=Positions(shift=3))
 
 
 def start(model: Transformer, prefix: torch.Tensor = PREFIXES, **options) -> StepDecoder:
@@ -125,26 +129,28 @@ def test_greedy_stops_at_end_and_at_the_limit(tiny_model):
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sources", [SOURCES, SOURCES[:1]], ids=["padded batch", "one sentence"])
-def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, threads, request):
+@pytest.mark.parametrize("broken", [Interventions(), BROKEN], ids=["plain", "broken"])
+def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken, threads, request):
     request.addfinalizer(lambda before=torch.get_num_threads(): torch.set_num_threads(before))
     torch.set_num_threads(threads)  # with two, a lone row's products are shared between the cores
     model = build_tiny_model(tokenizer, norm_first=norm_first)
     source, batch = model.encode(pad(sources, 0)), len(sources)
     ours, theirs = KeyValueCache(3), KeyValueCache(3)
     for cache in (ours, theirs):
-        model.decode(PREFIXES[:batch, :2], source, cache=cache)
-    step = DecoderStep(model)
+        model.decode(PREFIXES[:batch, :2], source, cache=cache, interventions=broken)
+    step = DecoderStep(model, broken)
     for t in (2, 3):
         lean = step(PREFIXES[:batch, t], source, ours)
-        plain, _ = model.decode(PREFIXES[:batch, t:t + 1], source, cache=theirs)
+        plain, _ = model.decode(PREFIXES[:batch, t:t + 1], source, cache=theirs, interventions=broken)
         torch.testing.assert_close(lean, model.project(plain[:, -1]), atol=1e-5, rtol=1e-5)
     assert ours.length == theirs.length == 4
 
 
 @torch.inference_mode()
-def test_the_lean_step_is_only_taken_where_nothing_is_changed_or_recorded(tiny_model):
-    off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 0, 0)}))
-    assert start(tiny_model).step is not None
+@pytest.mark.parametrize("cut", ["cut_edges", "zeroed_edges"])
+def test_the_lean_step_is_not_taken_where_edges_are_cut_or_maps_recorded(tiny_model, cut):
+    off = Interventions(**{cut: frozenset({Edge(AttentionKind.CROSS, 4, 1)})})
+    assert start(tiny_model).step is not None and start(tiny_model, interventions=BROKEN).step is not None
     assert start(tiny_model, record=True).step is None and start(tiny_model, interventions=off).step is None
     decoder = start(tiny_model, interventions=off)
     decoder.append(torch.tensor([5, 6, 7]))
