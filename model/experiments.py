@@ -145,26 +145,25 @@ def order_blindness(translator: Translator, trace: TranslationTrace, *, seed: in
     source = torch.tensor([trace.source_ids], device=translator.device)
     order = torch.randperm(source.shape[1], generator=torch.Generator().manual_seed(seed)).to(source.device)
     off = positions_off()
-    plain, permuted = (model.encode(ids, interventions=off).memory for ids in (source, source[:, order]))
-    with_positions = [model.encode(ids).memory for ids in (source, source[:, order])]
+    both = torch.cat((source, source[:, order]))  # [2, source]
+    encoded, memory = model.encode(both, interventions=off).memory, model.encode(both)
 
     target = torch.tensor([trace.decoder_ids], device=translator.device)
     turned = torch.cat((torch.zeros(1, dtype=torch.long), torch.arange(target.shape[1] - 1, 0, -1))).to(source.device)
-    memory = model.encode(source)
+    x = model.embed(torch.cat((target, target[:, turned])), off.target_positions)  # [2, target, d_model]
+    twice = memory.select(torch.zeros(2, dtype=torch.long, device=source.device))  # both read the sentence as it is
 
-    def decode(ids: torch.Tensor, *, causal: bool) -> torch.Tensor:
-        x = model.embed(ids, off.target_positions)
-        mask = causal_mask(ids.shape[1], device=ids.device) if causal else None
-        return model.decoder(x, mask, memory, interventions=off)[0]
+    def decoded(mask: torch.Tensor | None) -> torch.Tensor:
+        return model.decoder(x, mask, twice, interventions=off)[0]
 
-    def difference(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor) -> float:
-        return float((a[:, rows] - b).abs().max())
+    def difference(pair: torch.Tensor, rows: torch.Tensor) -> float:
+        straight, permuted = pair
+        return float((straight[rows] - permuted).abs().max())
 
     return OrderBlindness(
-        difference(plain, permuted, order), difference(*with_positions, order),
-        difference(decode(target, causal=True), decode(target[:, turned], causal=True), turned),
-        difference(decode(target, causal=False), decode(target[:, turned], causal=False), turned),
-        float(plain.abs().max()))
+        difference(encoded, order), difference(memory.memory, order),
+        difference(decoded(causal_mask(target.shape[1], device=source.device)), turned),
+        difference(decoded(None), turned), float(encoded[0].abs().max()))
 
 
 def _stack(weights: list[torch.Tensor]) -> np.ndarray:

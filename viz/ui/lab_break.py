@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import gradio as gr
 import numpy as np
 
@@ -39,9 +41,12 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
     text = None
     if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE):
         text = (order or "").strip() or experiments.shuffled(scene.trace.source_text, seed=1)
-    found = experiments.compare(scene.translator, scene.trace, interventions_for(scene, choice, int(shift)), text=text)
+    with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
+        blind = beside.submit(experiments.order_blindness, scene.translator, scene.trace)
+        found = experiments.compare(scene.translator, scene.trace, interventions_for(scene, choice, int(shift)),
+                                    text=text)
+        blindness = blind.result()
     largest = max(float(change.max()) for change in found.changes.values())
-    blindness = experiments.order_blindness(scene.translator, scene.trace)
     return [
         blocks.cards(_card("As it is", found.plain), _card(choice[0].upper() + choice[1:], found.broken)),
         blocks.table(("Plain translation", "probability", f"with {choice}", "change of log-probability"),
