@@ -31,7 +31,7 @@ if len(sys.argv) > 2:
 checkpoint.save(sys.argv[1], loaded.model, loaded.tokenizer, loaded.directions, half=False)
 """
 
-# In a mount namespace of its own, so that it takes no rights: the checkpoint on a disk with too little room for another.
+# In a mount namespace of its own, which takes no rights: the checkpoint on a disk with too little room for another.
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size="$1" tmpfs "$2" && cp "$3"/* "$2" || exit 99
 "$4" -c "$5" "$2"; code=$?
