@@ -18,6 +18,7 @@ from model.intervention import NO_INTERVENTIONS
 from model.lens import LogitLens, logit_lens
 from model.trace import TranslationTrace
 from model.trace_builder import Request, TraceBuilder
+from model.transformer import SourceMemory
 from model.translator import Translator, tidy
 
 TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
@@ -54,20 +55,53 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
     return ids
 
 
+@torch.inference_mode()
 def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None,
            ) -> TranslationTrace:
     """Force-decode y1 .. yT, with `</s>` or (unfinished) without: one teacher-forced pass, as translate() ends with.
 
     ValueError for a text or target that cannot be used.
     """
-    started = time.perf_counter()
-    ids = check_target(translator, target_ids)
+    started, ids = time.perf_counter(), check_target(translator, target_ids)
+    request = _request(translator, text, direction)
+    return _read(translator, request, _encoded(translator, request), ids, started)
+
+
+@torch.inference_mode()
+def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None,
+             ) -> TranslationTrace:
+    """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
+    ValueError as in follow()."""
+    started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
+    request = _request(translator, text, direction)
+    memory, tokenizer = _encoded(translator, request), translator.tokenizer
+    # A long prefix still gets a few steps of its own, as far as the model reaches.
+    left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
+               translator.config.max_length - 1 - len(ids))
+    if left > 0 and tokenizer.end_id not in ids[-1:]:
+        start = torch.tensor([[tokenizer.begin_id, *ids]], device=translator.device)
+        found, = greedy(translator.model, memory, [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+                        prefix=start)
+        ids = ids + found
+    return _read(translator, request, memory, ids, started)
+
+
+def _request(translator: Translator, text: str, direction: str | None) -> Request:
     direction = translator.check_direction(direction)
-    source_ids = translator.encode(text, direction)
-    output = translator.inspect(source_ids, ids)
+    return Request(tidy(text), tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
+
+
+def _encoded(translator: Translator, request: Request) -> SourceMemory:
+    return translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
+
+
+def _read(translator: Translator, request: Request, memory: SourceMemory, ids: list[int], started: float,
+          ) -> TranslationTrace:
+    inputs = torch.tensor([[translator.tokenizer.begin_id, *ids[:-1]]], device=translator.device)
+    output = translator.model.read(memory, inputs, record=True)
     build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
                          device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
-    return build(0, Request(tidy(text), tuple(source_ids), direction, NO_INTERVENTIONS), ids)
+    return build(0, request, ids)
 
 
 def details(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> Details:
@@ -75,25 +109,6 @@ def details(translator: Translator, source_ids: Sequence[int], target_ids: Seque
     ids = check_target(translator, target_ids)
     output = translator.inspect(source_ids, ids)
     return Details(logit_lens(translator.model, output, ids), *_tempered(output.logits[0].float().log_softmax(-1)))
-
-
-@torch.inference_mode()
-def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None) -> list[int]:
-    """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps."""
-    source_ids = translator.encode(text, direction)
-    ids = check_target(translator, prefix) if len(prefix) else []
-    tokenizer = translator.tokenizer
-    if ids and ids[-1] == tokenizer.end_id:
-        return ids
-    # A long prefix still gets a few steps of its own, as far as the model reaches.
-    left = min(max(translator.step_limit(len(source_ids)) - len(ids), 10), translator.config.max_length - 1 - len(ids))
-    if left < 1:
-        return ids
-    memory = translator.model.encode(torch.tensor([source_ids], device=translator.device))
-    start = torch.tensor([[tokenizer.begin_id, *ids]], device=translator.device)
-    found, = greedy(translator.model, memory, [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
-                    prefix=start)
-    return ids + found
 
 
 def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:

@@ -20,8 +20,7 @@ def own(tiny_translator):
 
 
 def forced(translator, trace, step: int, rank: int):
-    ids = paths.complete(translator, TEXT, [*trace.target_ids[:step], int(trace.top_ids[step, rank])])
-    return paths.follow(translator, TEXT, ids)
+    return paths.complete(translator, TEXT, [*trace.target_ids[:step], int(trace.top_ids[step, rank])])
 
 
 def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):

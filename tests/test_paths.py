@@ -50,24 +50,25 @@ def test_a_followed_target_may_be_improbable_and_finished(tiny_translator):
 
 @pytest.mark.parametrize("length", [0, 1, 5])
 def test_completing_a_greedy_prefix_gives_the_greedy_translation(tiny_translator, own, length):
-    assert tuple(paths.complete(tiny_translator, TEXT, own.target_ids[:length])) == own.target_ids
+    assert paths.complete(tiny_translator, TEXT, own.target_ids[:length]).target_ids == own.target_ids
 
 
 def test_completing_keeps_what_was_given(tiny_translator, own):
     other = int(own.top_ids[2, 3])
     given = [*own.target_ids[:2], other]
-    ids = paths.complete(tiny_translator, TEXT, given)
-    assert ids[:3] == given and len(ids) > 3
-    again = paths.follow(tiny_translator, TEXT, ids)
-    assert (again.chosen_rank[3:] == 1).all(), "what follows is greedy"
-    assert paths.complete(tiny_translator, TEXT, [7, tiny_translator.tokenizer.end_id]) == [
-        7, tiny_translator.tokenizer.end_id]
+    found = paths.complete(tiny_translator, TEXT, given)
+    assert list(found.target_ids[:3]) == given and len(found.target_ids) > 3
+    assert (found.chosen_rank[3:] == 1).all(), "what follows is greedy"
+    again = paths.follow(tiny_translator, TEXT, found.target_ids)
+    np.testing.assert_allclose(found.cross.weights, again.cross.weights, atol=1e-5, rtol=0)
+    ended = (7, tiny_translator.tokenizer.end_id)
+    assert paths.complete(tiny_translator, TEXT, ended).target_ids == ended
 
 
 def test_a_prefix_up_to_the_limit_is_completed_as_far_as_the_model_reaches(tiny_translator):
     limit = tiny_translator.config.max_length - 1
-    assert len(paths.complete(tiny_translator, TEXT, [9] * (limit - 2))) <= limit
-    assert paths.complete(tiny_translator, TEXT, [9] * limit) == [9] * limit
+    assert len(paths.complete(tiny_translator, TEXT, [9] * (limit - 2)).target_ids) <= limit
+    assert paths.complete(tiny_translator, TEXT, [9] * limit).target_ids == (9,) * limit
 
 
 @pytest.mark.parametrize(("ids", "words"), [

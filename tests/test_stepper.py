@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import numpy as np
 import pytest
 
 from model.translator import Translators
+from viz import payload, steps
 from viz.branches import Origin, Tree
 from viz.ui import stepper
 from viz.ui.session import Selection
@@ -48,6 +50,49 @@ def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own):
     step = reply.page["path"]["steps"][2]
     assert step["id"] == token and step["rank"] == 2
     assert [c["id"] for c in step["candidates"]] == own.top_ids[2].tolist()
+
+
+def holding(tree: Tree, path: int) -> dict:
+    return {"tree": tree.key, "branches": [b.number for b in tree.branches], "path": path}
+
+
+def test_what_the_page_holds_is_not_sent_again(act, own):
+    tree, token = Tree.of(own), int(own.top_ids[2, 1])
+    whole = act("force", tree, branch=1, step=2, token=token).page
+    reply = act("force", tree, branch=1, step=2, token=token, holds=holding(tree, 1))
+    page, length = reply.page, len(reply.tree.branches[1].ids)
+    assert page["tree"]["branches"][0] == 1 and page["tree"]["branches"][1]["number"] == 2
+    path = page["path"]
+    assert path["shared"] == 2 and path["steps"] == whole["path"]["steps"][2:] and not path["blocks"]
+    for kind in steps.SHOWN_KINDS:
+        weights = reply.opened.maps(kind).weights[:, :, 2:]
+        sent = payload.decode(payload.packed(base64.b64decode(path["rows"][kind.value])), weights.shape)
+        np.testing.assert_allclose(sent, weights, atol=1e-4)
+    assert path["kinds"]["cross"]["queries"] == length
+    again = act("open", reply.tree, branch=1, holds=holding(reply.tree, 2)).page
+    assert again["tree"]["branches"] == [1, 2] and again["path"]["shared"] == 2
+
+
+@pytest.mark.parametrize("holds", [
+    None, "text", {"tree": "another", "branches": [1], "path": 1}, {"branches": [1], "path": 1}])
+def test_what_it_holds_of_another_tree_counts_for_nothing(act, own, holds):
+    page = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holds).page
+    assert all(isinstance(b, dict) for b in page["tree"]["branches"])
+    assert page["path"]["shared"] == 0 and page["path"]["blocks"] and page["path"]["rows"] is None
+
+
+def test_a_branch_that_is_new_is_always_sent(act, own):
+    tree = Tree.of(own)  # a server that forgot branch 2, which the page holds
+    page = act("force", tree, branch=1, step=2, token=int(own.top_ids[2, 1]),
+               holds={"tree": tree.key, "branches": [1, 2], "path": 2}).page
+    assert page["tree"]["branches"][1]["number"] == 2 and page["path"]["shared"] == 0
+
+
+def test_long_maps_come_step_by_step(act, own, monkeypatch):
+    tree = Tree.of(own)
+    monkeypatch.setattr(steps, "LARGEST", 10)
+    path = act("force", tree, branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
+    assert path["shared"] == 2 and not path["blocks"] and path["rows"] is None
 
 
 def test_forcing_text_by_ids(act, own, tiny_translator):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
+from model import paths
 from tests.browser import screenshot
+from viz import steps
+from viz.branches import Origin, Tree
 
 pytestmark = pytest.mark.browser
 
@@ -190,6 +194,38 @@ def test_two_visitors_keep_separate_trees(app_url, open_page):
     assert counts == [3, 2]
     texts = [page.inner_text(".atlas-stepper .sentences .line") for page in pages]
     assert "Hund" in texts[0] and "Kaffee" in texts[1]
+
+
+def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipped_translators):
+    """Whichever of two branches the page holds, the other one is the same as if it had been sent whole."""
+    own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
+    forced = paths.complete(shipped_translators["de-en"], SENTENCE, [*own.target_ids[:3], int(own.top_ids[3, 4])])
+    tree, branch = Tree.of(own).add(forced, Origin.FORCED, given=4)
+    page = open_page(app_url)
+    page.locator("#tab-stepper-button").click()
+    idle(page)
+    for (trace, mine), (held_trace, held) in (((forced, branch), (own, tree.branches[0])),
+                                              ((own, tree.branches[0]), (forced, branch))):
+        whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, held=held)
+        assert part["shared"] == 3
+        found = page.evaluate("""async ([held, whole, part]) => {
+          const { Path } = AttentionAtlas.stepperPath, first = await Path.from(held);
+          return Promise.all([Path.from(whole), Path.from(part, first)].map(async (made) => {
+            const path = await made, rows = [];
+            for (const [kind, { layers, heads }] of Object.entries(path.kinds)) {
+              if (kind === "encoder_self") continue;
+              for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++)
+                for (let step = 0; step < path.length; step++) rows.push(...path.row(kind, layer, head, step));
+            }
+            return { rows, steps: path.steps, length: path.length, read: path.read };
+          }));
+        }""", [steps.path_payload(held_trace, held), whole, part])
+        rows = [path.pop("rows") for path in found]
+        np.testing.assert_allclose(*rows, atol=1e-4)  # the shared rows were computed twice, and sent at 16 bits
+        for ours, theirs in zip(found[0].pop("steps"), found[1].pop("steps"), strict=True):
+            assert ours["id"] == theirs["id"] and ours["rank"] == theirs["rank"]
+            assert ours["log_probability"] == pytest.approx(theirs["log_probability"], abs=1e-4)
+        assert found[0] == found[1] and found[0]["length"] == len(mine.ids)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import Enum
 
@@ -47,7 +48,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """All branches of one source sentence, oldest first. Bounded: `dropped` counts the leaves that had to go."""
+    """All branches of one source sentence, oldest first. Bounded: `dropped` counts the leaves that had to go.
+    key tells apart trees that number their branches alike."""
 
     source_text: str
     direction: str
@@ -57,6 +59,7 @@ class Tree:
     branches: tuple[Branch, ...] = ()
     next_number: int = 1
     dropped: int = 0
+    key: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @staticmethod
     def of(trace: TranslationTrace) -> Tree:

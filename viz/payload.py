@@ -69,10 +69,15 @@ def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *
 
 def encode(weights: np.ndarray) -> str:
     """Weights in [0, 1] at 16 bits, as described above; decode() is its inverse up to rounding."""
+    return packed(codes(weights))
+
+
+def codes(weights: np.ndarray) -> bytes:
+    """What encode() compresses."""
     roots = np.sqrt(np.sqrt(np.clip(weights, 0.0, 1.0)))
-    codes = np.rint(roots * 65535.0).astype(np.uint16).ravel()
+    found = np.rint(roots * 65535.0).astype(np.uint16).ravel()
     # All high bytes first: they repeat more than the low ones do, so gzip finds them.
-    return _packed((codes >> 8).astype(np.uint8).tobytes() + (codes & 255).astype(np.uint8).tobytes())
+    return (found >> 8).astype(np.uint8).tobytes() + (found & 255).astype(np.uint8).tobytes()
 
 
 def decode(data: str, shape: Sequence[int]) -> np.ndarray:
@@ -84,7 +89,7 @@ def decode(data: str, shape: Sequence[int]) -> np.ndarray:
 
 def encode_exact(weights: np.ndarray) -> str:
     """float32 weights as they are."""
-    return _packed(np.ascontiguousarray(weights, "<f4").tobytes())
+    return packed(np.ascontiguousarray(weights, "<f4").tobytes())
 
 
 def key_of(trace: TranslationTrace) -> str:
@@ -131,5 +136,6 @@ def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
     return weights
 
 
-def _packed(data: bytes) -> str:
+def packed(data: bytes) -> str:
+    """base64(gzip(data)), as the page unpacks it."""
     return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode("ascii")

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from model.trace import AttentionKind, TranslationTrace
 from viz import labels, theme
-from viz.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned
-from viz.payload import block
+from viz.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
+from viz.payload import block, codes
 from viz.summary import is_symbol
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 LARGEST = 3_000_000  # weights of these kinds above which a path's maps come step by step
 
 
-def tree_payload(tree: Tree) -> dict:
-    """The branches with their tokens and probabilities."""
-    return {"text": tree.source_text, "direction": tree.direction, "limit": MAX_BRANCHES,
+def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
+    """The branches with their tokens and probabilities; of those the page knows, numbers."""
+    return {"key": tree.key, "text": tree.source_text, "direction": tree.direction, "limit": MAX_BRANCHES,
             "dropped": tree.dropped,
-            "branches": [_branch(branch) for branch in tree.branches]}
+            "branches": [b.number if b.number in known else _branch(b) for b in tree.branches]}
 
 
 def _branch(branch: Branch) -> dict:
@@ -29,17 +30,35 @@ def _branch(branch: Branch) -> dict:
             "text": branch.text, "finished": branch.finished, "parent": branch.parent, "fork": branch.fork}
 
 
-def path_payload(trace: TranslationTrace, branch: Branch, respelled: Sequence[str] | None = None) -> dict:
-    """Every step of one branch. respelled: how the tokenizer would spell its text, where that is another way."""
-    whole = sum(trace.maps(kind).weights.size for kind in SHOWN_KINDS) <= LARGEST
+def path_payload(trace: TranslationTrace, branch: Branch, *, respelled: Sequence[str] | None = None,
+                 held: Branch | None = None) -> dict:
+    """Every step of one branch. respelled: how the tokenizer would spell its text, where that is another way.
+    held: a branch whose path the page has: the steps that the two share stay out, and `rows` [layers, heads, query,
+    key] of the others, as in viz/payload.py but not compressed, take the blocks' place."""
+    whole = _whole(trace, len(trace.target_ids))
+    if held and whole and not _whole(trace, len(held.ids)):
+        held = None  # of that one, the page has only some rows
+    shared = common_prefix(held.ids, branch.ids) if held else 0
     kinds = {kind.value: _kind(trace, kind) for kind in AttentionKind}
     return {
         "number": branch.number, "source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
-        "steps": [_step(trace, step) for step in range(len(trace.target_ids))],
+        "shared": shared, "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],
         "kinds": kinds, "colours": theme.SCALES["viridis"],
-        "blocks": [block(trace, kind, 0, trace.maps(kind).num_layers) for kind in SHOWN_KINDS] if whole else [],
+        "blocks": [block(trace, kind, 0, trace.maps(kind).num_layers) for kind in SHOWN_KINDS]
+        if whole and not shared else [],
+        "rows": {kind.value: _rows(trace, kind, shared) for kind in SHOWN_KINDS} if whole and shared else None,
         "respelled": None if respelled is None else _tokens(respelled),
     }
+
+
+def _whole(trace: TranslationTrace, length: int) -> bool:
+    """Whether the maps of a target of this length, of the trace's sentence, are sent at once."""
+    maps = trace.cross
+    return maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= LARGEST
+
+
+def _rows(trace: TranslationTrace, kind: AttentionKind, first: int) -> str:
+    return base64.b64encode(codes(trace.maps(kind).weights[:, :, first:])).decode("ascii")
 
 
 def _kind(trace: TranslationTrace, kind: AttentionKind) -> dict:

@@ -7,6 +7,7 @@ one action at a time. Between actions it keeps token ids and probabilities, noth
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,12 +47,14 @@ def build(translators: Translators, header: Header) -> None:
     stepper = Component("stepper", _packed(start), scripts=SCRIPTS, events=("act", "select", "publish"),
                         elem_id="stepper")
     tree_state, opened_state = gr.State(tree), gr.State(header.first)
+    turn = threading.BoundedSemaphore(next(iter(translators.values())).requests.limits.at_once)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
     def act(tree: Tree, trace: TranslationTrace, selection: Selection, event: gr.EventData):
         data = {**event._data, "trace": trace, "selection": selection}
         try:
-            reply = ACTIONS[str(data.get("action"))](translators, tree, data)
+            with turn:
+                reply = ACTIONS[str(data.get("action"))](translators, tree, data)
         except (ValueError, TypeError, KeyError) as error:
             return {"id": data.get("id"), "error": _words(error)}, gr.skip(), gr.skip()
         if reply.opened is None:
@@ -61,8 +64,9 @@ def build(translators: Translators, header: Header) -> None:
     def follow_the_sentence(trace: TranslationTrace, tree: Tree):
         return {"stale": 0 if tree.holds(trace) else time.time_ns()}
 
+    # Outside the queue, which would take longer than the action does.
     stepper.act(act, [tree_state, session.trace, session.selection], [stepper, tree_state, opened_state],
-                concurrency_id="model", trigger_mode="multiple", **private)
+                concurrency_id="model", queue=False, trigger_mode="multiple", **private)
     # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
     # event outside the queue changes a state without telling who listens to it.
     stepper.publish(lambda opened: opened, [opened_state], [session.trace], trigger_mode="always_last", **private)
@@ -103,21 +107,21 @@ def force(translators: Translators, tree: Tree, data: dict) -> Reply:
     else:
         added = [int(data["token"])]
     given = [*branch.ids[:step], *added]
-    ids = paths.complete(translator, tree.source_text, given, tree.direction)
-    return _open(translator, tree, ids, Origin.FORCED, given=len(given), at=len(given))
+    trace = paths.complete(translator, tree.source_text, given, tree.direction)
+    return _open(translator, tree, trace, Origin.FORCED, data, given=len(given), at=len(given))
 
 
 def open_branch(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Show a branch that is in the tree."""
-    branch = tree.find(data["branch"])
-    return _open(serving(translators, tree), tree, branch.ids, branch.origin, given=branch.given, at=None)
+    translator, branch = serving(translators, tree), tree.find(data["branch"])
+    return _opened(translator, tree, branch, _trace(translator, tree, branch.ids), at=None, held=_held(tree, data))
 
 
 def target(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
     translator = serving(translators, tree)
     ids = [*paths.typed_ids(translator, str(data.get("text", "")), joined=False), translator.tokenizer.end_id]
-    return _open(translator, tree, ids, Origin.TARGET, given=len(ids), at=0)
+    return _open(translator, tree, _trace(translator, tree, ids), Origin.TARGET, data, given=len(ids), at=0)
 
 
 def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
@@ -133,11 +137,11 @@ def node(translators: Translators, tree: Tree, data: dict) -> Reply:
     itself, unfinished where it is."""
     translator = serving(translators, tree)
     prefix = [int(i) for i in data["ids"]]
-    ids = paths.complete(translator, tree.source_text, prefix, tree.direction)
-    reply = _open(translator, tree, ids, Origin.BEAM, given=len(prefix), at=len(prefix))
-    if len(prefix) == len(ids):
+    trace = paths.complete(translator, tree.source_text, prefix, tree.direction)
+    reply = _open(translator, tree, trace, Origin.BEAM, data, given=len(prefix), at=len(prefix))
+    if len(prefix) == len(trace.target_ids):
         return reply
-    return Reply(reply.page, reply.tree, paths.follow(translator, tree.source_text, prefix, tree.direction))
+    return Reply(reply.page, reply.tree, _trace(translator, tree, prefix))
 
 
 def details(translators: Translators, tree: Tree, data: dict) -> Reply:
@@ -181,18 +185,27 @@ def _trace(translator: Translator, tree: Tree, ids: Sequence[int]) -> Translatio
     return paths.follow(translator, tree.source_text, ids, tree.direction)
 
 
-def _open(translator: Translator, tree: Tree, ids: Sequence[int], origin: Origin, *, given: int,
-          at: int | None) -> Reply:
-    trace = _trace(translator, tree, ids)
-    tree, branch = tree.add(trace, origin, given=given)
-    return _opened(translator, tree, branch, trace, at=at)
+def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, given: int,
+          at: int) -> Reply:
+    grown, branch = tree.add(trace, origin, given=given)
+    return _opened(translator, grown, branch, trace, at=at, held=_held(tree, data))
 
 
-def _opened(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None) -> Reply:
+def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
+    """Which branches of the tree the page holds already, and the one whose steps it has. None of another tree."""
+    holds = data.get("holds")
+    if not isinstance(holds, dict) or holds.get("tree") != tree.key:
+        return set(), None
+    return ({b.number for b in tree.branches if b.number in holds.get("branches", ())},
+            next((b for b in tree.branches if b.number == holds.get("path")), None))
+
+
+def _opened(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None,
+            held: tuple[set[int], Branch | None] = (set(), None)) -> Reply:
     # at: the step to go to; None: the page stays at its own.
-    tokenizer = translator.tokenizer
+    tokenizer, (known, path) = translator.tokenizer, held
     written = [i for i in branch.ids if i not in tokenizer.special_ids]
     respelled = tokenizer.encode(tokenizer.decode(written))
-    page = {"tree": steps.tree_payload(tree), "path": steps.path_payload(
-        trace, branch, None if respelled == written else tokenizer.tokens(respelled)), "at": at}
+    page = {"tree": steps.tree_payload(tree, known), "path": steps.path_payload(
+        trace, branch, respelled=None if respelled == written else tokenizer.tokens(respelled), held=path), "at": at}
     return Reply(page, tree, trace)

@@ -8,16 +8,17 @@
   const DECODED = new Float32Array(65536);
   for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
 
+  const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
   async function unpack(text) {
-    const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  function decode(bytes) {
-    const count = bytes.length / 2;
+  function decode(codes) {
+    const count = codes.length / 2;
     const weights = new Float32Array(count);
-    for (let i = 0; i < count; i++) weights[i] = DECODED[(bytes[i] << 8) | bytes[count + i]];
+    for (let i = 0; i < count; i++) weights[i] = DECODED[(codes[i] << 8) | codes[count + i]];
     return weights;
   }
 
@@ -46,8 +47,8 @@
     }
 
     async add(block) {
-      const bytes = await unpack(block.data);
-      const values = block.exact ? new Float32Array(bytes.buffer) : decode(bytes);
+      const data = await unpack(block.data);
+      const values = block.exact ? new Float32Array(data.buffer) : decode(data);
       const { heads, queries, keys } = this.kinds[block.kind];
       const size = heads * queries * keys;
       for (let layer = block.first; layer < block.last; layer++) {
@@ -103,5 +104,5 @@
     return block;
   }
 
-  atlas.explorerTrace = { KINDS, Trace, pool, unpack };
+  atlas.explorerTrace = { KINDS, Trace, pool, unpack, bytes, decode };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

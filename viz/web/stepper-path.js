@@ -3,13 +3,13 @@
   "use strict";
 
   class Path {
-    // payload: viz/steps.py, path_payload
-    static async from(payload) {
-      const path = new Path();
-      Object.assign(path, { number: payload.number, source: payload.source, read: payload.read, steps: payload.steps,
-        kinds: payload.kinds, respelled: payload.respelled, length: payload.steps.length, details: null });
-      path.maps = payload.blocks.length
-        ? await atlas.explorerTrace.Trace.from({ kinds: payload.kinds, blocks: payload.blocks }) : null;
+    // payload: viz/steps.py, path_payload; held: the path whose shared steps it leaves out
+    static async from(payload, held) {
+      const path = new Path(), steps = [...(payload.shared ? held.steps.slice(0, payload.shared) : []), ...payload.steps];
+      Object.assign(path, { number: payload.number, source: payload.source, read: payload.read, steps,
+        kinds: payload.kinds, respelled: payload.respelled, length: steps.length, details: null });
+      path.maps = payload.rows ? grown(held, payload)
+        : payload.blocks.length ? await atlas.explorerTrace.Trace.from({ kinds: payload.kinds, blocks: payload.blocks }) : null;
       path.sent = new Map(); // step -> rows of long paths, which come one by one
       payload.blocks = [];
       return path;
@@ -68,6 +68,27 @@
       const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
       return at < 0 ? null : this.details[name][at][step];
     }
+  }
+
+  // The maps of a path that shares its first steps with one that is here: those rows are copied. What a row has beyond
+  // its own step is 0, so that rows of another length fit.
+  function grown(held, { kinds, rows, shared }) {
+    const { Trace, bytes, decode } = atlas.explorerTrace, maps = new Trace({ kinds });
+    for (const [kind, packed] of Object.entries(rows)) {
+      const { layers, heads, queries, keys } = kinds[kind], size = queries * keys, more = (queries - shared) * keys;
+      const added = decode(bytes(packed)), width = Math.min(keys, held.kinds[kind].keys);
+      for (let layer = 0; layer < layers; layer++) {
+        const values = (maps.weights[kind][layer] = new Float32Array(heads * size));
+        for (let head = 0; head < heads; head++) {
+          for (let step = 0; step < shared; step++) {
+            values.set(held.row(kind, layer, head, step).subarray(0, width), head * size + step * keys);
+          }
+          const from = (layer * heads + head) * more;
+          values.set(added.subarray(from, from + more), head * size + shared * keys);
+        }
+      }
+    }
+    return maps;
   }
 
   const percent = (p) => (p >= 0.9995 ? "100%" : p >= 0.0995 ? `${(100 * p).toFixed(0)}%` : p >= 0.00095 ? `${(100 * p).toFixed(1)}%`

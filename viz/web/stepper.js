@@ -23,8 +23,9 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   function sendNext() {
     if (waiting || !queue.length) return;
-    waiting = queue.shift();
-    const { opens, ...data } = waiting;
+    waiting = { ...queue.shift(), path };
+    const { opens, path: held, ...data } = waiting;
+    if (held) data.holds = { tree: tree.key, branches: tree.branches.map((b) => b.number), path: held.number };
     waiting.resend = setTimeout(() => api.trigger("act", data), 15000); // every action may be repeated
     api.trigger("act", data);
   }
@@ -44,12 +45,12 @@ AttentionAtlas.register("stepper", (root, api) => {
     const mine = waiting && value.id === waiting.id;
     if (!mine && !value.path) return; // about the selection alone
     if (value.id && !mine) return; // an answer that came twice
-    const opens = mine && waiting.opens;
+    const opens = mine && waiting.opens, held = mine ? waiting.path : null; // shown when this was asked for
     if (mine) {
       clearTimeout(waiting.resend);
       waiting = null;
     }
-    await take(value);
+    await take({ ...value, held });
     if (opens) opening -= 1;
     if (!opening) later.splice(0).forEach((move) => go(move(at)));
     root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
@@ -62,8 +63,8 @@ AttentionAtlas.register("stepper", (root, api) => {
       if (path) sentences.open(path, branch); // what was expected did not come
       schedule();
     }
-    if (value.tree) tree = value.tree;
-    if (value.path) await open(value.path, value.at);
+    if (value.tree) tree = { ...value.tree, branches: value.tree.branches.map((b) => (typeof b === "number" ? tree.branches.find((old) => old.number === b) : b)) };
+    if (value.path) await open(value.path, value.at, value.held);
     if (value.publish) publish();
     if (value.details && value.details.number === path.number) {
       path.details = value.details;
@@ -78,9 +79,9 @@ AttentionAtlas.register("stepper", (root, api) => {
     if (value.beam) panels.beam.show(value.beam);
   }
 
-  async function open(payload, to) {
+  async function open(payload, to, held) {
     const other = !path || tree.text !== path.text;
-    path = await Path.from(payload);
+    path = await Path.from(payload, held);
     if (!heads) {
       heads = atlas.stepperHeads.create({ select }, payload.colours);
       panes.append(heads.root);
