@@ -33,6 +33,7 @@ from viz.ui import api, tabs, translate
 from viz.ui.component import WEB, serve_web_files
 from viz.ui.discreet import keep_text_out_of_tracebacks
 from viz.ui.guard import Guard, check_port
+from viz.ui.language import translations
 from viz.ui.visitors import use_visitors
 
 HERE = Path(__file__).resolve().parent
@@ -47,8 +48,7 @@ def build_demo(translators: Translators) -> gr.Blocks:
     """The whole page over these translators."""
     serve_web_files()
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
-        gr.HTML(f"<h1>{TITLE}</h1><p>A Transformer translates your sentence. Look at every attention head it has, "
-                "step through its choices, and check each claim.</p>", elem_id="atlas-title", apply_default_css=False)
+        translate.title(TITLE)
         api.build(translators)  # first: a handler of the page may not take an endpoint's name
         header = translate.build(translators)
         tabs.build(translators, header)
@@ -70,6 +70,7 @@ def launch_options() -> dict:
     # and its page asks Google for fonts (measured with Gradio 6.31).
     return {"theme": colours, "css": theme.css_variables() + (WEB / "page.css").read_text(encoding="utf-8"),
             "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
+            "i18n": translations(),
             "mcp_server": importlib.util.find_spec("mcp") is not None,  # requirements-mcp.txt: the endpoints as tools
             "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}
 

@@ -102,7 +102,7 @@ def test_the_broken_model_is_the_models_own(scene) -> None:
     expected = scene.translator.translate(
         scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,)))
     assert found[0]["items"][1][1] == (expected.translation or "(nothing)")
-    assert "decoder_self layer 3 head 4 off" in found[0]["items"][1][2]
+    assert found[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
     assert found[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
 
 

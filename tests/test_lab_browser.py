@@ -56,7 +56,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
     for tab, panels in TABS.items():
         for name in panels:
             panel = open_panel(page, tab, name)
-            look = page.locator(".html-container .lab-look:visible")
+            look = page.locator("[role=tabpanel] .atlas-prose:visible")
             assert len(look.inner_text()) > 60
             assert look.locator("a").get_attribute("href") == "https://arxiv.org/abs/1706.03762"
             assert panel.locator(".failed").count() == 0

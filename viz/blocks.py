@@ -50,10 +50,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence], *, caption: str = ""
             "foot": list(foot) if foot else None}
 
 
-def figure(picture: go.Figure, *, height: int, label: str, width: int = 0) -> dict:
+def figure(picture: go.Figure, *, height: int, label: str, width: int = 0, rows: Sequence[str] = ()) -> dict:
     """A Plotly figure of this height in pixels, at most `width` wide (0: as wide as the page); label: what it shows,
-    for those who do not see it."""
-    return {"type": "figure", "figure": json.loads(picture.to_json()), "height": height, "width": width, "label": label}
+    for those who do not see it; rows: words in place of the vertical axis' labels."""
+    return {"type": "figure", "figure": json.loads(picture.to_json()), "height": height, "width": width, "label": label,
+            "rows": list(rows)}
 
 
 def flow(columns: Sequence[dict]) -> dict:

@@ -18,6 +18,7 @@ from model.trace import TranslationTrace
 from viz import theme
 from viz.payload import payload
 from viz.reduce import ScoreMap
+from viz.words import for_page
 
 WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
@@ -49,9 +50,10 @@ def from_csv(text: str) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
 def to_html(trace: TranslationTrace, selection: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
     browse every head, and carries the exact float32 weights."""
-    scripts = (PLOTLY, WEB / "shared.js", *(WEB / name for name in EXPLORER_SCRIPTS), WEB / "explorer.js")
+    ours = ("shared.js", "words.js", *EXPLORER_SCRIPTS, "explorer.js")
     # "<" could end the script element that holds the data; in JSON it may be written as its code.
-    data = json.dumps(payload(trace, selection, exact=True), ensure_ascii=False).replace("<", "\\u003c")
+    value = for_page(payload(trace, selection, exact=True))
+    data = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
     text = f"{trace.source_text} → {trace.translation}"
     return "\n".join((
         "<!doctype html>", f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(text)}</title>',
@@ -61,7 +63,7 @@ def to_html(trace: TranslationTrace, selection: object = None) -> str:
         f"<p>{html.escape(f'{trace.direction}, checkpoint {trace.checkpoint} ({trace.digest})')}</p>",
         '<div class="atlas-root atlas-explorer" id="explorer"></div></main>',
         f'<script type="application/json" id="payload">{data}</script>',
-        *(f"<script>{_script(path)}</script>" for path in scripts),
+        *(f"<script>{_script(path)}</script>" for path in (PLOTLY, *(WEB / name for name in ours))),
         f"<script>{_START}</script></body></html>"))
 
 

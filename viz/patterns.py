@@ -8,6 +8,7 @@ import numpy as np
 
 from model.trace import AttentionKind, TranslationTrace
 from viz.summary import is_symbol
+from viz.words import Words, say
 
 LEAST_SHARE = 0.4  # of the mass, for a pattern to be named
 LEAST_OVER_CHANCE = 1.5  # times what a head that spreads evenly would put there
@@ -20,9 +21,9 @@ class Pattern:
     """One head's statistics: entropy in bits (mean over rows), the pattern's name, its share of the mass, a reading."""
 
     entropy: float
-    name: str
+    name: Words
     share: float
-    reading: str
+    reading: Words
 
 
 def entropy_bits(weights: np.ndarray) -> np.ndarray:
@@ -32,22 +33,22 @@ def entropy_bits(weights: np.ndarray) -> np.ndarray:
     return -(weights * logs).sum(axis=-1)
 
 
-def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[str, np.ndarray]:
+def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[Words, np.ndarray]:
     """The cells of each pattern that this kind can have: name -> boolean [query, key]."""
     query, key = np.indices((num_queries, len(keys)))
     if kind == AttentionKind.CROSS:
         slope = (len(keys) - 1) / max(1, num_queries - 1)
-        masks = {"diagonal": np.abs(key - query * slope) <= 1}
+        masks = {say("diagonal"): np.abs(key - query * slope) <= 1}
     else:
-        masks = {"previous token": key == query - 1, "own position": key == query}
+        masks = {say("previous token"): key == query - 1, say("own position"): key == query}
         if kind == AttentionKind.ENCODER_SELF:
-            masks["next token"] = key == query + 1
+            masks[say("next token")] = key == query + 1
             same = np.array([[a == b and i != j for j, b in enumerate(keys)] for i, a in enumerate(keys)])
-            masks["other copies of the same token"] = same
+            masks[say("other copies of the same token")] = same
     if is_symbol(keys[0]):
-        masks["begin-of-sentence sink" if keys[0] == "<s>" else "language-symbol sink"] = key == 0
+        masks[say("begin-of-sentence sink") if keys[0] == "<s>" else say("language-symbol sink")] = key == 0
     if keys[-1] == "</s>":
-        masks["end-of-sentence sink"] = key == len(keys) - 1
+        masks[say("end-of-sentence sink")] = key == len(keys) - 1
     return masks
 
 
@@ -64,7 +65,7 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     free = allowed.sum(axis=1) > 1  # rows with a choice
     entropy = entropy_bits(maps.weights).mean(axis=-1)
     if not free.any():
-        return tuple(tuple(Pattern(float(e), "one key", 1.0, "only one key to attend to") for e in layer)
+        return tuple(tuple(Pattern(float(e), say("one key"), 1.0, say("only one key to attend to")) for e in layer)
                      for layer in entropy)
     shares = {}
     for name, mask in pattern_masks(kind, maps.key_tokens, queries).items():
@@ -82,15 +83,19 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
         for layer in range(maps.num_layers))
 
 
-def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
+def _pattern(shares: dict[Words, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
     name, (share, chance) = max(shares.items(), key=lambda item: item[1][0])
     if share >= LEAST_SHARE and share >= LEAST_OVER_CHANCE * chance:
         sink = name.endswith("sink") or name == "diagonal"
-        reading = f"{name}: {share:.0%} of its mass" if sink else f"mostly {name}: {share:.0%} of its mass"
+        mass = {"name": name, "share": f"{share:.0%}"}
+        reading = (say("{name}: {share} of its mass", **mass) if sink
+                   else say("mostly {name}: {share} of its mass", **mass))
         return Pattern(entropy, name, share, reading)
     if entropy >= EVEN * most:
-        return Pattern(entropy, "even", entropy / most if most else 1.0,
-                       f"spread evenly: {entropy:.2f} of at most {most:.2f} bits")
+        return Pattern(entropy, say("even"), entropy / most if most else 1.0,
+                       say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}"))
     if pointed >= POINTED:
-        return Pattern(entropy, "pointed", pointed, f"points at one token a row: {pointed:.0%} on the strongest")
-    return Pattern(entropy, "mixed", share, f"mixed; its largest part is {name}: {share:.0%}")
+        return Pattern(entropy, say("pointed"), pointed,
+                       say("points at one token a row: {share} on the strongest", share=f"{pointed:.0%}"))
+    return Pattern(entropy, say("mixed"), share,
+                   say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}"))

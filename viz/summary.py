@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.trace import TranslationTrace
+from viz.words import Words, say
 
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
 # Used where a checkpoint's metrics.json does not say what is typical: mean log-probability a token.
@@ -25,9 +26,10 @@ def summarise(trace: TranslationTrace, model) -> dict:
         "warnings": warnings(trace, model.metrics),
         "finished": trace.finished,
         "facts": [
-            f"{trace.seconds * 1000:.0f} ms on {trace.device.upper()}",
-            f"greedy, {len(trace.target_ids)} steps",
-            f"{config.num_encoder_layers} + {config.num_decoder_layers} layers × {config.num_heads} heads",
+            say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
+            say("greedy, {n} steps", n=len(trace.target_ids)),
+            say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
+                decoder=config.num_decoder_layers, heads=config.num_heads),
         ],
         "about": about(model),
     }
@@ -44,22 +46,23 @@ def _target_token(trace: TranslationTrace, step: int) -> dict:
     }
 
 
-def warnings(trace: TranslationTrace, metrics: dict) -> list[str]:
+def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
     """Gentle words where the input looks unlike the training data, each with the number it rests on."""
     found = []
     content = [t for t in trace.source_tokens if not is_symbol(t)]
     share = sum(map(is_byte, content)) / max(1, len(content))
     if share > BYTE_SHARE_LIMIT:
-        found.append(f"{share:.0%} of the input is spelled out byte by byte: the vocabulary does not know these "
-                     "characters, and the model saw few like them.")
+        found.append(say("{share} of the input is spelled out byte by byte: the vocabulary does not know these "
+                         "characters, and the model saw few like them.", share=f"{share:.0%}"))
     mean = float(np.mean(trace.log_probability))
     unusual = metrics.get("unusual_log_probability", DEFAULT_UNUSUAL)
     if mean < unusual:
-        found.append(f"The model is unsure: its tokens have a geometric mean probability of {np.exp(mean):.0%} "
-                     f"(below {np.exp(unusual):.0%} is rare on held-out sentences). Is this the language and the "
-                     "kind of sentence it was trained on?")
+        found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
+                         "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
+                         "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))
     if not trace.finished:
-        found.append(f"Stopped after {len(trace.target_ids)} tokens without reaching the end of the sentence.")
+        found.append(say("Stopped after {n} tokens without reaching the end of the sentence.",
+                         n=len(trace.target_ids)))
     return found
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import gradio as gr
 import plotly
 
+from viz.words import for_page
+
 WEB = Path(__file__).resolve().parent.parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
@@ -27,7 +29,7 @@ class Component(gr.HTML):
                  server_functions: list[Callable] | None = None, visible: bool = True) -> None:
         """scripts: further files of viz/web/ that NAME.js needs, in order. plotly: load Plotly.js, too. events: names
         that the script triggers; Gradio offers an event only if its name stands in the script it is given."""
-        files = [WEB / "shared.js", *(WEB / script for script in scripts), WEB / f"{name}.js"]
+        files = [WEB / "shared.js", WEB / "words.js", *(WEB / script for script in scripts), WEB / f"{name}.js"]
         styles = [path for path in (WEB / "shared.css", WEB / f"{name}.css") if path.is_file()]
         head = "".join(f'<link rel="stylesheet" href="{_url(path)}">' for path in styles)
         head += "".join(f'<script src="{_url(path)}"></script>' for path in ([PLOTLY] if plotly else []) + files)
@@ -44,7 +46,7 @@ class Component(gr.HTML):
         return payload
 
     def postprocess(self, value: object) -> object:
-        return value
+        return for_page(value)
 
     def api_info(self) -> dict:
         return {}

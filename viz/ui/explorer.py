@@ -15,6 +15,7 @@ from viz.payload import LARGEST, block, key_of, payload, selection_dict
 from viz.ui.component import Component
 from viz.ui.session import TRANSLATES, Selection
 from viz.ui.translate import Header
+from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
@@ -82,7 +83,7 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
             if size > LARGEST:
                 break
     except (ValueError, TypeError) as error:
-        return _answer(event, error=str(error))
+        return _answer(event, error=known(str(error)))
     return _answer(event, key=event._data["key"], layers=blocks)
 
 
@@ -99,7 +100,7 @@ def exported(history: tuple[TranslationTrace, ...], selection: Selection, event:
         else:
             raise ValueError(f"unknown export {form!r}")
     except ValueError as error:
-        return _answer(event, error=str(error))
+        return _answer(event, error=known(str(error)))
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
     name = f"attention-{key_of(trace)}.{form}"
     return _answer(event, download={"name": name, "type": TYPES[form], "data": packed})

@@ -10,36 +10,48 @@ from model.dissection import Dissection, compare_scorings, dissect
 from model.trace import AttentionKind
 from viz import blocks, labels
 from viz.patterns import entropy_bits
+from viz.ui.language import label
 from viz.ui.panel import Lab, Panel, Scene, heading
+from viz.words import Words, known, say
 
 ATTENTION = Panel(
-    "attention", "Attention", "One query looks at every key, from left to right: multiply, add up, divide by √d_k, "
-    "mask, softmax, and take that share of each value. Follow the row with the largest weight.", "Paper, equation 1")
+    "attention", label("Attention"), say(
+        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
+        "take that share of each value. Follow the row with the largest weight."),
+    say("Paper, equation {n}", n="1"))
 SCORING = Panel(
-    "scoring", "Scoring", "Four ways to score the same query against the same keys. Only the scaled dot product was "
-    "trained here; look at how sharply the others would have chosen.", "Paper, section 3.2.1")
+    "scoring", label("Scoring"), say(
+        "Four ways to score the same query against the same keys. Only the scaled dot product was trained here; "
+        "look at how sharply the others would have chosen."),
+    say("Paper, section {n}", n="3.2.1"))
 MASKS = Panel(
-    "masks", "Masks", "Empty cells may not be looked at. Padding closes whole columns, since a shorter sentence "
-    "has nothing there; causality closes the future.", "Paper, section 3.2.3")
+    "masks", label("Masks"), say(
+        "Empty cells may not be looked at. Padding closes whole columns, since a shorter sentence has nothing "
+        "there; causality closes the future."),
+    say("Paper, section {n}", n="3.2.3"))
 HEADS = Panel(
-    "heads", "Heads", "The paper's formula loops over the heads; the model computes all of them at once. The numbers "
-    "agree to rounding; the time does not.", "Paper, section 3.2.2")
-KINDS = [(title, kind.value) for kind, title in labels.KIND_TITLES.items()]
+    "heads", label("Heads"), say(
+        "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree to "
+        "rounding; the time does not."),
+    say("Paper, section {n}", n="3.2.2"))
+KINDS = [(label("Encoder self-attention"), "encoder_self"), (label("Decoder self-attention"), "decoder_self"),
+         (label("Cross-attention"), "cross")]
 
 
 class Selected:
-    """The menus for one head: which attention, layer, head and query. "As in the explorer" follows the selection."""
+    """The menus for one head: which attention, layer, head and query. FOLLOW is the selection of the explorer."""
 
-    FOLLOW = "as selected elsewhere"
+    FOLLOW = label("as selected elsewhere")
 
     def __init__(self, num_layers: int, num_heads: int, *, query: bool = True) -> None:
         with gr.Row():
-            kind = gr.Dropdown([(self.FOLLOW, ""), *KINDS], value="", label="Attention", min_width=190)
-            layer = gr.Slider(0, num_layers, 0, step=1, label="Layer", info="0: as selected")
-            head = gr.Slider(0, num_heads, 0, step=1, label="Head", info="0: as selected")
+            kind = gr.Dropdown([(self.FOLLOW, ""), *KINDS], value="", label=label("Attention"), min_width=190)
+            layer = gr.Slider(0, num_layers, 0, step=1, label=label("Layer"), info=label("0: as selected"))
+            head = gr.Slider(0, num_heads, 0, step=1, label=label("Head"), info=label("0: as selected"))
             self.controls = (kind, layer, head)
             if query:
-                self.controls += (gr.Slider(0, 64, 0, step=1, label="Query token", info="0: as selected"),)
+                self.controls += (
+                    gr.Slider(0, 64, 0, step=1, label=label("Query token"), info=label("0: as selected")),)
 
 
 def resolve(scene: Scene, kind: str, layer: int, head: int, query: int = 0) -> tuple[AttentionKind, int, int, int]:
@@ -64,24 +76,26 @@ def build(lab: Lab) -> None:
             lab.add(panel, compute, controls=Selected(layers, num_heads).controls)
     with gr.Tab(MASKS.title, id=MASKS.name):
         heading(MASKS)
-        second = gr.Textbox("", label="A second, shorter sentence for the batch (empty: the first words of this one)")
+        second = gr.Textbox("", label=label(
+            "A second, shorter sentence for the batch (empty: the first words of this one)"))
         lab.add(MASKS, show_masks, controls=(second,))
     with gr.Tab(HEADS.title, id=HEADS.name):
         heading(HEADS)
         with gr.Row():
-            kind = gr.Dropdown([(Selected.FOLLOW, ""), *KINDS], value="", label="Attention")
-            layer = gr.Slider(0, layers, 0, step=1, label="Layer", info="0: as selected")
-            runs = gr.Slider(10, 200, 50, step=10, label="Runs to time")
-            measure = gr.Button("Measure again", variant="primary", scale=0, min_width=160)
+            kind = gr.Dropdown([(Selected.FOLLOW, ""), *KINDS], value="", label=label("Attention"))
+            layer = gr.Slider(0, layers, 0, step=1, label=label("Layer"), info=label("0: as selected"))
+            runs = gr.Slider(10, 200, 50, step=10, label=label("Runs to time"))
+            measure = gr.Button(label("Measure again"), variant="primary", scale=0, min_width=160)
         lab.add(HEADS, both_ways, controls=(kind, layer, runs), buttons=(measure,))
 
 
-def _dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tuple[Dissection, str, list[str]]:
+def _dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tuple[Dissection, Words, list[str]]:
     chosen, at_layer, at_head, at = resolve(scene, kind, layer, head, query)
     maps = scene.trace.maps(chosen)
     found = dissect(scene.inspect(), chosen, at_layer, at_head, query=at)
-    title = (f"{labels.KIND_TITLES[chosen]}, layer {at_layer + 1}, head {at_head + 1}: the query is token {at + 1}, "
-             f"{labels.display(maps.query_tokens[at])}")
+    title = say("{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
+                kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, head=at_head + 1, n=at + 1,
+                token=labels.display(maps.query_tokens[at]))
     return found, title, [labels.display(token) for token in maps.key_tokens]
 
 
@@ -90,52 +104,57 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
     width = len(found.query)
     key_limit, product_limit, value_limit = (
         float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
-    rows = [[blocks.token(key), blocks.strip(found.keys[i], limit=key_limit, name=f"key {key}"),
-             blocks.strip(found.products[i], limit=product_limit, name=f"q·k of {key}"),
+    rows = [[blocks.token(key), blocks.strip(found.keys[i], limit=key_limit, name=say("key {token}", token=key)),
+             blocks.strip(found.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
              blocks.number(float(found.dots[i])), blocks.number(float(found.scaled[i])),
-             blocks.number(float(found.masked[i])) if found.allowed[i] else "masked",
+             blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
              blocks.bar(float(found.weights[i])),
-             blocks.strip(found.contributions[i], limit=value_limit, name=f"weighted value of {key}"),
+             blocks.strip(found.contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
              blocks.bar(float(found.unscaled_weights[i]))]
             for i, key in enumerate(keys)]
-    query_row = ["query →", blocks.strip(found.query, name="query"), *[""] * 7]
-    foot = ["sum", *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
-            blocks.strip(found.output, limit=value_limit, name="output"),
+    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * 7]
+    foot = [say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
+            blocks.strip(found.output, limit=value_limit, name=say("output")),
             blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum())))]
     right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
     return [
         blocks.text(title),
         blocks.formula(f"softmax(q·kᵀ / √{width}) · v"),
-        blocks.table(("Key", "k", "q × k, element by element", "sum q·k", f"÷ √{width}", "masked", "softmax",
-                      "weight × v", "softmax without ÷"), [query_row, *rows], foot=foot,
+        blocks.table((say("Key"), "k", say("q × k, element by element"), say("sum q·k"), f"÷ √{width}", say("masked"),
+                      "softmax", say("weight × v"), say("softmax without ÷")), [query_row, *rows], foot=foot,
                      marked=(int(found.weights.argmax()) + 1,),
-                     caption=f"{width} dimensions a strip; blue is negative, orange positive, one scale a column."),
+                     caption=say("{n} dimensions a strip; blue is negative, orange positive, one scale a column.",
+                                 n=width)),
         blocks.facts(
-            ("Entropy", f"{right:.2f} bits", f"as if {2 ** right:.1f} keys shared the attention"),
-            (f"Entropy without ÷ √{width}", f"{wrong:.2f} bits", f"as if {2 ** wrong:.1f} did: scores "
-             f"{blocks.compact(width ** 0.5)} times as far apart"),
-            ("Largest error", blocks.compact(found.error), "these stages against the model's own weights"))]
+            (say("Entropy"), say("{bits} bits", bits=f"{right:.2f}"),
+             say("as if {n} keys shared the attention", n=f"{2 ** right:.1f}")),
+            (say("Entropy without ÷ √{width}", width=width), say("{bits} bits", bits=f"{wrong:.2f}"),
+             say("as if {n} did: scores {factor} times as far apart", n=f"{2 ** wrong:.1f}",
+                 factor=blocks.compact(width ** 0.5))),
+            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")))]
 
 
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
     found, title, keys = _dissected(scene, kind, layer, head, query)
     ways = compare_scorings(found)
     rows = [[blocks.token(key), *(cell for way in ways for cell in (
-        blocks.number(float(way.scores[i])) if found.allowed[i] else "masked", blocks.bar(float(way.weights[i]))))]
+        blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked"), blocks.bar(float(way.weights[i]))))]
         for i, key in enumerate(keys)]
-    columns = ["Key"]
+    columns = [say("Key")]
     for way in ways:
-        columns += [way.name, "weight"]
+        columns += [known(way.name), say("weight")]
     return [
         blocks.text(title),
-        blocks.table(("Function", "score", "where it is from", "in this model", "entropy of its weights"), [
-            [way.name, way.formula, way.source, "trained" if way.trained else "an illustration: never trained so",
-             f"{entropy_bits(way.weights):.2f} bits"] for way in ways], marked=(0,)),
+        blocks.table((say("Function"), say("score"), say("where it is from"), say("in this model"),
+                      say("entropy of its weights")), [
+            [known(way.name), way.formula, way.source,
+             say("trained") if way.trained else say("an illustration: never trained so"),
+             say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}")] for way in ways], marked=(0,)),
         blocks.table(columns, rows),
-        blocks.text("Additive attention has weights of its own (W, U, v); here they are drawn at random from a fixed "
-                    "seed, so its scores show the shape of the computation and no knowledge. The Gaussian kernel's "
-                    "width² is √d_k: then it is the scaled dot product less |k|² / (2√d_k), which favours short keys.",
-                    tone="note")]
+        blocks.text(say(
+            "Additive attention has weights of its own (W, U, v); here they are drawn at random from a fixed seed, so "
+            "its scores show the shape of the computation and no knowledge. The Gaussian kernel's width² is √d_k: then "
+            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."), tone="note")]
 
 
 def show_masks(scene: Scene, second: str) -> list[dict]:
@@ -144,20 +163,21 @@ def show_masks(scene: Scene, second: str) -> list[dict]:
     batch = [[labels.display(token) for token in tokens] for tokens in found.tokens]
     columns = [f"{i}" for i in range(found.padding.shape[1])]
     return [
-        blocks.text(f"A batch of two, padded to {len(columns)} tokens. Mask from the ids: token ≠ <pad>. Mask from the "
-                    "lengths: position < length."),
-        blocks.table(("Sentence", "length", *columns), [
+        blocks.text(say("A batch of two, padded to {n} tokens. Mask from the ids: token ≠ <pad>. Mask from the "
+                        "lengths: position < length.", n=len(columns))),
+        blocks.table((say("Sentence"), say("length"), *columns), [
             [f"{n + 1}", blocks.number(int(found.lengths[n])), *(
                 blocks.shade(0.6 if open_ else 0.0, token) for open_, token in zip(found.padding[n], batch[n]))]
-            for n in range(2)], caption="Padding mask, [batch, key]: shaded keys may be attended to by every query."),
-        blocks.facts(("Ids and lengths agree", "yes" if found.agree else "no",
-                      f"all {found.padding.size} cells compared"),
-                     ("Causal mask", f"{found.causal.shape[0]} × {found.causal.shape[1]}",
-                      f"{int(found.causal.sum())} cells open: n (n + 1) / 2")),
-        blocks.table(("Query", "keys, in the same order", "sees"), [
-            [blocks.token(name), blocks.strip(found.causal[i], signed=False, name=f"mask of {name}"),
+            for n in range(2)], caption=say(
+                "Padding mask, [batch, key]: shaded keys may be attended to by every query.")),
+        blocks.facts((say("Ids and lengths agree"), say("yes") if found.agree else say("no"),
+                      say("all {n} cells compared", n=found.padding.size)),
+                     (say("Causal mask"), f"{found.causal.shape[0]} × {found.causal.shape[1]}",
+                      say("{n} cells open: n (n + 1) / 2", n=int(found.causal.sum())))),
+        blocks.table((say("Query"), say("keys, in the same order"), say("sees")), [
+            [blocks.token(name), blocks.strip(found.causal[i], signed=False, name=say("mask of {token}", token=name)),
              blocks.number(int(found.causal[i].sum()))] for i, name in enumerate(rows)],
-            caption="Causal mask of the decoder, [query, key]: each row sees itself and what is before.")]
+            caption=say("Causal mask of the decoder, [query, key]: each row sees itself and what is before."))]
 
 
 def both_ways(scene: Scene, kind: str, layer: int, runs: int) -> list[dict]:
@@ -166,13 +186,16 @@ def both_ways(scene: Scene, kind: str, layer: int, runs: int) -> list[dict]:
     found = heads.compare_ways(given, runs=int(runs))
     ratio = found.loop_seconds / found.vectorised_seconds
     return [
-        blocks.text(f"{labels.KIND_TITLES[chosen]}, layer {at_layer + 1}: {given.module.num_heads} heads, "
-                    f"{given.queries.shape[1]} queries, {given.memory.shape[1]} keys."),
+        blocks.text(say("{kind}, layer {layer}: {heads} heads, {queries} queries, {keys} keys.",
+                        kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, heads=given.module.num_heads,
+                        queries=given.queries.shape[1], keys=given.memory.shape[1])),
         blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O"),
         blocks.facts(
-            ("Largest difference, output", blocks.compact(found.output_difference), "loop over heads − all at once"),
-            ("Largest difference, weights", blocks.compact(found.weight_difference), "of all heads' maps"),
-            ("Loop over the heads", f"{1e3 * found.loop_seconds:.2f} ms", f"median of {found.runs} runs"),
-            ("All heads at once", f"{1e3 * found.vectorised_seconds:.2f} ms", f"{ratio:.1f} times as fast")),
-        blocks.text(f"Timed just now on this machine ({str(scene.translator.device).upper()}), the two ways taking "
-                    "turns.", tone="note")]
+            (say("Largest difference, output"), blocks.compact(found.output_difference),
+             say("loop over heads − all at once")),
+            (say("Largest difference, weights"), blocks.compact(found.weight_difference), say("of all heads' maps")),
+            (say("Loop over the heads"), f"{1e3 * found.loop_seconds:.2f} ms", say("median of {n} runs", n=found.runs)),
+            (say("All heads at once"), f"{1e3 * found.vectorised_seconds:.2f} ms",
+             say("{n} times as fast", n=f"{ratio:.1f}"))),
+        blocks.text(say("Timed just now on this machine ({device}), the two ways taking turns.",
+                        device=str(scene.translator.device).upper()), tone="note")]

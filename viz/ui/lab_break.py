@@ -11,16 +11,19 @@ from model import experiments
 from model.intervention import Interventions
 from model.trace import AttentionKind
 from viz import blocks, labels
+from viz.ui.language import label
 from viz.ui.panel import Lab, Panel, Scene, heading
+from viz.words import Words, known, say
 
 PANEL = Panel(
-    "break", "Break it", "Take something away and translate again. Look at which heads change their maps: those "
-    "used what is gone.", "Paper, sections 3.2.2 and 3.5")
+    "break", label("Break it"), say(
+        "Take something away and translate again. Look at which heads change their maps: those used what is gone."),
+    say("Paper, sections {n}", n="3.2.2, 3.5"))
 
 PLAIN_SHUFFLE, BLIND_SHUFFLE = "words shuffled", "words shuffled, positions off"
 OFF, SHIFT = "positions off", "positions shifted by k"
 HEAD, LAYER = "the selected head off", "all heads of the selected layer off"
-CHOICES = (OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER)
+CHOICES = {choice: label(choice) for choice in (OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER)}
 
 
 def build(lab: Lab) -> None:
@@ -28,11 +31,12 @@ def build(lab: Lab) -> None:
     with gr.Tab(PANEL.title, id=PANEL.name):
         heading(PANEL)
         with gr.Row():
-            choice = gr.Dropdown(list(CHOICES), value=OFF, label="What to break", scale=2)
-            shift = gr.Slider(-32, 64, 8, step=1, label="Shift k")
-            order = gr.Textbox("", label="Words in another order (empty: shuffled)", scale=2,
-                               placeholder="such as: bin ich dein Vater")
-            again = gr.Button("Break it", variant="primary", scale=0, min_width=120, elem_id="break-it")
+            choice = gr.Dropdown([(name, choice) for choice, name in CHOICES.items()], value=OFF,
+                                 label=label("What to break"), scale=2)
+            shift = gr.Slider(-32, 64, 8, step=1, label=label("Shift k"))
+            order = gr.Textbox("", label=label("Words in another order (empty: shuffled)"), scale=2,
+                               placeholder="bin ich dein Vater")
+            again = gr.Button(label("Break it"), variant="primary", scale=0, min_width=120, elem_id="break-it")
         lab.add(PANEL, broken, controls=(choice, shift, order), buttons=(again,))
 
 
@@ -48,23 +52,24 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
         blindness = blind.result()
     largest = max(float(change.max()) for change in found.changes.values())
     return [
-        blocks.cards(_card("As it is", found.plain), _card(choice[0].upper() + choice[1:], found.broken)),
-        blocks.table(("Plain translation", "probability", f"with {choice}", "change of log-probability"),
+        blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, int(shift)), found.broken)),
+        blocks.table((say("Plain translation"), say("probability"), say("with {change}", change=known(choice)),
+                      say("change of log-probability")),
                      _probability_rows(found),
-                     caption="Both read the plain translation. The broken model may well prefer other tokens."),
-        blocks.text("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
-                    "same map, 1: nothing in common). One scale for all three."),
+                     caption=say("Both read the plain translation. The broken model may well prefer other tokens.")),
+        blocks.text(say("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
+                        "same map, 1: nothing in common). One scale for all three.")),
         blocks.row(*(_changes(kind, found.changes[kind], largest) for kind in AttentionKind)),
-        blocks.text("Is it blind to order? With positions off, permute the inputs, and compare the outputs with the "
-                    "permuted outputs:", tone="plain"),
+        blocks.text(say("Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
+                        "the permuted outputs:")),
         blocks.facts(
-            ("Encoder, positions off", blocks.compact(blindness.encoder_off), "blind: the same vectors in another order"
-             if blindness.encoder_off < 1e-5 else "not blind"),
-            ("Encoder, positions on", blocks.compact(blindness.encoder_on), "order counts"),
-            ("Decoder, positions off", blocks.compact(blindness.decoder_off), "not blind: its causal mask knows before "
-             "from after"),
-            ("The same without its causal mask", blocks.compact(blindness.decoder_open), "blind as well"),
-            ("Largest output value", blocks.compact(blindness.scale), "to judge these differences by"))]
+            (say("Encoder, positions off"), blocks.compact(blindness.encoder_off),
+             say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind")),
+            (say("Encoder, positions on"), blocks.compact(blindness.encoder_on), say("order counts")),
+            (say("Decoder, positions off"), blocks.compact(blindness.decoder_off),
+             say("not blind: its causal mask knows before from after")),
+            (say("The same without its causal mask"), blocks.compact(blindness.decoder_open), say("blind as well")),
+            (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")))]
 
 
 def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
@@ -84,12 +89,23 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
     raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
 
 
-def _card(title: str, trace) -> tuple[str, str, str]:
+def taken(scene: Scene, choice: str, shift: int) -> Words:
+    """A choice of the menu with the head, the layer or the shift that it means."""
+    where = {"kind": known(labels.KIND_TITLES[scene.selection.kind]), "layer": scene.selection.layer + 1}
+    if choice == HEAD:
+        return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
+    if choice == LAYER:
+        return say("{kind}, layer {layer}, all heads: off", **where)
+    return say("positions shifted by {k}", k=shift) if choice == SHIFT else known(choice)
+
+
+def _card(title: Words, trace) -> tuple[str, str, str]:
     total = float(np.sum(trace.log_probability))
-    ended = "" if trace.finished else "; stopped by the length limit"
-    what = f" · {trace.interventions}" if trace.interventions else ""
-    return (title, trace.translation or "(nothing)", f"reads: {trace.source_text} · total log-probability "
-            f"{blocks.compact(total)}, {len(trace.target_ids)} tokens{ended}{what}")
+    values = {"text": trace.source_text, "total": blocks.compact(total), "n": len(trace.target_ids)}
+    return (title, trace.translation or say("(nothing)"),
+            say("reads: {text} · total log-probability {total}, {n} tokens", **values) if trace.finished
+            else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit",
+                     **values))
 
 
 def _probability_rows(found: experiments.Comparison) -> list[list]:
@@ -101,7 +117,8 @@ def _probability_rows(found: experiments.Comparison) -> list[list]:
 
 
 def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
-    rows = [[f"layer {layer + 1}", *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row)]
+    rows = [[say("layer {layer}", layer=layer + 1),
+             *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row)]
             for layer, row in enumerate(changes.tolist())]
     heads = (str(head + 1) for head in range(changes.shape[1]))
-    return blocks.table(("head", *heads), rows, caption=labels.KIND_TITLES[kind])
+    return blocks.table((say("head"), *heads), rows, caption=known(labels.KIND_TITLES[kind]))

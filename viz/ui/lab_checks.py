@@ -13,24 +13,30 @@ from model.translator import Translators
 from model.verify import CHECKS, Result, Shown, verify
 from viz import blocks, readback
 from viz.plot_grid import SIDE
+from viz.ui.language import label
 from viz.ui.panel import Lab, Panel, Scene, heading
 from viz.ui.translate import Header
+from viz.words import known, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
 SHOWN = {
-    "Sent to the page": "What the explorer receives, unpacked, is the trace (16 bits a weight).",
-    "Drawn heatmap": "The heatmap of the selected head holds its weights.",
-    "Drawn grid": "So does the grid of all heads, each in its place.",
-    "Exported NPZ": "The NPZ export reads back bit by bit.",
-    "Exported JSON": "So does the JSON export.",
+    say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
+    say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
+    say("Drawn grid"): say("So does the grid of all heads, each in its place."),
+    say("Exported NPZ"): say("The NPZ export reads back bit by bit."),
+    say("Exported JSON"): say("So does the JSON export."),
 }
 VERIFY = Panel(
-    "verify", "Verify", "Every claim of this page, tried on the sentence above, just now. The error is the largest "
-    "difference found; a check that fails says so.", "Paper, section 3")
+    "verify", label("Verify"), say(
+        "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
+        "found; a check that fails says so."),
+    say("Paper, section {n}", n="3"))
 BLEU = Panel(
-    "bleu", "BLEU", "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast "
-    "the precisions fall as the pieces get longer.", "Paper, section 6.1")
+    "bleu", label("BLEU"), say(
+        "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast the "
+        "precisions fall as the pieces get longer."),
+    say("Paper, section {n}", n="6.1"))
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -40,12 +46,13 @@ def build(translators: Translators, header: Header) -> None:
         with gr.Tab(VERIFY.title, id=VERIFY.name):
             heading(VERIFY)
             with gr.Row():
-                again = gr.Button("Verify again", variant="primary", scale=0, min_width=160, elem_id="verify-again")
+                again = gr.Button(label("Verify again"), variant="primary", scale=0, min_width=160,
+                                  elem_id="verify-again")
             lab.add(VERIFY, check_all, buttons=(again,))
         with gr.Tab(BLEU.title, id=BLEU.name):
             heading(BLEU)
-            reference = gr.Textbox("I would like a beer, please.", label="Reference: a good translation of the "
-                                   "sentence above, by a person", elem_id="bleu-reference")
+            reference = gr.Textbox("I would like a beer, please.", label=label(
+                "Reference: a good translation of the sentence above, by a person"), elem_id="bleu-reference")
             lab.add(BLEU, score, controls=(reference,))
     lab.follow_the_sentence()
 
@@ -70,10 +77,10 @@ def shown_elsewhere(scene: Scene) -> dict[str, tuple[list[Shown], float]]:
 
 def check_all(scene: Scene) -> Iterator[list[dict]]:
     """The list of checks, filled in as they are carried out."""
-    names = [(check.name, check.claim) for check in CHECKS]
+    names = [(known(check.name), known(check.claim)) for check in CHECKS]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
-    names += [(f"{name} = trace", SHOWN[name]) for name in shown]
+    names += [(say("{what} = trace", what=known(name)), SHOWN[name]) for name in shown]
     done: list[Result] = []
     told = time.perf_counter()
     for result in verify(scene.translator, scene.trace, shown=shown):
@@ -88,38 +95,45 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     failed = [result.name for result in done if not result.passed]
     waiting = len(names) - len(done)
     if failed:
-        verdict = blocks.text(f"{len(failed)} of {len(done)} checks failed: {', '.join(failed)}.", tone="bad")
+        verdict = blocks.text(say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done),
+                                  names=", ".join(failed)), tone="bad")
     elif waiting:
-        verdict = blocks.text(f"Checking … {len(done)} of {len(names)} done.", tone="note")
+        verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
     else:
         seconds = sum(result.seconds for result in done)
-        verdict = blocks.text(f"All {len(done)} checks passed on this sentence, in {seconds:.2f} s.", tone="good")
+        verdict = blocks.text(say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done),
+                                  seconds=f"{seconds:.2f}"), tone="good")
     rows = [[name, blocks.verdict(result.passed if result else None),
              blocks.number(result.error) if result else "", blocks.number(result.tolerance) if result else "",
-             claim, result.detail if result else "", f"{1e3 * result.seconds:.0f} ms" if result else ""]
+             claim, known(result.detail) if result else "",
+             f"{1e3 * result.seconds:.0f} ms" if result else ""]
             for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
-    return [verdict, blocks.table(("Check", "passed", "error", "tolerance", "claim", "on what", "time"), rows)]
+    columns = (say("Check"), say("passed"), say("error"), say("tolerance"), say("claim"), say("on what"), say("time"))
+    return [verdict, blocks.table(columns, rows)]
 
 
 def score(scene: Scene, reference: str) -> list[dict]:
     found = bleu.lay_out(scene.trace.translation, reference or "")
-    rows = [[f"{p.order}-grams", blocks.number(p.matched), blocks.number(p.total),
-             blocks.bar(p.matched / p.total if p.total else 0.0, f"{p.matched} of {p.total}"),
+    rows = [[say("{n}-grams", n=p.order), blocks.number(p.matched), blocks.number(p.total),
+             blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
              f"{p.percent:.1f}%" if p.total else "–", f"{p.weight:g}"] for p in found.precisions]
     smoothed = any(p.total and not p.matched for p in found.precisions)
     return [
-        blocks.cards(("Translation", scene.trace.translation or "(nothing)", f"{found.translation_length} tokens"),
-                     ("Reference", reference, f"{found.reference_length} tokens")),
-        blocks.table(("", "found in the reference", "in the translation", "precision", "sacreBLEU's precision",
-                      "textbook's exponent"), rows,
-                     caption="An n-gram counts at most as often as it stands in the reference." + (
-                         " Where nothing matched, sacreBLEU smooths: it halves a virtual match." if smoothed else "")),
-        blocks.formula("BLEU = brevity penalty · (p₁ p₂ p₃ p₄)^(1/4)", "Papineni et al. 2002"),
-        blocks.formula("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)", "Zhang et al., 10.7"),
+        blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"),
+                      say("{n} tokens", n=found.translation_length)),
+                     (say("Reference"), reference, say("{n} tokens", n=found.reference_length))),
+        blocks.table(("", say("found in the reference"), say("in the translation"), say("precision"),
+                      say("sacreBLEU's precision"), say("textbook's exponent")), rows,
+                     caption=say("An n-gram counts at most as often as it stands in the reference. Where nothing "
+                                 "matched, sacreBLEU smooths: it halves a virtual match.") if smoothed
+                     else say("An n-gram counts at most as often as it stands in the reference.")),
+        blocks.formula(say("BLEU = brevity penalty · (p₁ p₂ p₃ p₄)^(1/4)"), "Papineni et al. 2002"),
+        blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
         blocks.facts(
-            ("sacreBLEU, this sentence", f"{found.score:.1f}", found.signature),
-            ("Brevity penalty", f"{found.brevity_penalty:.3f}",
-             f"{found.translation_length} tokens against {found.reference_length}"),
-            ("Textbook variant", f"{found.textbook:.1f}", "unsmoothed: 0 as soon as one order matches nothing")),
-        blocks.text("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first.",
-                    tone="note")]
+            (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
+            (say("Brevity penalty"), f"{found.brevity_penalty:.3f}", say(
+                "{n} tokens against {m}", n=found.translation_length, m=found.reference_length)),
+            (say("Textbook variant"), f"{found.textbook:.1f}",
+             say("unsmoothed: 0 as soon as one order matches nothing"))),
+        blocks.text(say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed "
+                        "first."), tone="note")]

@@ -10,29 +10,42 @@ from model.translator import Translators
 from viz import blocks, labels
 from viz.plot_matrix import plot_matrix
 from viz.ui import lab_attention
+from viz.ui.language import label
 from viz.ui.panel import Lab, Panel, Scene, heading
 from viz.ui.translate import Header
+from viz.words import known, say
 
 ENCODER, DECODER = "encoder (reads the source)", "decoder (writes the target)"
 
 MAP = Panel(
-    "map", "Map", "The whole model, with the shapes of this sentence at every arrow. Click on a box to open it up.",
-    "Paper, figure 1")
+    "map", label("Map"), say(
+        "The whole model, with the shapes of this sentence at every arrow. Click on a box to open it up."),
+    say("Paper, figure {n}", n="1"))
 EMBEDDING = Panel(
-    "embedding", "Embedding", "A token's row of the embedding, times √d_model, plus the code of its position: what "
-    "enters the first layer. Compare the lengths: which of the two is louder?", "Paper, sections 3.4 and 3.5")
+    "embedding", label("Embedding"), say(
+        "A token's row of the embedding, times √d_model, plus the code of its position: what enters the first "
+        "layer. Compare the lengths: which of the two is louder?"),
+    say("Paper, sections {n}", n="3.4 and 3.5"))
 RESIDUAL = Panel(
-    "residual", "Residual stream", "Every sub-layer adds to one stream and never overwrites it. Watch how it grows: a "
-    "late layer has to speak louder to be heard.", "Paper, section 3.1")
+    "residual", label("Residual stream"), say(
+        "Every sub-layer adds to one stream and never overwrites it. Watch how it grows: a late layer has to speak"
+        " louder to be heard."),
+    say("Paper, section {n}", n="3.1"))
 ADD_NORM = Panel(
-    "add-norm", "Add & norm", "One sub-layer adds its vector to each token's stream; a layer norm brings every stream "
-    "to mean 0 and variance 1. Look at how much is added, and in which direction.", "Paper, section 3.1")
+    "add-norm", label("Add & norm"), say(
+        "One sub-layer adds its vector to each token's stream; a layer norm brings every stream to mean 0 and "
+        "variance 1. Look at how much is added, and in which direction."),
+    say("Paper, section {n}", n="3.1"))
 FEED_FORWARD = Panel(
-    "feed-forward", "Feed-forward", "Wider inside, and mostly silent: after the ReLU only some units are above zero. "
-    "Do similar words wake the same units?", "Paper, section 3.3")
+    "feed-forward", label("Feed-forward"), say(
+        "Wider inside, and mostly silent: after the ReLU only some units are above zero. Do similar words wake the"
+        " same units?"),
+    say("Paper, section {n}", n="3.3"))
 LOGITS = Panel(
-    "logits", "Logits", "The last vector, compared with every token of the vocabulary. The softmax makes probabilities "
-    "of the scores: a small lead in the logit is a large one in probability.", "Paper, section 3.4")
+    "logits", label("Logits"), say(
+        "The last vector, compared with every token of the vocabulary. The softmax makes probabilities of the "
+        "scores: a small lead in the logit is a large one in probability."),
+    say("Paper, section {n}", n="3.4"))
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -43,10 +56,10 @@ def build(translators: Translators, header: Header) -> None:
     layers = max(layers, *(t.config.num_decoder_layers for t in translators.values()))
 
     def side() -> gr.Radio:
-        return gr.Radio([ENCODER, DECODER], value=ENCODER, label="Side")
+        return gr.Radio([(label(ENCODER), ENCODER), (label(DECODER), DECODER)], value=ENCODER, label=label("Side"))
 
     def layer() -> gr.Slider:
-        return gr.Slider(1, layers, min(2, layers), step=1, label="Layer")
+        return gr.Slider(1, layers, min(2, layers), step=1, label=label("Layer"))
 
     with gr.Tabs(elem_id="inside-tabs", selected=MAP.name) as tabs:
         with gr.Tab(MAP.title, id=MAP.name):
@@ -62,7 +75,7 @@ def build(translators: Translators, header: Header) -> None:
         with gr.Tab(ADD_NORM.title, id=ADD_NORM.name):
             heading(ADD_NORM)
             with gr.Row():
-                controls = (side(), layer(), gr.Slider(1, 3, 1, step=1, label="Sub-layer"))
+                controls = (side(), layer(), gr.Slider(1, 3, 1, step=1, label=label("Sub-layer")))
             lab.add(ADD_NORM, add_and_norm, controls=controls)
         with gr.Tab(FEED_FORWARD.title, id=FEED_FORWARD.name):
             heading(FEED_FORWARD)
@@ -71,7 +84,8 @@ def build(translators: Translators, header: Header) -> None:
             lab.add(FEED_FORWARD, feed_forward, controls=controls)
         with gr.Tab(LOGITS.title, id=LOGITS.name):
             heading(LOGITS)
-            step = gr.Slider(1, min(64, config.max_length), 1, step=1, label="Step (past the end: the last one)")
+            step = gr.Slider(1, min(64, config.max_length), 1, step=1,
+                             label=label("Step (past the end: the last one)"))
             lab.add(LOGITS, logits, controls=(step,))
 
     def open_panel(event: gr.EventData) -> gr.Tabs:
@@ -84,19 +98,21 @@ def build(translators: Translators, header: Header) -> None:
 def overview(scene: Scene) -> list[dict]:
     arrows = walkthrough.arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
     columns = [{"title": title, "boxes": [
-        {"name": a.station, "shape": " × ".join(map(str, a.shape)), "axes": " × ".join(a.axes), "panel": a.panel,
-         "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
-             ("Encoder: reads the source", ("source",)),
-             ("Decoder: reads its own words and, in cross-attention, the memory", ("target", "output")))]
+        {"name": known(a.station), "shape": " × ".join(map(str, a.shape)), "axes": [known(axis) for axis in a.axes],
+         "panel": a.panel, "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
+             (say("Encoder: reads the source"), ("source",)),
+             (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]
     config = scene.translator.config
     return [
         blocks.flow(columns),
         blocks.facts(
-            ("This sentence", f"{len(scene.trace.source_ids)} → {len(scene.trace.target_ids)}", "tokens, in → out"),
-            ("d_model", str(config.d_model), f"{config.num_heads} heads of d_k = {config.d_head}"),
-            ("Norm", "pre-norm" if config.norm_first else "post-norm", "before each sub-layer" if config.norm_first
-             else "after each sub-layer, as in the paper"),
-            ("Vocabulary", f"{config.vocabulary_size:,}", "one embedding for source, target and output"))]
+            (say("This sentence"), f"{len(scene.trace.source_ids)} → {len(scene.trace.target_ids)}",
+             say("tokens, in → out")),
+            ("d_model", str(config.d_model), say("{n} heads of d_k = {width}", n=config.num_heads,
+                                                width=config.d_head)),
+            (say("Norm"), "pre-norm" if config.norm_first else "post-norm", say("before each sub-layer")
+             if config.norm_first else say("after each sub-layer, as in the paper")),
+            (say("Vocabulary"), f"{config.vocabulary_size:,}", say("one embedding for source, target and output")))]
 
 
 def tokens_of(scene: Scene, side: str) -> list[str]:
@@ -121,10 +137,12 @@ def embedding(scene: Scene, side: str) -> list[dict]:
     error = float(np.abs(found.scaled + found.positions - found.added).max())
     return [
         blocks.formula("x = E[token] · √d_model + PE(pos)"),
-        blocks.table(("Token", "id", "E · √d_model", "length", "+ position", "length", "= x", "length"), rows,
-                     caption=f"The first 48 of {found.added.shape[1]} dimensions; blue is negative, orange positive, "
-                             "one scale for all. Length: the Euclidean norm of the whole vector."),
-        blocks.facts(("Largest error of the sum", blocks.compact(error), "against what entered the first layer"))]
+        blocks.table((say("Token"), "id", "E · √d_model", say("length"), say("+ position"), say("length"), "= x",
+                      say("length")), rows,
+                     caption=say("The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
+                                 "all. Length: the Euclidean norm of the whole vector.", n=found.added.shape[1])),
+        blocks.facts((say("Largest error of the sum"), blocks.compact(error),
+                      say("against what entered the first layer")))]
 
 
 def residual(scene: Scene, side: str) -> list[dict]:
@@ -134,10 +152,10 @@ def residual(scene: Scene, side: str) -> list[dict]:
                           column_title="token")
     mean = found.norms.mean(1)
     return [blocks.row(
-        blocks.figure(picture, height=100 + 24 * len(found.stations),
-                      label="Norm of the residual stream at every station, for each token"),
-        blocks.table(("Station", "mean norm", "grows by the factor"), [
-            [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
+        blocks.figure(picture, height=100 + 24 * len(found.stations), rows=[known(name) for name in found.stations],
+                      label=say("Norm of the residual stream at every station, for each token")),
+        blocks.table((say("Station"), say("mean norm"), say("grows by the factor")), [
+            [known(name), blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
             for i, (name, m) in enumerate(zip(found.stations, mean))]))]
 
 
@@ -163,11 +181,13 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dic
             for i, token in enumerate(tokens_of(scene, side))]
     return [
         blocks.formula("x + f(norm(x))" if config.norm_first else "norm(x + f(x))",
-                       f"{'encoder' if side == ENCODER else 'decoder'} layer {index + 1}, f = {names[which]}"),
-        blocks.table(("Token", "stream x", "length", "norm scales by", "normed" if config.norm_first else "after",
-                      "length of what f adds", "cosine to x", "length after"), rows,
-                     caption="The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "
-                             "new; below 0: it takes something back.")]
+                       say("encoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which])) if side == ENCODER
+                       else say("decoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which]))),
+        blocks.table((say("Token"), say("stream x"), say("length"), say("norm scales by"),
+                      say("normed") if config.norm_first else say("after"), say("length of what f adds"),
+                      say("cosine to x"), say("length after")), rows,
+                     caption=say("The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "
+                                 "new; below 0: it takes something back."))]
 
 
 def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
@@ -180,14 +200,15 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
         for u, v in zip(found.units[i], found.values[i]))] for i, token in enumerate(tokens_of(scene, side))]
     busy = np.bincount(found.units.ravel(), minlength=width)
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
-    common = ", ".join(f"{u} ({busy[u]} tokens)" for u in shared) or "none"
+    common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
     return [
-        blocks.formula("FFN(x) = max(0, x W₁ + b₁) W₂ + b₂", "equation 2"),
-        blocks.table(("Token", "units above 0", *(f"no. {i + 1}" for i in range(found.units.shape[1]))), rows,
-                     caption=f"Layer {index + 1}: the most active of {width:,} hidden units at each position, as "
-                             "unit: value."),
-        blocks.facts(("Units active at a position", f"{found.share.mean():.0%}", f"mean of {len(rows)} positions"),
-                     ("Units in several lists", str(len(shared)), common))]
+        blocks.formula("FFN(x) = max(0, x W₁ + b₁) W₂ + b₂", say("equation {n}", n=2)),
+        blocks.table((say("Token"), say("units above 0"), *(f"{i + 1}." for i in range(found.units.shape[1]))), rows,
+                     caption=say("Layer {layer}: the most active of {n} hidden units at each position, as unit: value.",
+                                 layer=index + 1, n=f"{width:,}")),
+        blocks.facts((say("Units active at a position"), f"{found.share.mean():.0%}",
+                      say("mean of {n} positions", n=len(rows))),
+                     (say("Units in several lists"), str(len(shared)), common))]
 
 
 def logits(scene: Scene, step: int) -> list[dict]:
@@ -201,12 +222,13 @@ def logits(scene: Scene, step: int) -> list[dict]:
     prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[:at + 1])
     size = scene.translator.config.vocabulary_size
     return [
-        blocks.text(f"Step {at + 1} of {len(trace.target_ids)}, after {prefix}"),
+        blocks.text(say("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix)),
         blocks.formula("logits = E · x,   p = exp(logit − log Σ exp(logits))"),
         blocks.row(
-            blocks.table(("Next token", "logit", "exp(logit − log Σ)", "probability"), rows, marked=chosen,
-                         caption="The best 20 of the whole vocabulary; the token taken is marked."),
+            blocks.table((say("Next token"), "logit", "exp(logit − log Σ)", say("probability")), rows, marked=chosen,
+                         caption=say("The best 20 of the whole vocabulary; the token taken is marked.")),
             blocks.facts(
-                ("log Σ exp(logits)", blocks.compact(found.log_sum), f"over {size:,} tokens"),
-                ("Entropy", f"{found.entropy:.2f} bits", f"as unsure as {2 ** found.entropy:.1f} equal choices"),
-                ("All other tokens", blocks.compact(found.rest), "probability together")))]
+                ("log Σ exp(logits)", blocks.compact(found.log_sum), say("over {n} tokens", n=f"{size:,}")),
+                (say("Entropy"), say("{bits} bits", bits=f"{found.entropy:.2f}"),
+                 say("as unsure as {n} equal choices", n=f"{2 ** found.entropy:.1f}")),
+                (say("All other tokens"), blocks.compact(found.rest), say("probability together"))))]

@@ -15,27 +15,40 @@ from viz.plot_curves import plot_curves
 from viz.plot_matrix import plot_matrix
 from viz.plot_rotation import plot_rotation
 from viz.ui import lab_break
+from viz.ui.language import label
 from viz.ui.panel import Lab, Panel, Scene, heading
 from viz.ui.translate import Header
+from viz.words import Words, known, say
 
-SECTION = "Paper, section 3.5"
+SECTION = say("Paper, section {n}", n="3.5")
 MODEL, FREE = "what the model adds", "a free-standing table"
+DOT, DISTANCE = "dot product", "Euclidean distance"
 
 TABLE = Panel(
-    "position-table", "Table", "Each row is the vector that is added to the token at that position. Look at how fast "
-    "the columns change: the first ones at every step, the last ones hardly at all.", SECTION)
+    "position-table", label("Table"), say(
+        "Each row is the vector that is added to the token at that position. Look at how fast the columns change: "
+        "the first ones at every step, the last ones hardly at all."),
+    SECTION)
 CURVES = Panel(
-    "position-curves", "Curves", "A column of the table is a wave over positions. Each next pair has a slightly longer "
-    "wave: dotted lines mark where each has come round once.", SECTION)
+    "position-curves", label("Curves"), say(
+        "A column of the table is a wave over positions. Each next pair has a slightly longer wave: dotted lines "
+        "mark where each has come round once."),
+    SECTION)
 SIMILARITY = Panel(
-    "position-similarity", "Similarity", "How alike are two positions? Every diagonal has one colour: likeness depends "
-    "on how far apart they are, not on where they stand.", SECTION)
+    "position-similarity", label("Similarity"), say(
+        "How alike are two positions? Every diagonal has one colour: likeness depends on how far apart they are, "
+        "not on where they stand."),
+    SECTION)
 ROTATION = Panel(
-    "position-rotation", "Rotation", "Going k positions further turns each pair of dimensions by one angle, wherever "
-    "one starts: all arrows turn alike. So a shift is one matrix.", SECTION)
+    "position-rotation", label("Rotation"), say(
+        "Going k positions further turns each pair of dimensions by one angle, wherever one starts: all arrows "
+        "turn alike. So a shift is one matrix."),
+    SECTION)
 SCHEME = Panel(
-    "position-schemes", "Schemes", "Why not just count? Five things a code for positions should do, tried out on five "
-    "codes. Each answer is computed, and shows the positions that decide it.", SECTION)
+    "position-schemes", label("Schemes"), say(
+        "Why not just count? Five things a code for positions should do, tried out on five codes. Each answer is "
+        "computed, and shows the positions that decide it."),
+    SECTION)
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -47,34 +60,36 @@ def build(translators: Translators, header: Header) -> None:
         with gr.Tab(TABLE.title, id=TABLE.name):
             heading(TABLE)
             with gr.Row():
-                which = gr.Radio([MODEL, FREE], value=MODEL, label="Table", scale=2)
-                length = gr.Slider(1, longest, 48, step=1, label="Positions")
-                d_model = gr.Slider(2, 512, 64, step=2, label="d_model (free)")
-                base = gr.Slider(2, 20_000, 10_000, step=1, label="base (free)")
+                which = gr.Radio([(label(MODEL), MODEL), (label(FREE), FREE)], value=MODEL, label=label("Table"),
+                                 scale=2)
+                length = gr.Slider(1, longest, 48, step=1, label=label("Positions"))
+                d_model = gr.Slider(2, 512, 64, step=2, label=label("d_model (free)"))
+                base = gr.Slider(2, 20_000, 10_000, step=1, label=label("base (free)"))
             lab.add(TABLE, table, controls=(which, length, d_model, base))
         with gr.Tab(CURVES.title, id=CURVES.name):
             heading(CURVES)
             with gr.Row():
-                first = gr.Slider(0, config.d_model // 2 - 1, 8, step=1, label="First pair of dimensions")
-                step = gr.Slider(1, 32, 8, step=1, label="Every so many pairs")
-                length = gr.Slider(8, longest, 64, step=1, label="Positions")
+                first = gr.Slider(0, config.d_model // 2 - 1, 8, step=1, label=label("First pair of dimensions"))
+                step = gr.Slider(1, 32, 8, step=1, label=label("Every so many pairs"))
+                length = gr.Slider(8, longest, 64, step=1, label=label("Positions"))
             lab.add(CURVES, curves, controls=(first, step, length))
         with gr.Tab(SIMILARITY.title, id=SIMILARITY.name):
             heading(SIMILARITY)
             with gr.Row():
-                measure = gr.Radio(["dot product", "Euclidean distance"], value="dot product", label="Likeness")
-                length = gr.Slider(2, longest, 64, step=1, label="Positions")
+                measure = gr.Radio([(label(DOT), DOT), (label(DISTANCE), DISTANCE)], value=DOT, label=label("Likeness"))
+                length = gr.Slider(2, longest, 64, step=1, label=label("Positions"))
             lab.add(SIMILARITY, similarity, controls=(measure, length))
         with gr.Tab(ROTATION.title, id=ROTATION.name):
             heading(ROTATION)
             with gr.Row():
-                shift = gr.Slider(0, 32, 3, step=1, label="Shift k")
-                pair = gr.Slider(0, config.d_model // 2 - 1, 24, step=1, label="Pair of dimensions on the circle")
+                shift = gr.Slider(0, 32, 3, step=1, label=label("Shift k"))
+                pair = gr.Slider(0, config.d_model // 2 - 1, 24, step=1,
+                                 label=label("Pair of dimensions on the circle"))
             lab.add(ROTATION, rotation, controls=(shift, pair))
         with gr.Tab(SCHEME.title, id=SCHEME.name):
             heading(SCHEME)
             with gr.Row():
-                length = gr.Slider(2, 128, 64, step=1, label="Positions")
+                length = gr.Slider(2, 128, 64, step=1, label=label("Positions"))
                 d_model = gr.Slider(2, 128, 64, step=2, label="d_model")
             lab.add(SCHEME, schemes, controls=(length, d_model))
         lab_break.build(lab)
@@ -105,12 +120,16 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
     return [
         blocks.formula("PE(pos, 2i) = sin(pos / base^(2i/d_model)),  PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
         blocks.figure(picture, height=max(260, min(680, 90 + 15 * length)),
-                      label=f"{which}: {length} positions by {width} dimensions, from −1 to 1"),
+                      label=say("{table}: {length} positions by {width} dimensions, from −1 to 1", table=known(which),
+                                length=length, width=width)),
         blocks.facts(
-            ("Shape", f"{length} × {width}", f"{which}; base {base:g}"),
-            ("Shortest wave", f"{blocks.compact(waves[0])} positions", "dimensions 0 and 1"),
-            ("Longest wave", f"{blocks.compact(waves[-1])} positions", f"dimensions {width - 2} and {width - 1}"),
-            ("Length of each row", blocks.compact(float(np.linalg.norm(values, axis=1).mean())),
+            (say("Shape"), f"{length} × {width}",
+             say("{table}; base {base}", table=known(which), base=f"{base:g}")),
+            (say("Shortest wave"), say("{n} positions", n=blocks.compact(waves[0])),
+             say("dimensions {first} and {second}", first=0, second=1)),
+            (say("Longest wave"), say("{n} positions", n=blocks.compact(waves[-1])),
+             say("dimensions {first} and {second}", first=width - 2, second=width - 1)),
+            (say("Length of each row"), blocks.compact(float(np.linalg.norm(values, axis=1).mean())),
              f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}"))]
 
 
@@ -121,33 +140,37 @@ def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
     marks = [(float(waves[p]), f"{blocks.compact(waves[p])}") for p in pairs if waves[p] < length]
     picture = plot_curves({f"dimension {2 * p}": values[:, 2 * p] for p in pairs}, x_title="position",
                           marks=marks, limits=(-1.1, 1.1))
-    rows = [(f"{2 * p} and {2 * p + 1}", blocks.number(waves[p]), blocks.number(length / waves[p]),
+    rows = [(say("{first} and {second}", first=2 * p, second=2 * p + 1), blocks.number(waves[p]),
+             blocks.number(length / waves[p]),
              blocks.number(float(np.abs(np.diff(values[:, 2 * p])).max()))) for p in pairs]
     return [
-        blocks.formula("wavelength of pair i = 2π · base^(2i/d_model)"),
-        blocks.figure(picture, height=340, label=f"Sine dimensions of pairs {pairs} over {length} positions"),
-        blocks.table(("Dimensions", "Wavelength, positions", f"Turns in {length} positions",
-                      "Largest step to the next position"), rows,
-                     caption="The wavelength by its formula; the steps measured in the model's table.")]
+        blocks.formula(say("wavelength of pair i = 2π · base^(2i/d_model)")),
+        blocks.figure(picture, height=340, label=say(
+            "Sine dimensions of pairs {pairs} over {length} positions", pairs=str(pairs), length=length)),
+        blocks.table((say("Dimensions"), say("Wavelength, positions"), say("Turns in {n} positions", n=length),
+                      say("Largest step to the next position")), rows,
+                     caption=say("The wavelength by its formula; the steps measured in the model's table."))]
 
 
 def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     values = model_table(scene, int(length))
-    found = geometry.dot_products(values) if measure == "dot product" else geometry.distances(values)
+    found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
     return [
         blocks.row(
             blocks.figure(plot_matrix(found.matrix, row_title="position", column_title="position", unit=measure,
                                       signed=bool((found.matrix < 0).any())),
-                          height=430, label=f"{measure} between all pairs of {length} positions"),
+                          height=430, label=say("{measure} between all pairs of {length} positions",
+                                            measure=known(measure), length=length)),
             blocks.figure(plot_curves({measure: found.by_offset}, x_title="offset", y_title=measure), height=430,
-                          label=f"mean {measure} by offset")),
+                          label=say("mean {measure} by offset", measure=known(measure)))),
         blocks.facts(
-            ("Largest departure from its offset's mean", blocks.compact(found.residual),
-             f"positions {row} and {column}: zero but for rounding, so the matrix is a Toeplitz matrix"
-             if found.residual < 1e-4 else f"positions {row} and {column}"),
-            ("At offset 0", blocks.compact(found.by_offset[0]), "a position with itself"),
-            ("At offset 1", blocks.compact(found.by_offset[1]), "neighbours"))]
+            (say("Largest departure from its offset's mean"), blocks.compact(found.residual),
+             say("positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",
+                 first=row, second=column)
+             if found.residual < 1e-4 else say("positions {first} and {second}", first=row, second=column)),
+            (say("At offset {k}", k=0), blocks.compact(found.by_offset[0]), say("a position with itself")),
+            (say("At offset {k}", k=1), blocks.compact(found.by_offset[1]), say("neighbours")))]
 
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
@@ -162,33 +185,39 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     return [
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
-            blocks.figure(circle, height=430, label=f"24 positions on a circle, shifted by {shift}"),
+            blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
             blocks.figure(plot_matrix(matrix[:corner, :corner], row_title="dimension", column_title="dimension",
-                                      limit=1.0), height=430, label="The corner of the block rotation")),
+                                      limit=1.0), height=430, label=say("The corner of the block rotation"))),
         blocks.facts(
-            ("Largest error of the rotation", blocks.compact(residual), "over 64 positions and all dimensions"),
-            ("This pair turns by", f"{blocks.compact(360.0 * shift / wave)}°", f"{shift} of {blocks.compact(wave)} "
-             "positions a turn"),
-            ("Its block of R", f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
-             "[cos, sin; −sin, cos] of that angle")),
-        blocks.text(f"Right: the first {corner} rows and columns of R({shift}), a 2 × 2 rotation for each pair, and "
-                    "nothing between pairs.", tone="note")]
+            (say("Largest error of the rotation"), blocks.compact(residual),
+             say("over 64 positions and all dimensions")),
+            (say("This pair turns by"), f"{blocks.compact(360.0 * shift / wave)}°",
+             say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave))),
+            (say("Its block of R"), f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
+             say("[cos, sin; −sin, cos] of that angle"))),
+        blocks.text(say("Right: the first {n} rows and columns of R({k}), a 2 × 2 rotation for each pair, and nothing "
+                        "between pairs.", n=corner, k=shift), tone="note")]
 
 
 def schemes(scene: Scene, length: int, d_model: int) -> list[dict]:
     base, length, d_model = scene.translator.config.position_base, int(length), int(d_model)
-    rows = [[scheme.name, *(blocks.verdict(v.passed, v.shown_by) for v in
+    rows = [[known(scheme.name), *(blocks.verdict(v.passed, known(v.shown_by)) for v in
                             criteria.judge(scheme, length, d_model, base=base))] for scheme in SCHEMES]
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
-        fewest.append([scheme.name, scheme.formula, *(
-            f"{found.width}: positions {found.pair[0]} and {found.pair[1]} are {blocks.compact(found.gap)} apart"
-            if found.width else f"none: {found.pair[0]} and {found.pair[1]} stay {blocks.compact(found.gap)} apart"
-            for found in (exact, clear))])
-    meanings = "; ".join(f"{c.name}: {c.meaning}" for c in criteria.CRITERIA)
+        fewest.append([known(scheme.name), scheme.formula, *(_width(found) for found in (exact, clear))])
     return [
-        blocks.table(("Code", *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
-                     caption=f"For {length} positions and d_model {d_model}. {meanings[0].upper()}{meanings[1:]}."),
-        blocks.table(("Code", "Value", f"Fewest dimensions that tell {length} positions apart",
-                      "Fewest with every two at least 0.5 apart"), fewest, marked=(len(rows) - 1,))]
+        blocks.table((say("Code"), *(known(c.name) for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
+                     caption=say("For {n} positions and d_model {width}.", n=length, width=d_model)),
+        blocks.table((say("Criterion"), say("Meaning")), [
+            [known(c.name), known(c.meaning)] for c in criteria.CRITERIA]),
+        blocks.table((say("Code"), say("Value"), say("Fewest dimensions that tell {n} positions apart", n=length),
+                      say("Fewest with every two at least 0.5 apart")), fewest, marked=(len(rows) - 1,))]
+
+
+def _width(found: criteria.FewestDimensions) -> Words:
+    pair = {"first": found.pair[0], "second": found.pair[1], "gap": blocks.compact(found.gap)}
+    if found.width is None:
+        return say("none: {first} and {second} stay {gap} apart", **pair)
+    return say("{width}: positions {first} and {second} are {gap} apart", width=found.width, **pair)

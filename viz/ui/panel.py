@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from inspect import isgeneratorfunction
 
 import gradio as gr
+from gradio.i18n import I18nData
 
 from model.trace import TranslationTrace
 from model.transformer import ForwardOutput
 from model.translator import Translator, Translators
 from viz.ui.component import Component
 from viz.ui.session import Selection, Session, serving
+from viz.words import Words, known
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 
@@ -24,9 +25,9 @@ class Panel:
     """name: its id in the page; title: of its tab; look: what to look for; section: where the paper says it."""
 
     name: str
-    title: str
-    look: str
-    section: str
+    title: I18nData
+    look: Words
+    section: Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +66,14 @@ class Lab:
             try:
                 return _answer(blocks=compute(self.scene(trace, selection), *values))
             except ValueError as error:
-                return _answer(error=str(error))
+                return _answer(error=known(str(error)))
 
         def stream(trace: TranslationTrace, selection: Selection, *values) -> Iterator[dict]:
             try:
                 for found in compute(self.scene(trace, selection), *values):
                     yield _answer(blocks=found)
             except ValueError as error:
-                yield _answer(error=str(error))
+                yield _answer(error=known(str(error)))
 
         answer = stream if isgeneratorfunction(compute) else show
         once = {"inputs": inputs, "outputs": content, "show_progress": "hidden", "api_visibility": "private",
@@ -111,5 +112,4 @@ def _answer(**value) -> dict:
 
 def heading(panel: Panel) -> None:
     """The sentence on what to look for, and the paper's section."""
-    gr.HTML(f'<p>{escape(panel.look)} <a href="{PAPER}" target="_blank" rel="noopener noreferrer">'
-            f"{escape(panel.section)}</a></p>", apply_default_css=False, elem_classes="lab-look")
+    Component("prose", {"text": panel.look, "link": {"url": PAPER, "text": panel.section}})

@@ -6,14 +6,15 @@ import gradio as gr
 
 from model.translator import Translators
 from viz.ui import explorer, lab_checks, lab_inside, lab_positions, stepper
+from viz.ui.language import label
 from viz.ui.translate import Header
 
 TABS = (  # (title, id, module)
-    ("Attention", "explorer", explorer),
-    ("Step by step", "stepper", stepper),
-    ("Positions", "positions", lab_positions),
-    ("Inside", "inside", lab_inside),
-    ("Verify", "verify", lab_checks),
+    (label("Attention"), "explorer", explorer),
+    (label("Step by step"), "stepper", stepper),
+    (label("Positions"), "positions", lab_positions),
+    (label("Inside"), "inside", lab_inside),
+    (label("Verify"), "verify", lab_checks),
 )
 
 

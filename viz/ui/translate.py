@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import gradio as gr
+from gradio.i18n import I18nData
 
 from model.trace import TranslationTrace
 from model.translator import Translators
 from viz.summary import summarise
 from viz.ui.component import Component
+from viz.ui.language import label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling
+from viz.words import known, say
 
 EXAMPLES = {
     "de-en": ("Ich möchte ein Bier, bitte.", "Gestern hat es den ganzen Tag geregnet.",
@@ -19,7 +22,8 @@ EXAMPLES = {
     "en-de": ("I would like a beer, please.", "A small dog runs across the green meadow.", "Can you help me?"),
     "en-fr": ("I would like a coffee, please.", "Two children are playing on the beach.", "Where is the station?"),
 }
-LANGUAGES = {"de": "German", "en": "English", "fr": "French"}
+DIRECTIONS = {"de-en": label("German → English"), "en-de": label("English → German"),
+              "en-fr": label("English → French")}
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,18 @@ class Header:
     restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
 
 
-def label_of(direction: str) -> str:
+def label_of(direction: str) -> I18nData | str:
     """ "de-en" -> "German → English"; a checkpoint's name in brackets stays."""
     codes, _, rest = direction.partition(" ")
-    names = [LANGUAGES.get(code, code) for code in codes.split("-")]
-    return f"{names[0]} → {names[1]}" + (f" {rest}" if rest else "")
+    name = DIRECTIONS.get(codes, codes.replace("-", " → "))
+    return f"{name} {rest}" if rest else name
+
+
+def title(name: str) -> None:
+    """The page's name and what one can do here."""
+    Component("prose", {"heading": name, "text": say(
+        "A Transformer translates your sentence. Look at every attention head it has, step through its choices, and "
+        "check each claim.")}, elem_id="atlas-title")
 
 
 def build(translators: Translators) -> Header:
@@ -48,12 +59,12 @@ def build(translators: Translators) -> Header:
 
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
-            example, label="Sentence", lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
-            placeholder="Type a sentence and press Enter", submit_btn=False)
+            example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
+            submit_btn=False)
         direction = gr.Dropdown(
-            [(label_of(d), d) for d in translators], value=default, label="Direction", scale=2, min_width=170,
+            [(label_of(d), d) for d in translators], value=default, label=label("Direction"), scale=2, min_width=170,
             elem_id="direction", filterable=False)
-        go = gr.Button("Translate", variant="primary", scale=1, min_width=110, elem_id="translate")
+        go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     examples = Component("examples", list(examples_for(default)), events=("pick",), elem_id="examples")
     result = Component("translation", summarise(first, translators[default]), elem_id="translation")
 
@@ -62,7 +73,7 @@ def build(translators: Translators) -> Header:
             translator = translators[direction]
             trace = translator.translate(text or "", direction.split(" ")[0])
         except ValueError as error:
-            return {"error": str(error)}, gr.skip()
+            return {"error": known(str(error))}, gr.skip()
         return summarise(trace, translator), trace
 
     def pick(direction: str, event: gr.EventData):
@@ -71,9 +82,9 @@ def build(translators: Translators) -> Header:
 
     def restore(event: gr.EventData):
         direction, name = (str(event._data.get(field, "")) for field in ("direction", "checkpoint"))
-        label = next((x for x in (f"{direction} ({name})", direction) if x in translators), default)
+        wanted = next((x for x in (f"{direction} ({name})", direction) if x in translators), default)
         text = str(event._data.get("text", ""))
-        return text, label, *translate(text, label)
+        return text, wanted, *translate(text, wanted)
 
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
     gr.on([text.submit, go.click], translate, [text, direction], [result, trace_state], **private)

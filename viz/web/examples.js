@@ -1,14 +1,16 @@
 // Example sentences as a row of buttons.
 AttentionAtlas.register("examples", (root, api) => {
-  const el = AttentionAtlas.element;
+  const { element: el, t } = AttentionAtlas;
   const draw = (sentences) => {
     root.replaceChildren(
-      el("span", { class: "label" }, "Try"),
+      el("span", { class: "label" }, t("Try")),
       ...(sentences || []).map((text) =>
         el("button", { type: "button", class: "example", onclick: () => api.trigger("pick", { text }) }, text)
       )
     );
   };
+  // Gradio translates labels, but no placeholders.
+  document.querySelector("#source-text :is(textarea, input)")?.setAttribute("placeholder", t("Type a sentence and press Enter"));
   draw(api.value());
   api.onValue(draw);
 });

@@ -4,7 +4,7 @@
 
   // context: ask(event, data), standalone, state(), trace(), map(), views, thumbnails, say(text), request(missing, options)
   function create(context) {
-    const el = atlas.element;
+    const { element: el, t } = atlas;
     const name = (ending) => {
       const { kind, layer, head } = context.state();
       return `attention-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
@@ -17,7 +17,7 @@
         const blob = format === "svg" ? new Blob([svgText], { type: "image/svg+xml" }) : await atlas.explorerPicture.png(svgText);
         atlas.download(name(format), blob);
       } catch (error) {
-        context.say(`No picture could be made: ${error.message}.`);
+        context.say(t("No picture could be made: {why}.", { why: error.message }));
       }
     }
 
@@ -36,9 +36,9 @@
       const address = `${location.origin}${location.pathname}${location.search}#${fragment}`;
       try {
         await navigator.clipboard.writeText(address);
-        context.say("Link copied: it opens this very view. The sentence stands behind # and reaches no server log.");
+        context.say(t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
       } catch {
-        const field = el("input", { class: "link", readonly: true, value: address, "aria-label": "Link to this view" });
+        const field = el("input", { class: "link", readonly: true, value: address, "aria-label": t("Link to this view") });
         context.say(field);
         field.select();
       }
@@ -46,15 +46,15 @@
 
     const button = (text, title, onclick) => el("button", { type: "button", class: "plain", title, onclick }, text);
     const whole = context.standalone ? [] : [
-      ...["json", "npz"].map((format) => button(format.toUpperCase(), `The whole trace, every weight exact, as ${format.toUpperCase()}`,
+      ...["json", "npz"].map((format) => button(format.toUpperCase(), t("The whole trace, every weight exact, as {format}", { format: format.toUpperCase() }),
         () => context.ask("export", { format, key: context.trace().key }))),
-      button("HTML", "This explorer with this translation as one file that opens without a network",
+      button("HTML", t("This explorer with this translation as one file that opens without a network"),
         () => context.ask("export", { format: "html", key: context.trace().key })),
-      button("Copy link", "A link that restores this view", link),
+      button(t("Copy link"), t("A link that restores this view"), link),
     ];
-    const root = el("div", { class: "exports", role: "group", "aria-label": "Export and share" },
-      el("span", { class: "caption" }, "Export"), button("PNG", "What is shown, as a picture", () => picture("png")),
-      button("SVG", "What is shown, as a vector picture", () => picture("svg")), button("CSV", "The map as a table", csv), ...whole);
+    const root = el("div", { class: "exports", role: "group", "aria-label": t("Export and share") },
+      el("span", { class: "caption" }, t("Export")), button("PNG", t("What is shown, as a picture"), () => picture("png")),
+      button("SVG", t("What is shown, as a vector picture"), () => picture("svg")), button("CSV", t("The map as a table"), csv), ...whole);
 
     return {
       root,

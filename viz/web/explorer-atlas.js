@@ -22,12 +22,12 @@
 
   // hooks: select(layer, head), toggle([[layer, head], ..]), hover(layer, head) or hover(null)
   function create(hooks) {
-    const el = atlas.element;
+    const { element: el, t } = atlas;
     const root = el("div", { class: "thumbnails", role: "group" });
     let buttons = []; // [layer][head]
     let drawn = null;
     const several = el("button", { type: "button", class: "plain several", "aria-pressed": "false", onclick: () =>
-      several.setAttribute("aria-pressed", several.getAttribute("aria-pressed") === "false") }, "Choose several");
+      several.setAttribute("aria-pressed", several.getAttribute("aria-pressed") === "false") }, t("Choose several"));
 
     const at = (event) => {
       const button = event.target.closest("button");
@@ -44,23 +44,23 @@
     root.addEventListener("mouseleave", () => hooks.hover(null));
 
     function build(trace, kind) {
-      const { layers, heads, patterns, title } = trace.kinds[kind];
+      const { layers, heads, patterns } = trace.kinds[kind], title = atlas.explorerWords.TITLES[kind];
       root.style.setProperty("--heads", heads);
-      root.setAttribute("aria-label", `${title}: ${layers} layers of ${heads} heads`);
+      root.setAttribute("aria-label", t("{title}: {layers} layers of {heads} heads", { title, layers, heads }));
       const all = (length, pair) => Array.from({ length }, (_, i) => pair(i));
       const heading = (text, title, pairs) => el("span", { class: "heading", title, "aria-hidden": "true", onclick: () => hooks.toggle(pairs) }, text);
-      root.replaceChildren(heading("all", "Choose every head", all(layers * heads, (i) => [Math.floor(i / heads), i % heads])));
+      root.replaceChildren(heading(t("all"), t("Choose every head"), all(layers * heads, (i) => [Math.floor(i / heads), i % heads])));
       for (let head = 0; head < heads; head++) {
-        root.append(heading(`H${head + 1}`, `Choose head ${head + 1} of every layer`, all(layers, (layer) => [layer, head])));
+        root.append(heading(`H${head + 1}`, t("Choose head {head} of every layer", { head: head + 1 }), all(layers, (layer) => [layer, head])));
       }
       buttons = [];
       for (let layer = 0; layer < layers; layer++) {
-        root.append(heading(`L${layer + 1}`, `Choose all heads of layer ${layer + 1}`, all(heads, (head) => [layer, head])));
+        root.append(heading(`L${layer + 1}`, t("Choose all heads of layer {layer}", { layer: layer + 1 }), all(heads, (head) => [layer, head])));
         buttons.push(Array.from({ length: heads }, (_, head) => {
           const { reading, entropy } = patterns[layer][head];
           const button = el("button", {
             type: "button", class: "thumbnail", tabindex: "-1", "data-layer": layer, "data-head": head,
-            "aria-label": `Layer ${layer + 1}, head ${head + 1}: ${reading}, entropy ${entropy.toFixed(2)} bits`,
+            "aria-label": t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", { layer: layer + 1, head: head + 1, reading, bits: entropy.toFixed(2) }),
           }, el("canvas", { "aria-hidden": "true" }));
           root.append(button);
           return button;

@@ -4,12 +4,12 @@
 
   // hooks: update(changes), trace(), traces()
   function create(hooks) {
-    const el = atlas.element;
+    const { element: el, t } = atlas;
     const quiet = { hover: () => {}, pin: () => {} };
     const left = atlas.explorerDetail.create(quiet), right = atlas.explorerDetail.create(quiet);
-    const mode = atlas.explorerControls.segmented("Layout of the comparison",
-      [["pair", "Side by side"], ["grid", "Sentences × heads"]], (value) => hooks.update({ compare: value }));
-    const picker = atlas.explorerControls.select("Compare with", [], (value) => { picked = value; hooks.update({}); });
+    const mode = atlas.explorerControls.segmented(t("Layout of the comparison"),
+      [["pair", t("Side by side")], ["grid", t("Sentences × heads")]], (value) => hooks.update({ compare: value }));
+    const picker = atlas.explorerControls.select(t("Compare with"), [], (value) => { picked = value; hooks.update({}); });
     const body = el("div", { class: "compare-body" });
     const root = el("div", { class: "compare" }, el("div", { class: "compare-bar" }, mode.root, picker.root), body);
     let drawn = []; // of the pair: {title, detail}
@@ -23,7 +23,7 @@
       const other = others().find((one) => one.key === kept);
       const view = atlas.explorerState.viewOf(atlas.explorerState.fitted(state, other));
       if (atlas.explorerModel.missing(other, view).length) {
-        return body.replaceChildren(el("p", { class: "waiting" }, "This layer of the kept sentence was never loaded: open it while that sentence is shown."));
+        return body.replaceChildren(el("p", { class: "waiting" }, t("This layer of the kept sentence was never loaded: open it while that sentence is shown.")));
       }
       const columns = [[other, atlas.explorerModel.scoreMap(other, view), left], [hooks.trace(), map, right]].map(([trace, shown, view]) => {
         return { nodes: [title(trace), el("div", { class: "compare-plot" }, view.root)], draw: () => view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }) };
@@ -39,12 +39,12 @@
         const thumbnails = Array.from({ length: heads }, (_, head) => {
           const canvas = el("canvas", { "aria-hidden": "true" });
           atlas.explorerAtlas.paint(canvas, trace.thumbnail(state.kind, Math.min(state.layer, trace.kinds[state.kind].layers - 1), head, 64), colouring);
-          return el("button", { type: "button", class: `thumbnail${head === state.head ? " selected" : ""}`, "aria-label": `Head ${head + 1}: ${trace.text}`,
+          return el("button", { type: "button", class: `thumbnail${head === state.head ? " selected" : ""}`, "aria-label": t("Head {head}: {text}", { head: head + 1, text: trace.text }),
             onclick: () => hooks.update({ head }) }, canvas);
         });
         return [title(trace), el("div", { class: "compare-row", style: `--heads: ${heads}` }, thumbnails)];
       });
-      body.replaceChildren(el("p", { class: "caption" }, `Layer ${state.layer + 1}, all heads; the last ${hooks.traces().length} sentences`), ...rows);
+      body.replaceChildren(el("p", { class: "caption" }, t("Layer {layer}, all heads; the last {n} sentences", { layer: state.layer + 1, n: hooks.traces().length })), ...rows);
     }
 
     return {
@@ -59,7 +59,7 @@
         picker.root.hidden = state.compare !== "pair" || !found.length;
         if (state.compare === "grid") grid(state, colouring);
         else if (kept) pair(state, map, colouring, titles);
-        else body.replaceChildren(el("p", { class: "waiting" }, "Translate a second sentence: this one is kept, and both appear here under the same head."));
+        else body.replaceChildren(el("p", { class: "waiting" }, t("Translate a second sentence: this one is kept, and both appear here under the same head.")));
       },
       pair: () => drawn,
     };

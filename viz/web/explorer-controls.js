@@ -2,11 +2,13 @@
 (function (atlas) {
   "use strict";
 
+  const { t } = atlas;
+
   // A row of buttons of which one is pressed. options: [[value, label, key]]
   function segmented(label, options, onPick) {
     const el = atlas.element;
     const buttons = options.map(([value, text, key]) => el("button", {
-      type: "button", "data-value": value, title: key ? `${text} (key ${key})` : null, onclick: () => onPick(value),
+      type: "button", "data-value": value, title: key ? t("{label} (key {key})", { label: text, key }) : null, onclick: () => onPick(value),
     }, text));
     return {
       root: el("div", { class: "segmented", role: "group", "aria-label": label }, buttons),
@@ -26,25 +28,25 @@
     };
   }
 
-  const KINDS = [["cross", "Cross", "1"], ["encoder_self", "Encoder self", "2"], ["decoder_self", "Decoder self", "3"]];
-  const VIEWS = [["map", "Map", "m"], ["lines", "Lines", "l"], ["text", "Text", "t"], ["compare", "Compare", "c"]];
+  const KINDS = [["cross", t("Cross"), "1"], ["encoder_self", t("Encoder self"), "2"], ["decoder_self", t("Decoder self"), "3"]];
+  const VIEWS = [["map", t("Map"), "m"], ["lines", t("Lines"), "l"], ["text", t("Text"), "t"], ["compare", t("Compare"), "c"]];
 
   // update(changes) is called with what a person changed, open(key) with the sentence to show.
   function create(update, open) {
-    const kind = segmented("Kind of attention", KINDS, (value) => update({ kind: value }));
-    const view = segmented("View", VIEWS, (value) => update({ view: value }));
-    const combine = select("Heads", [["single", "one head"], ["mean", "mean"], ["max", "maximum"], ["rollout", "rollout"]],
-      (value) => update({ combine: value }), "One head, or several as one map. Shift-click thumbnails to choose which.");
-    const words = select("Tokens", [["pieces", "subwords"], ["words", "whole words"]], (value) => update({ words: value === "words" }),
-      "Whole words: sum over a word's keys, mean over its queries; rows still sum to 1");
-    const special = select("Special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, rows rescaled"]],
-      (value) => update({ special: value }), "The language symbol, <s> and </s>");
-    const rows = select("Rows", [["predicted", "token predicted"], ["read", "token read"]],
-      (value) => update({ predicted: value === "predicted" }), "A decoder row reads one token and predicts the next");
-    const transform = select("Scale", [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]], (value) => update({ transform: value }));
-    const range = select("Range", [["fixed", "0 to 1"], ["own", "own maximum"]], (value) => update({ range: value }));
-    const colours = select("Colours", [["viridis", "viridis"], ["cividis", "cividis"], ["greys", "greys"]], (value) => update({ colours: value }));
-    const sentence = select("Sentence", [], open, "The last translations stay here");
+    const kind = segmented(t("Kind of attention"), KINDS, (value) => update({ kind: value }));
+    const view = segmented(t("View"), VIEWS, (value) => update({ view: value }));
+    const combine = select(t("Heads"), [["single", t("one head")], ["mean", t("mean")], ["max", t("maximum")], ["rollout", t("rollout")]],
+      (value) => update({ combine: value }), t("One head, or several as one map. Shift-click thumbnails to choose which."));
+    const words = select(t("Tokens"), [["pieces", t("subwords")], ["words", t("whole words")]], (value) => update({ words: value === "words" }),
+      t("Whole words: sum over a word's keys, mean over its queries; rows still sum to 1"));
+    const special = select(t("Special"), [["show", t("shown")], ["hide", t("hidden")], ["renormalise", t("hidden, rows rescaled")]],
+      (value) => update({ special: value }), t("The language symbol, <s> and </s>"));
+    const rows = select(t("Rows"), [["predicted", t("token predicted")], ["read", t("token read")]],
+      (value) => update({ predicted: value === "predicted" }), t("A decoder row reads one token and predicts the next"));
+    const transform = select(t("Scale"), [["linear", t("linear")], ["sqrt", t("square root")], ["log", t("logarithmic")]], (value) => update({ transform: value }));
+    const range = select(t("Range"), [["fixed", t("0 to 1")], ["own", t("own maximum")]], (value) => update({ range: value }));
+    const colours = select(t("Colours"), [["viridis", "viridis"], ["cividis", "cividis"], ["greys", t("greys")]], (value) => update({ colours: value }));
+    const sentence = select(t("Sentence"), [], open, t("The last translations stay here"));
     sentence.root.classList.add("wide");
     const fields = { combine, words, special, rows, transform, range, colours };
     const el = atlas.element;
@@ -53,7 +55,7 @@
       options: el("div", { class: "options" }, Object.values(fields).map((field) => field.root), sentence.root),
       history(traces, shown) {
         sentence.field.replaceChildren(...[...traces].reverse().map((one) => el("option", { value: one.key },
-          `${one.payload.finished ? "" : "(unfinished) "}${atlas.shorten(one.text, 60)}`)));
+          `${one.payload.finished ? "" : `(${t("unfinished")}) `}${atlas.shorten(one.text, 60)}`)));
         sentence.show(shown.key);
       },
       show(state) {

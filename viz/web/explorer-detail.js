@@ -65,7 +65,7 @@
     const plot = el("div", { class: "plot" });
     const frame = atlas.explorerFrame.create();
     const marks = el("div", { class: "marks" });
-    const root = el("div", { class: "detail", tabindex: "0", role: "application", "aria-roledescription": "heatmap" }, plot, frame.root, marks);
+    const root = el("div", { class: "detail", tabindex: "0", role: "application", "aria-roledescription": atlas.t("heatmap") }, plot, frame.root, marks);
     let current = null; // {map, colouring, size, titles, pinned}
     let cursor = null;
 

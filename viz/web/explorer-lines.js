@@ -31,14 +31,14 @@
 
   // hooks: hover(row, column), pin(row, column), update(changes)
   function create(hooks) {
-    const el = atlas.element;
+    const { element: el, t } = atlas;
     const slider = el("input", { type: "range", min: "5", max: "100", step: "5", id: "atlas-coverage",
       oninput: (event) => hooks.update({ coverage: Number(event.target.value) }) });
     const amount = el("output", {});
     const key = el("div", { class: "head-key" });
     const canvas = el("div", { class: "lines-canvas" });
     const root = el("div", { class: "lines" },
-      el("div", { class: "lines-bar" }, el("label", {}, "Edges that cover ", amount, " of each row's weight", slider), key), canvas);
+      el("div", { class: "lines-bar" }, el("label", {}, atlas.parts("Edges that cover {share} of each row's weight", { share: amount }), slider), key), canvas);
     let current = null;
     let focused = null; // {side: "row" or "column", index}
 
@@ -63,7 +63,7 @@
       const left = side === "row", x = left ? 0 : geometry.x2 + GAP, width = geometry.label;
       const text = svg("text", { x: left ? x + width - 4 : x + 4, y: geometry.y(index) + 4.5, "text-anchor": left ? "end" : "start" });
       text.textContent = atlas.shorten(label, width > 120 ? 20 : 13);
-      const node = svg("g", { class: "line-token", tabindex: "0", role: "button", "aria-label": `${left ? "query" : "key"} ${index + 1}: ${label}` },
+      const node = svg("g", { class: "line-token", tabindex: "0", role: "button", "aria-label": left ? t("query {n}: {token}", { n: index + 1, token: label }) : t("key {n}: {token}", { n: index + 1, token: label }) },
         svg("rect", { x, y: geometry.y(index) - ROW / 2 + 1, width, height: ROW - 2, rx: 4 }), text);
       node.addEventListener("mouseenter", () => isolate(side, index));
       node.addEventListener("mouseleave", () => isolate(null));

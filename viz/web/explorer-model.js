@@ -140,10 +140,10 @@
   }
 
   function unitOf(view, used) {
-    if (view.combine === "rollout") return `attention rollout, input to layer ${view.layer + 1}`;
-    if (view.combine === "single" || used.length === 1) return "attention weight";
-    if (view.combine === "max") return `largest weight of ${used.length} heads (a score, not attention)`;
-    return `mean attention weight of ${used.length} heads`;
+    if (view.combine === "rollout") return atlas.t("attention rollout, input to layer {layer}", { layer: view.layer + 1 });
+    if (view.combine === "single" || used.length === 1) return atlas.t("attention weight");
+    if (view.combine === "max") return atlas.t("largest weight of {n} heads (a score, not attention)", { n: used.length });
+    return atlas.t("mean attention weight of {n} heads", { n: used.length });
   }
 
   function combined(trace, view, used) {
@@ -242,7 +242,7 @@
 
   // A weight for people: three decimals, two significant digits below that.
   function weightText(value) {
-    if (Number.isNaN(value)) return "blank";
+    if (Number.isNaN(value)) return atlas.t("blank");
     if (value === 0) return "0";
     if (value >= 0.0095) return value.toFixed(3);
     return value < 1e-6 ? value.toExponential(1) : String(Number(value.toPrecision(2)));

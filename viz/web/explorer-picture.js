@@ -99,9 +99,9 @@
         canvas.width = image.width * SCALE;
         canvas.height = image.height * SCALE;
         canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-        canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large"))), "image/png");
+        canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(atlas.t("the picture is too large")))), "image/png");
       };
-      image.onerror = () => reject(new Error("the picture could not be drawn"));
+      image.onerror = () => reject(new Error(atlas.t("the picture could not be drawn")));
       image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
     });
   }

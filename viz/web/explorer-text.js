@@ -4,7 +4,7 @@
 
   // hooks: hover(row, column), pin(row, column)
   function create(hooks) {
-    const el = atlas.element;
+    const { element: el, t } = atlas;
     const root = el("div", { class: "sentences" });
     let current = null; // {map, chips: {row: [..], column: [..]}, colouring}
 
@@ -42,7 +42,7 @@
       };
       return el("button", {
         type: "button", class: `piece${spaced ? " spaced" : ""}`, onmouseenter: enter, onfocus: enter, onmouseleave: leave, onblur: leave,
-        onclick: () => hooks.pin(left ? index : null, left ? null : index), "aria-label": `${left ? "query" : "key"} ${item.label}`,
+        onclick: () => hooks.pin(left ? index : null, left ? null : index), "aria-label": left ? t("query {token}", { token: item.label }) : t("key {token}", { token: item.label }),
       }, el("bdi", {}, label), el("small", { "aria-hidden": "true" }, "\u00a0"));
     }
 

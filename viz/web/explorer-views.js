@@ -2,11 +2,12 @@
 (function (atlas) {
   "use strict";
 
+  const { t } = atlas;
   const HINTS = {
-    map: "Point at a cell for its weight. Click pins it; click a label to pin its row or column.",
-    lines: "Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each.",
-    text: "Point at a token: the others are shaded by the weight between them.",
-    compare: "The same head on two sentences. Translate another sentence to compare it with the one kept.",
+    map: t("Point at a cell for its weight. Click pins it; click a label to pin its row or column."),
+    lines: t("Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each."),
+    text: t("Point at a token: the others are shaded by the weight between them."),
+    compare: t("The same head on two sentences. Translate another sentence to compare it with the one kept."),
   };
 
   // hooks: hover, pin, update, trace(), traces()
@@ -17,7 +18,7 @@
     const text = atlas.explorerText.create(hooks);
     const compare = atlas.explorerCompare.create(hooks);
     const parts = { map: detail, lines, text, compare };
-    const waiting = el("p", { class: "waiting" }, "Loading this layer…");
+    const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
     const root = el("div", { class: "stage" });
     let shown = "map";
 

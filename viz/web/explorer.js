@@ -1,7 +1,7 @@
 // The attention explorer: its state, its memory of translations, and the drawing of what the state says.
 AttentionAtlas.register("explorer", (root, api) => {
   "use strict";
-  const atlas = AttentionAtlas, el = atlas.element;
+  const atlas = AttentionAtlas, { element: el, t } = atlas;
   const { explorerModel: model, explorerState: states, explorerWords: words } = atlas;
   const REMEMBERED = 6; // translations that stay reachable
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
@@ -34,8 +34,8 @@ AttentionAtlas.register("explorer", (root, api) => {
   root.replaceChildren(
     el("div", { class: "bar" }, controls.kind, guide),
     el("div", { class: "panes" },
-      el("section", { class: "atlas-pane", "aria-label": "All heads" }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
-      el("section", { class: "detail-pane", "aria-label": "Selected head" },
+      el("section", { class: "atlas-pane", "aria-label": t("All heads") }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
+      el("section", { class: "detail-pane", "aria-label": t("Selected head") },
         el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, reading), controls.view),
         views.root, status)),
     el("div", { class: "actions" }, actions.root, help.button), summary, help.root);
@@ -77,7 +77,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     map = missing.length ? null : model.scoreMap(trace, view);
     const used = model.usedHeads(trace, view);
     heading.textContent = words.heading(state, used);
-    reading.textContent = map ? words.reading(state, trace, map) : "Loading this layer…";
+    reading.textContent = map ? words.reading(state, trace, map) : t("Loading this layer…");
     if (map) views.draw(state, map, colouring(), { ...words.titles(state, map), label: `${words.TITLES[state.kind]}, ${words.heading(state, used)}` });
     else views.wait();
     const repaint = !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
@@ -108,8 +108,8 @@ AttentionAtlas.register("explorer", (root, api) => {
   function hoverThumbnail(layer, head) {
     const place = layer === null ? null : trace.kinds[state.kind].patterns[layer][head];
     tip.textContent = place
-      ? `Layer ${layer + 1}, head ${head + 1}: ${place.reading} · ${place.entropy.toFixed(2)} bits`
-      : "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.";
+      ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: place.reading, bits: place.entropy.toFixed(2) })
+      : t("Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.");
   }
 
   // Add these heads to the choice; if all of them are in it, take them out. A choice begins with the selected head.
@@ -148,14 +148,14 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   function showCell(row, column) {
     if (row === null && column === null) showPinned();
-    else status.replaceChildren(...words.nodes(words.pointing(map, row, column)));
+    else status.replaceChildren(...words.pointing(map, row, column));
   }
 
   function showPinned() {
     if (!map) return status.replaceChildren();
     const { row, column } = pinnedCells();
     views.pin({ row, column });
-    if (row !== null || column !== null) status.replaceChildren("Pinned: ", ...words.nodes(words.pointing(map, row, column)));
+    if (row !== null || column !== null) status.replaceChildren(...atlas.parts("Pinned: {what}", { what: words.pointing(map, row, column) }));
     else status.replaceChildren(views.hint(state));
   }
 
@@ -188,7 +188,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (value.download) return actions.receive(value.download);
     if (value.error) {
       asked = 0;
-      return status.replaceChildren(value.error);
+      return status.replaceChildren(atlas.said(value.error));
     }
     if (value.layers) return receiveLayers(value);
     if (value.format) await receiveTrace(value);

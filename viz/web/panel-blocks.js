@@ -1,7 +1,7 @@
 // The blocks a lab panel is made of (viz/blocks.py): each becomes DOM, all text through textContent.
 (function () {
   "use strict";
-  const el = (...args) => AttentionAtlas.element(...args);
+  const { element: el, t, said } = AttentionAtlas;
   const POSITIVE = [206, 92, 0];
   const NEGATIVE = [29, 95, 191];
 
@@ -9,7 +9,7 @@
   function strip(cell) {
     const count = cell.values.length;
     const canvas = el("canvas", { class: "strip", width: count, height: 1, role: "img",
-      "aria-label": `${cell.name || "row"}: ${count} numbers, the largest ${cell.limit}` });
+      "aria-label": t("{name}: {n} numbers, the largest {limit}", { name: cell.name || t("row"), n: count, limit: cell.limit }) });
     const pixels = canvas.getContext("2d").createImageData(count, 1);
     cell.values.forEach((value, i) => {
       const colour = value === null ? [128, 128, 128] : cell.signed && value >= 0 ? POSITIVE : NEGATIVE;
@@ -23,7 +23,7 @@
       const box = canvas.getBoundingClientRect();
       const i = Math.min(count - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * count)));
       const value = cell.values[i];
-      canvas.title = `${cell.name ? cell.name + ", " : ""}dimension ${i}: ${value === null ? "masked" : value}`;
+      canvas.title = (cell.name ? `${said(cell.name)}, ` : "") + t("dimension {i}: {value}", { i, value: value === null ? t("masked") : value });
     });
     return canvas;
   }
@@ -35,16 +35,16 @@
       el("span", { class: "number" }, cell.text)),
     shade: (cell) => el("span", { class: "shade", style: `--share: ${cell.share}` }, cell.text),
     verdict: (cell) => el("span", { class: `verdict ${cell.passed === null ? "waiting" : cell.passed ? "yes" : "no"}` },
-      el("b", {}, cell.passed === null ? "…" : cell.passed ? "yes" : "no"), cell.text ? el("small", {}, cell.text) : null),
+      el("b", {}, cell.passed === null ? "…" : cell.passed ? t("yes") : t("no")), cell.text ? el("small", {}, cell.text) : null),
     token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
   };
-  const draw = (cell) => (cell === null ? "" : typeof cell === "object" ? cells[cell.cell](cell) : String(cell));
+  const draw = (cell) => (cell === null ? "" : cell.cell ? cells[cell.cell](cell) : String(said(cell)));
   const LONG = 26; // characters above which a cell's text may break into lines
   const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
 
   function kindOf(cell) {
-    const words = typeof cell === "string" ? cell : cell?.cell === "verdict" ? cell.text : "";
-    return right(cell) ? "right" : words.length > LONG ? "words" : null;
+    const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
+    return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
   }
 
   function table(block) {
@@ -57,7 +57,7 @@
     const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
     // A table wider than the page scrolls by itself; tabindex lets a keyboard do that, too.
     return el("div", { class: "titled" }, block.caption ? el("p", { class: "caption" }, block.caption) : null,
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption || "table" },
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption || t("table") },
         el("table", {}, head, body, foot)));
   }
 
@@ -65,6 +65,9 @@
     const box = el("div", { class: "figure", role: "img", "aria-label": block.label,
       style: `height: ${block.height}px;${block.width ? ` max-width: ${block.width}px` : ""}` });
     const layout = { ...block.figure.layout, height: block.height, autosize: true };
+    for (const { title } of [layout.xaxis, layout.yaxis]) if (title?.text) title.text = said({ say: title.text });
+    if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
+    for (const trace of block.figure.data) if (trace.name) trace.name = said({ say: trace.name });
     const options = { displaylogo: false, showSendToCloud: false, displayModeBar: false, responsive: false };
     keep.push(() => Plotly.newPlot(box, block.figure.data, layout, options).then(() => {
       let width = box.clientWidth;
@@ -80,9 +83,9 @@
 
   function flow(block, keep, api) {
     const box = (b) => el("button", { type: "button", class: "station", onclick: () => api.trigger("open", { panel: b.panel }) },
-      el("span", { class: "name" }, b.name), el("span", { class: "shape" }, b.shape), el("small", {}, b.axes));
+      el("span", { class: "name" }, b.name), el("span", { class: "shape" }, b.shape), el("small", {}, b.axes.map(said).join(" × ")));
     const group = (boxes) => boxes[0].repeated > 1
-      ? el("div", { class: "layers" }, el("span", { class: "times" }, `× ${boxes[0].repeated} layers`), boxes.map(box))
+      ? el("div", { class: "layers" }, el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })), boxes.map(box))
       : boxes.map(box);
     const column = (c) => {
       const groups = [];

@@ -42,7 +42,7 @@ AttentionAtlas.register("panel", (root, api) => {
   for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  if (!root.children.length) root.replaceChildren(el("p", { class: "text note" }, "Computing …"));
+  if (!root.children.length) root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   api.onValue(draw);
   look();
 });

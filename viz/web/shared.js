@@ -25,6 +25,36 @@
     window.dispatchEvent(new Event(`atlas:${name}`));
   };
 
+  // The page's language: that of the browser, if words.js has it, else English. Gradio decides by the same rule for its
+  // own labels; Chinese it knows as zh-CN and zh-TW only.
+  const LANGUAGES = ["de", "fr", "zh", "ko"]; // the columns of words.js
+  const column = /^((de|fr|ko)\b|zh-(CN|TW)$)/.test(navigator.language) ? LANGUAGES.indexOf(navigator.language.slice(0, 2)) : -1;
+  atlas.language = LANGUAGES[column] || "en";
+  if (!document.documentElement.lang.startsWith(atlas.language)) document.documentElement.lang = atlas.language;
+
+  // English words of words.js, with {names} in braces -> the same in the page's language as a list of texts and values;
+  // a value may be a node, or a list of them.
+  atlas.parts = function (english, values = {}) {
+    const row = column < 0 ? null : ["page", "controls", "sentences"].map((part) => atlas.words?.[part][english]).find(Boolean);
+    return (row ? row[column] : english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? said(values[part]) : part));
+  };
+  // A sentence composed elsewhere, whose words stand in the table with {names}: those words and the values.
+  function fitting(text, values) {
+    const { page = {}, controls = {}, sentences = {} } = (column >= 0 && atlas.words) || {};
+    if (page[text] || controls[text]) return [text, values];
+    for (const english of Object.keys(sentences)) {
+      const names = [...english.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+      const found = new RegExp(`^${english.replace(/[.*+?^$()[\]\\|]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "s").exec(text);
+      if (found) return [english, Object.fromEntries(names.map((name, i) => [name, found[i + 1]]))];
+    }
+    return [text, values];
+  }
+  atlas.t = (english, values) => atlas.parts(english, values).join("");
+
+  // What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
+  const said = (given) => (given?.say === undefined ? given : atlas.t(...fitting(given.say, given.with)));
+  atlas.said = said;
+
   // document.createElement with attributes and children; strings become text, never markup.
   atlas.element = function (tag, attributes = {}, ...children) {
     const node = document.createElement(tag);
@@ -33,9 +63,9 @@
       if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
       else if (key === "class") node.className = value;
       else if (key === "style") node.style.cssText = value;
-      else node.setAttribute(key, value === true ? "" : String(value));
+      else node.setAttribute(key, value === true ? "" : String(said(value)));
     }
-    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined).map(said));
     return node;
   };
 

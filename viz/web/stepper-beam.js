@@ -2,10 +2,10 @@
 (function (atlas) {
   "use strict";
 
-  const el = (...given) => atlas.element(...given);
+  const { element: el, t } = atlas;
   const { percent } = atlas.stepperPath;
   const COLUMN = 116, ROW = 24, BOX = 102;
-  const FATES = { kept: "kept", pruned: "pruned", finished: "finished", stopped: "stopped by the limit" };
+  const FATES = { kept: t("kept"), pruned: t("pruned"), finished: t("finished"), stopped: t("stopped by the limit") };
 
   function svg(tag, attributes, ...children) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -23,17 +23,17 @@
 
   // hooks: search(width, penalty), node(ids)
   function create(hooks) {
-    const width = el("select", { "aria-label": "Beam width" }, Array.from({ length: 8 }, (_, i) => el("option", { value: i + 1, selected: i === 3 }, i + 1)));
-    const penalty = el("input", { type: "range", min: "0", max: "2", step: "0.1", value: "0", "aria-label": "Length penalty" });
+    const width = el("select", { "aria-label": t("Beam width") }, Array.from({ length: 8 }, (_, i) => el("option", { value: i + 1, selected: i === 3 }, i + 1)));
+    const penalty = el("input", { type: "range", min: "0", max: "2", step: "0.1", value: "0", "aria-label": t("Length penalty") });
     const value = el("output", {}, "0.0");
     penalty.addEventListener("input", () => (value.textContent = Number(penalty.value).toFixed(1)));
     const content = el("div", { class: "searched" }), status = el("p", { class: "caption", "aria-live": "polite" });
     const root = el("div", { class: "beam" }, el("form", { class: "settings", onsubmit: (event) => {
       event.preventDefault();
       hooks.search(Number(width.value), Number(penalty.value));
-    } }, el("label", {}, "Width ", width), el("label", {}, "Length penalty α ", penalty, value),
-    el("button", { type: "submit", class: "plain strong" }, "Search"),
-    el("span", { class: "caption" }, "score = log-probability ÷ ((5 + length) / 6)^α")), content, status);
+    } }, el("label", {}, `${t("Width")} `, width), el("label", {}, `${t("Length penalty")} α `, penalty, value),
+    el("button", { type: "submit", class: "plain strong" }, t("Search")),
+    el("span", { class: "caption" }, t("score = log-probability ÷ ((5 + length) / 6)^α"))), content, status);
 
     function show({ nodes, hypotheses }) {
       const best = new Set();
@@ -41,10 +41,10 @@
       const list = el("ol", { class: "hypotheses" }, hypotheses.map((h) => {
         const ids = prefix(nodes, h.node), words = pieces(nodes, h.node);
         return el("li", {}, el("button", { type: "button", class: "branch", onclick: () => hooks.node(ids) },
-          el("span", { class: "number" }, h.score.toFixed(2)), el("span", { class: "sentence", dir: "auto" }, words || "(nothing)"),
-          el("span", { class: "about" }, `log-probability ${h.total.toFixed(2)}${h.finished ? "" : ", unfinished"}`)));
+          el("span", { class: "number" }, h.score.toFixed(2)), el("span", { class: "sentence", dir: "auto" }, words || t("(nothing)")),
+          el("span", { class: "about" }, `${t("log-probability {value}", { value: h.total.toFixed(2) })}${h.finished ? "" : `, ${t("unfinished")}`}`)));
       }));
-      content.replaceChildren(list, legend(), el("div", { class: "scroll forest", tabindex: "0", role: "group", "aria-label": "Search tree" }, drawn(nodes, best)));
+      content.replaceChildren(list, legend(), el("div", { class: "scroll forest", tabindex: "0", role: "group", "aria-label": t("Search tree") }, drawn(nodes, best)));
     }
 
     const pieces = (nodes, index) => {
@@ -54,8 +54,8 @@
     };
 
     const legend = () => el("p", { class: "legend caption" }, ["kept", "finished", "pruned"].map((fate) =>
-      el("span", {}, el("i", { class: `swatch ${fate}` }), FATES[fate])), el("span", {}, el("i", { class: "swatch best" }), "the best hypothesis"),
-    "Choose a node to open its prefix. Of the pruned candidates, the best of each step are drawn.");
+      el("span", {}, el("i", { class: `swatch ${fate}` }), FATES[fate])), el("span", {}, el("i", { class: "swatch best" }), t("the best hypothesis")),
+    t("Choose a node to open its prefix. Of the pruned candidates, the best of each step are drawn."));
 
     function layout(nodes) {
       const byDepth = new Map();
@@ -73,7 +73,8 @@
       const places = layout(nodes), edges = [], boxes = [];
       let right = 0, bottom = 0;
       for (const [i, { x, y }] of places) {
-        const node = nodes[i], from = places.get(node.parent), words = `${pieces(nodes, i)} — log-probability ${node.total.toFixed(3)}, this token ${percent(node.probability)}, ${FATES[node.fate]}`;
+        const node = nodes[i], from = places.get(node.parent), words = t("{prefix} — log-probability {total}, this token {p}, {fate}",
+          { prefix: pieces(nodes, i), total: node.total.toFixed(3), p: percent(node.probability), fate: FATES[node.fate] });
         right = Math.max(right, x + BOX);
         bottom = Math.max(bottom, y + ROW);
         if (from) {

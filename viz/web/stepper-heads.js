@@ -2,8 +2,8 @@
 (function (atlas) {
   "use strict";
 
-  const el = (...given) => atlas.element(...given);
-  const KINDS = [["cross", "Cross-attention over the source"], ["decoder_self", "Look back over the prefix"]];
+  const { element: el, t } = atlas;
+  const KINDS = [["cross", t("Cross-attention over the source")], ["decoder_self", t("Look back over the prefix")]];
   const LABELS = 64; // columns above which their tokens are not written out
 
   // hooks: select(kind, layer, head)
@@ -11,8 +11,8 @@
     const colouring = { place: (weight) => Math.min(1, weight), steps: atlas.steps(colours) };
     const status = el("p", { class: "caption reading", "aria-live": "polite" });
     const pictures = Object.fromEntries(KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]));
-    const legend = el("p", { class: "legend caption" }, "weight 0 ", el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }), " 1");
-    const root = el("section", { class: "reading-pane" }, el("h3", {}, "What this step reads"),
+    const legend = el("p", { class: "legend caption" }, `${t("weight")} 0 `, el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }), " 1");
+    const root = el("section", { class: "reading-pane" }, el("h3", {}, t("What this step reads")),
       el("div", { class: "strips" }, KINDS.map(([kind]) => pictures[kind].root)), legend, status);
     return {
       root,
@@ -23,7 +23,7 @@
 
   function picture(kind, title, hooks, status) {
     const labels = el("div", { class: "columns", "aria-hidden": "true" });
-    const stack = el("div", { class: "stack", tabindex: "0", role: "listbox", "aria-label": `${title}: every layer and head; arrow keys choose one` });
+    const stack = el("div", { class: "stack", tabindex: "0", role: "listbox", "aria-label": t("{title}: every layer and head; arrow keys choose one", { title }) });
     const root = el("figure", { class: `strip ${kind}` }, el("figcaption", { class: "caption" }, title), el("div", { class: "scroll" }, labels, stack));
     let path = null, canvases = [], at = 0, selected = null;
 
@@ -66,7 +66,8 @@
       const found = place(event);
       if (!found || at >= path.length || !path.has(at)) return;
       const tokens = kind === "cross" ? path.source : path.read, weight = path.row(kind, found.layer, found.head, at)[found.key];
-      status.textContent = `Layer ${found.layer + 1}, head ${found.head + 1} on “${tokens[found.key].text}”: ${weight.toFixed(4)}`;
+      status.textContent = t("Layer {layer}, head {head} on “{token}”: {weight}",
+        { layer: found.layer + 1, head: found.head + 1, token: tokens[found.key].text, weight: weight.toFixed(4) });
     });
     stack.addEventListener("mouseleave", () => (status.textContent = ""));
     stack.addEventListener("click", (event) => {

@@ -2,20 +2,20 @@
 (function (atlas) {
   "use strict";
 
-  const el = (...given) => atlas.element(...given);
+  const { element: el, t } = atlas;
   const { percent } = atlas.stepperPath;
-  const ORIGINS = { greedy: "greedy", forced: "chosen", beam: "from the beam", target: "your own" };
-  const joined = (tokens) => tokens.map((t) => t.text).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
-  const title = (branch) => `${branch.number} · ${ORIGINS[branch.origin]}: ${atlas.shorten(joined(branch.tokens), 60) || "(nothing)"}`;
+  const ORIGINS = { greedy: t("greedy"), forced: t("chosen"), beam: t("from the beam"), target: t("your own") };
+  const joined = (tokens) => tokens.map((token) => token.text).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
+  const title = (branch) => `${branch.number} · ${ORIGINS[branch.origin]}: ${atlas.shorten(joined(branch.tokens), 60) || t("(nothing)")}`;
 
   // hooks: open(number)
   function branches(hooks) {
-    const list = el("ul", { class: "tree", "aria-label": "Branches" }), note = el("p", { class: "caption" });
+    const list = el("ul", { class: "tree", "aria-label": t("Branches") }), note = el("p", { class: "caption" });
     const root = el("div", {}, note, list);
 
     function draw(tree, current) {
-      note.textContent = `Every choice makes a branch; nothing is lost by going back. Kept: the last ${tree.limit} branches` +
-        (tree.dropped ? `; ${tree.dropped} of the oldest had to leave.` : ".");
+      note.textContent = t("Every choice makes a branch; nothing is lost by going back. Kept: the last {n} branches.", { n: tree.limit }) +
+        (tree.dropped ? ` ${t("{n} of the oldest had to leave.", { n: tree.dropped })}` : "");
       const known = new Set(tree.branches.map((b) => b.number));
       const children = (number) => tree.branches.filter((b) => (known.has(b.parent) ? b.parent : null) === number);
       const items = [];
@@ -33,17 +33,17 @@
         type: "button", class: `branch${current ? " current" : ""}`, "aria-current": current ? "true" : null,
         onclick: () => hooks.open(branch.number),
       }, el("span", { class: "number" }, branch.number), el("span", { class: "sentence", dir: "auto" },
-        el("span", { class: "shared" }, shared ? `${shared} ` : ""), own || "(end)"),
-      el("span", { class: "about" }, `${ORIGINS[branch.origin]}${branch.finished ? "" : ", unfinished"} · log-probability ${branch.total.toFixed(2)}`)));
+        el("span", { class: "shared" }, shared ? `${shared} ` : ""), own || t("(end)")),
+      el("span", { class: "about" }, `${ORIGINS[branch.origin]}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: branch.total.toFixed(2) })}`)));
     }
     return { root, draw };
   }
 
   // hooks: compare(first, second), select(kind, layer, head)
   function comparison(hooks) {
-    const picks = ["First branch", "Second branch"].map((name) => el("select", { "aria-label": name, onchange: ask }));
+    const picks = [t("First branch"), t("Second branch")].map((name) => el("select", { "aria-label": name, onchange: ask }));
     const content = el("div", { class: "compared" });
-    const root = el("div", {}, el("div", { class: "picks" }, picks[0], el("span", { class: "caption" }, "against"), picks[1]), content);
+    const root = el("div", {}, el("div", { class: "picks" }, picks[0], el("span", { class: "caption" }, t("against")), picks[1]), content);
     let tree = null;
 
     function draw(next, current) {
@@ -62,7 +62,7 @@
 
     function ask() {
       if (tree.branches.length < 2) {
-        content.replaceChildren(el("p", { class: "caption" }, "There is one branch so far. Choose another candidate at some step, and compare what became of it."));
+        content.replaceChildren(el("p", { class: "caption" }, t("There is one branch so far. Choose another candidate at some step, and compare what became of it.")));
       } else hooks.compare(Number(picks[0].value), Number(picks[1].value));
     }
 
@@ -78,24 +78,26 @@
       });
       const difference = pair[1].total - pair[0].total;
       content.replaceChildren(
-        el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": "Tokens of the two branches, aligned" }, columns),
-        el("p", { class: "facts" }, `Total log-probability ${pair[0].total.toFixed(3)} and ${pair[1].total.toFixed(3)}: ` +
-          (Math.abs(difference) < 5e-4 ? "equal." : `branch ${pair[difference > 0 ? 1 : 0].number} is ${ratio(Math.abs(difference))} times as probable.`)),
+        el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": t("Tokens of the two branches, aligned") }, columns),
+        el("p", { class: "facts" }, t("Total log-probability {first} and {second}: {verdict}", {
+          first: pair[0].total.toFixed(3), second: pair[1].total.toFixed(3), verdict: Math.abs(difference) < 5e-4 ? t("equal.")
+            : t("branch {number} is {n} times as probable.", { number: pair[difference > 0 ? 1 : 0].number, n: ratio(Math.abs(difference)) }) })),
         el("p", { class: "caption" }, found.cross === null
-          ? "The two part at the last token of one of them: no later step can be compared."
-          : `How much each head's attention differs after the fork (steps ${found.steps[0] + 1} to ${found.steps[1]}): mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.`),
-        ...(found.cross === null ? [] : [el("div", { class: "maps" }, map("cross", "Cross-attention", found.cross), map("decoder_self", "Decoder self-attention", found.decoder_self))]));
+          ? t("The two part at the last token of one of them: no later step can be compared.")
+          : t("How much each head's attention differs after the fork (steps {first} to {last}): mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
+            { first: found.steps[0] + 1, last: found.steps[1] })),
+        ...(found.cross === null ? [] : [el("div", { class: "maps" }, map("cross", t("Cross-attention"), found.cross), map("decoder_self", t("Decoder self-attention"), found.decoder_self))]));
     }
 
-    const ratio = (difference) => (difference > 13.8 ? "more than a million" : Number(Math.exp(difference).toPrecision(2)).toLocaleString("en"));
+    const ratio = (difference) => (difference > 13.8 ? t("more than a million") : Number(Math.exp(difference).toPrecision(2)).toLocaleString("en"));
 
     function map(kind, name, values) {
       const heads = values[0].map((_, head) => el("th", { scope: "col" }, `H${head + 1}`));
       return el("table", { class: "divergence" }, el("caption", {}, name), el("thead", {}, el("tr", {}, el("th", {}), heads)),
         el("tbody", {}, values.map((row, layer) => el("tr", {}, el("th", { scope: "row" }, `L${layer + 1}`),
           row.map((value, head) => el("td", {}, el("button", {
-            type: "button", style: `--p: ${value.toFixed(3)}`, "aria-label": `Layer ${layer + 1}, head ${head + 1}: ${value.toFixed(4)} bits`,
-            title: `${value.toFixed(4)} bits`, onclick: () => hooks.select(kind, layer, head),
+            type: "button", style: `--p: ${value.toFixed(3)}`, "aria-label": t("Layer {layer}, head {head}: {bits} bits", { layer: layer + 1, head: head + 1, bits: value.toFixed(4) }),
+            title: t("{bits} bits", { bits: value.toFixed(4) }), onclick: () => hooks.select(kind, layer, head),
           }, value === 0 ? "0" : value.toFixed(2))))))));
     }
     return { root, draw, show };
@@ -105,21 +107,23 @@
   function lens(hooks) {
     const status = el("p", { class: "caption", "aria-live": "polite" }), scroll = el("div", { class: "scroll" });
     const root = el("div", {}, el("p", { class: "caption" },
-      "What each decoder layer would already predict: the final norm and the output projection on the residual stream after it. Colour: probability of that token. Point at a cell for the rank of the token finally taken."),
+      t("What each decoder layer would already predict: the final norm and the output projection on the residual stream after it. Colour: probability of that token. Point at a cell for the rank of the token finally taken.")),
     scroll, status);
     let columns = [];
 
     function draw(path, branch) {
       if (!path.details) {
-        scroll.replaceChildren(el("p", { class: "caption" }, "Computing …"));
+        scroll.replaceChildren(el("p", { class: "caption" }, t("Computing …")));
         return;
       }
       const { tokens, probabilities, ranks, chosen, ids } = path.details.lens;
       columns = branch.tokens.map(() => []);
-      const rows = tokens.map((row, layer) => el("tr", {}, el("th", { scope: "row" }, layer ? `after layer ${layer}` : "before layer 1"),
+      const rows = tokens.map((row, layer) => el("tr", {}, el("th", { scope: "row" }, layer ? t("after layer {layer}", { layer }) : t("before layer 1")),
         row.map((token, step) => {
-          const words = `${layer ? `After layer ${layer}` : "Before layer 1"}, step ${step + 1}: “${token}” ${percent(probabilities[layer][step])}. ` +
-            `The token taken, “${branch.tokens[step].text}”, has rank ${ranks[layer][step].toLocaleString("en")} (${percent(chosen[layer][step])}).`;
+          const where = layer ? t("After layer {layer}, step {step}", { layer, step: step + 1 }) : t("Before layer 1, step {step}", { step: step + 1 });
+          const words = t("{where}: “{token}” {p}. The token taken, “{taken}”, has rank {rank} ({q}).", {
+            where, token, p: percent(probabilities[layer][step]), taken: branch.tokens[step].text,
+            rank: ranks[layer][step].toLocaleString("en"), q: percent(chosen[layer][step]) });
           const show = () => (status.textContent = words);
           const cell = el("td", {}, el("button", {
             type: "button", class: ids[layer][step] === branch.ids[step] ? "right" : "", style: `--p: ${probabilities[layer][step].toFixed(3)}`,
@@ -128,7 +132,7 @@
           columns[step].push(cell);
           return cell;
         }))).reverse();
-      const head = el("tr", {}, el("th", { scope: "row" }, "taken"), branch.tokens.map((token, step) => {
+      const head = el("tr", {}, el("th", { scope: "row" }, t("taken")), branch.tokens.map((token, step) => {
         const cell = el("th", { scope: "col" }, atlas.shorten(token.text, 10));
         columns[step].push(cell);
         return cell;
@@ -142,19 +146,20 @@
 
   // hooks: target(text)
   function ownTarget(hooks) {
-    const text = el("textarea", { rows: "2", "aria-label": "Your own translation", placeholder: "Type a translation of the sentence", maxlength: "10000" });
+    const text = el("textarea", { rows: "2", "aria-label": t("Your own translation"), placeholder: t("Type a translation of the sentence"), maxlength: "10000" });
     const verdict = el("p", { class: "facts", "aria-live": "polite" });
     const root = el("form", { class: "own", onsubmit: (event) => {
       event.preventDefault();
       hooks.target(text.value);
-    } }, el("p", { class: "caption" }, "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it."),
-    text, el("button", { type: "submit", class: "plain strong" }, "Force-decode it"), verdict);
+    } }, el("p", { class: "caption" }, t("The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it.")),
+    text, el("button", { type: "submit", class: "plain strong" }, t("Force-decode it")), verdict);
 
     function draw(tree, current) {
       const own = tree.branches.find((b) => b.number === current && b.origin === "target"), model = tree.branches[0];
       verdict.textContent = own
-        ? `Yours: log-probability ${own.total.toFixed(2)} over ${own.ids.length} tokens (${(own.total / own.ids.length).toFixed(2)} a token). ` +
-          `The model's own: ${model.total.toFixed(2)} over ${model.ids.length} (${(model.total / model.ids.length).toFixed(2)} a token).` : "";
+        ? t("Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).", {
+          total: own.total.toFixed(2), n: own.ids.length, each: (own.total / own.ids.length).toFixed(2),
+          total2: model.total.toFixed(2), n2: model.ids.length, each2: (model.total / model.ids.length).toFixed(2) }) : "";
     }
     text.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && (event.preventDefault(), root.requestSubmit()));
     return { root, draw };

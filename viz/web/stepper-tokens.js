@@ -2,18 +2,18 @@
 (function (atlas) {
   "use strict";
 
-  const el = (...given) => atlas.element(...given);
+  const { element: el, t } = atlas;
   const { percent } = atlas.stepperPath;
   const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
   const chipClass = (token, i) => `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
   // hooks: jump(step), say(words)
   function sentences(hooks) {
-    const source = el("div", { class: "chips", dir: "auto" }), target = el("div", { class: "chips", role: "group", "aria-label": "Tokens written; choose one to go there" });
+    const source = el("div", { class: "chips", dir: "auto" }), target = el("div", { class: "chips", role: "group", "aria-label": t("Tokens written; choose one to go there") });
     const note = el("p", { class: "caption" }), respelled = el("p", { class: "caption respelled" });
     const root = el("div", { class: "sentences" },
-      el("div", { class: "line" }, el("span", { class: "label" }, "reads"), source),
-      el("div", { class: "line" }, el("span", { class: "label" }, "writes"), target), note, respelled);
+      el("div", { class: "line" }, el("span", { class: "label" }, t("reads")), source),
+      el("div", { class: "line" }, el("span", { class: "label" }, t("writes")), target), note, respelled);
     let sourceChips = [], targetChips = [];
 
     function open(path, branch) {
@@ -21,18 +21,19 @@
       source.replaceChildren(...sourceChips);
       targetChips = branch.tokens.map((token, i) => el("button", {
         type: "button", class: `${chipClass(token, i)}${i < branch.given && i >= branch.fork && branch.origin !== "greedy" ? " given" : ""}`,
-        "aria-label": `Step ${i + 1}: ${token.text}, probability ${percent(branch.probabilities[i])}`,
+        "aria-label": t("Step {step}: {token}, probability {p}", { step: i + 1, token: token.text, p: percent(branch.probabilities[i]) }),
         onclick: () => hooks.jump(i), onmouseenter: () => hooks.say(tokenWords(path, branch, i)),
         onfocus: () => hooks.say(tokenWords(path, branch, i)),
       }, chipText(token)));
       target.replaceChildren(...targetChips);
       respelled.textContent = path.respelled
-        ? `The tokenizer would spell this text otherwise: ${path.respelled.map((t) => t.text).join(" ")}` : "";
+        ? t("The tokenizer would spell this text otherwise: {pieces}", { pieces: path.respelled.map((piece) => piece.text).join(" ") }) : "";
       respelled.hidden = !path.respelled;
     }
 
     function tokenWords(path, branch, i) {
-      return `Step ${i + 1}: “${branch.tokens[i].text}”, probability ${percent(branch.probabilities[i])}, rank ${path.steps[i].rank}`;
+      return t("Step {step}: “{token}”, probability {p}, rank {rank}",
+        { step: i + 1, token: branch.tokens[i].text, p: percent(branch.probabilities[i]), rank: path.steps[i].rank });
     }
 
     // weights: over the source, or null; about: what they are
@@ -46,10 +47,10 @@
       const largest = weights ? Math.max(...weights) : 0;
       sourceChips.forEach((chip, i) => {
         chip.style.setProperty("--p", weights ? (weights[i] / largest).toFixed(4) : "0");
-        chip.title = weights ? `attention ${weights[i].toFixed(3)}` : "";
+        chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
       });
-      note.textContent = (weights ? `Source shaded by ${about} at this step; full colour is ${percent(largest)}.` : "The sentence is complete.") +
-        (root.querySelector(".given") ? " Underlined tokens were given, not decoded." : "");
+      note.textContent = (weights ? t("Source shaded by {what} at this step; full colour is {p}.", { what: about, p: percent(largest) }) : t("The sentence is complete.")) +
+        (root.querySelector(".given") ? ` ${t("Underlined tokens were given, not decoded.")}` : "");
     }
 
     // While the server works: the token just chosen, at once.
@@ -64,21 +65,21 @@
   // hooks: force(candidate), forceText(text, joined), temperature(value)
   function candidates(hooks) {
     const facts = el("p", { class: "facts", "aria-live": "polite" }), list = el("ol", { class: "candidates" });
-    const heat = el("input", { type: "range", min: "0.1", max: "2", step: "0.1", value: "1", "aria-label": "Temperature" });
+    const heat = el("input", { type: "range", min: "0.1", max: "2", step: "0.1", value: "1", "aria-label": t("Temperature") });
     const heatValue = el("output", {}, "1.0");
     heat.addEventListener("input", () => {
       heatValue.textContent = Number(heat.value).toFixed(1);
       hooks.temperature(Math.round(Number(heat.value) * 10) / 10);
     });
-    const text = el("input", { type: "text", placeholder: "any text", "aria-label": "Text to put here", maxlength: "500", autocomplete: "off" });
+    const text = el("input", { type: "text", placeholder: t("any text"), "aria-label": t("Text to put here"), maxlength: "500", autocomplete: "off" });
     const joined = el("input", { type: "checkbox" });
     const form = el("form", { class: "force", onsubmit: (event) => {
       event.preventDefault();
       hooks.forceText(text.value, joined.checked);
-    } }, text, el("label", {}, joined, "no space before"), el("button", { type: "submit", class: "plain" }, "Put here"));
-    const root = el("section", { class: "next-token" }, el("h3", {}, "Next token"), facts, list,
-      el("label", { class: "heat" }, "Temperature ", heat, heatValue),
-      el("p", { class: "caption" }, "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature."),
+    } }, text, el("label", {}, joined, t("no space before")), el("button", { type: "submit", class: "plain" }, t("Put here")));
+    const root = el("section", { class: "next-token" }, el("h3", {}, t("Next token")), facts, list,
+      el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
+      el("p", { class: "caption" }, t("Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.")),
       form);
     const rows = [];
 
@@ -93,7 +94,7 @@
     function draw(path, at, temperature) {
       form.querySelector("button").disabled = false;
       if (at >= path.length) {
-        facts.textContent = "Nothing follows: this is the end of the branch. Go back to choose otherwise.";
+        facts.textContent = t("Nothing follows: this is the end of the branch. Go back to choose otherwise.");
         list.hidden = true;
         return;
       }
@@ -110,13 +111,16 @@
         value.textContent = percent(candidate.probability);
         button.style.setProperty("--p", candidate.probability.toFixed(4));
         button.classList.toggle("taken", taken);
-        button.setAttribute("aria-label", `${candidate.text}, ${percent(candidate.probability)}${taken ? ", taken" : ", choose instead"}`);
+        button.setAttribute("aria-label", taken
+          ? t("{token}, {p}, taken", { token: candidate.text, p: percent(candidate.probability) })
+          : t("{token}, {p}, choose instead", { token: candidate.text, p: percent(candidate.probability) }));
         if (taken) button.setAttribute("aria-current", "true");
         else button.removeAttribute("aria-current");
       });
       const p = path.taken(at, temperature), entropy = path.entropy(at, temperature);
-      facts.textContent = p === null ? "Computing …" :
-        `Taken: rank ${step.rank}, ${percent(p)}. Entropy ${entropy.toFixed(2)} bits, as undecided as between ${(2 ** entropy).toFixed(1)} equal choices.`;
+      facts.textContent = p === null ? t("Computing …") :
+        t("Taken: rank {rank}, {p}. Entropy {bits} bits, as undecided as between {n} equal choices.",
+          { rank: step.rank, p: percent(p), bits: entropy.toFixed(2), n: (2 ** entropy).toFixed(1) });
     }
 
     return { root, draw, clearText: () => (text.value = "") };

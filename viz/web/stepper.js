@@ -1,10 +1,10 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
 AttentionAtlas.register("stepper", (root, api) => {
-  const atlas = AttentionAtlas, el = atlas.element;
+  const atlas = AttentionAtlas, { element: el, t } = atlas;
   const { Path } = atlas.stepperPath;
   const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
-  const PANELS = [["branches", "Branches"], ["compare", "Compare"], ["lens", "Layer by layer"], ["beam", "Beam search"], ["own", "Your own target"]];
+  const PANELS = [["branches", t("Branches")], ["compare", t("Compare")], ["lens", t("Layer by layer")], ["beam", t("Beam search")], ["own", t("Your own target")]];
 
   let tree = null, path = null, branch = null, heads = null, at = 0, temperature = 1, panel = "branches";
   let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", timer = null, stale = false, frame = 0;
@@ -58,7 +58,7 @@ AttentionAtlas.register("stepper", (root, api) => {
   }
 
   async function take(value) {
-    message(value.error || "");
+    message(atlas.said(value.error) || "");
     if (value.error) {
       if (path) sentences.open(path, branch); // what was expected did not come
       schedule();
@@ -132,14 +132,14 @@ AttentionAtlas.register("stepper", (root, api) => {
     };
     timer = setInterval(tick, Number(speed.value));
     buttons.play.textContent = "❚❚";
-    buttons.play.setAttribute("aria-label", "Pause");
+    buttons.play.setAttribute("aria-label", t("Pause"));
   }
 
   function pause() {
     clearInterval(timer);
     timer = null;
     buttons.play.textContent = "▶";
-    buttons.play.setAttribute("aria-label", "Play");
+    buttons.play.setAttribute("aria-label", t("Play"));
   }
 
   function force(i) {
@@ -174,16 +174,16 @@ AttentionAtlas.register("stepper", (root, api) => {
   };
   const button = (name, text, label, key, action) => (buttons[name] = el("button", { type: "button", "data-move": name, "aria-label": label, title: `${label} (${key})`, onclick: action }, text));
   const buttons = {};
-  const speed = el("select", { "aria-label": "Speed", onchange: () => timer && (pause(), play()) }, SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)));
-  const slider = el("input", { type: "range", min: "0", max: "1", step: "1", value: "0", "aria-label": "Decoding step", oninput: () => move(() => Number(slider.value)) });
+  const speed = el("select", { "aria-label": t("Speed"), onchange: () => timer && (pause(), play()) }, SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)));
+  const slider = el("input", { type: "range", min: "0", max: "1", step: "1", value: "0", "aria-label": t("Decoding step"), oninput: () => move(() => Number(slider.value)) });
   const counter = el("output", { class: "counter" });
-  const shading = el("select", { "aria-label": "Source shaded by", onchange: () => ((shade = shading.value), schedule()) },
-    el("option", { value: "mean" }, "mean of all heads"), el("option", { value: "head" }, "selected head"));
-  const bar = el("div", { class: "transport", role: "toolbar", "aria-label": "Steps" }, el("div", { class: "segmented" },
-    button("first", "⇤", "First", "Home", () => (pause(), move(() => 0))), button("back", "←", "Back", "←", () => (pause(), move((now) => now - 1))),
-    button("play", "▶", "Play", "Space", play), button("next", "→", "Next", "→", () => (pause(), move((now) => now + 1))),
-    button("last", "⇥", "Last", "End", () => (pause(), move(() => Infinity)))), speed, slider, counter,
-  el("label", { class: "caption shading" }, "Shade by ", shading));
+  const shading = el("select", { "aria-label": t("Source shaded by"), onchange: () => ((shade = shading.value), schedule()) },
+    el("option", { value: "mean" }, t("mean of all heads")), el("option", { value: "head" }, t("selected head")));
+  const bar = el("div", { class: "transport", role: "toolbar", "aria-label": t("Steps") }, el("div", { class: "segmented" },
+    button("first", "⇤", t("First"), "Home", () => (pause(), move(() => 0))), button("back", "←", t("Back"), "←", () => (pause(), move((now) => now - 1))),
+    button("play", "▶", t("Play"), t("Space"), play), button("next", "→", t("Next"), "→", () => (pause(), move((now) => now + 1))),
+    button("last", "⇥", t("Last"), "End", () => (pause(), move(() => Infinity)))), speed, slider, counter,
+  el("label", { class: "caption shading" }, `${t("Shade by")} `, shading));
   const say = (words) => (said.textContent = words);
   const said = el("p", { class: "caption said", "aria-live": "polite" });
   const sentences = atlas.stepperTokens.sentences({ jump: (step) => (pause(), move(() => step)), say });
@@ -202,7 +202,7 @@ AttentionAtlas.register("stepper", (root, api) => {
   const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
   const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
   root.replaceChildren(alert, bar, sentences.root, said, panes,
-    el("div", { class: "segmented choose-panel", role: "group", "aria-label": "More" }, Object.values(tabs)), stage);
+    el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, Object.values(tabs)), stage);
 
   function showPanel(name) {
     panel = name;
@@ -235,12 +235,13 @@ AttentionAtlas.register("stepper", (root, api) => {
     if (inside && !path.has(at)) need("rows");
     const shown = inside && path.has(at), head = shade === "head" && selection.kind === "cross";
     const weights = !shown ? null : head ? path.row("cross", selection.layer, selection.head, at) : path.meanRow("cross", at);
-    sentences.step(at, weights, head ? `layer ${selection.layer + 1}, head ${selection.head + 1}` : "the mean of all heads");
+    sentences.step(at, weights, head ? t("layer {layer}, head {head}", { layer: selection.layer + 1, head: selection.head + 1 }) : t("the mean of all heads"));
     candidates.draw(path, at, temperature);
     heads.step(at, selection);
     panels.lens.step(at);
     slider.value = at;
-    counter.textContent = inside ? `Step ${at + 1} of ${path.length}` : `Done: ${path.length} tokens${branch.finished ? "" : ", stopped by the limit"}`;
+    counter.textContent = inside ? t("Step {n} of {total}", { n: at + 1, total: path.length })
+      : t("Done: {n} tokens", { n: path.length }) + (branch.finished ? "" : `, ${t("stopped by the limit")}`);
     for (const name of ["first", "back"]) buttons[name].disabled = at === 0 && !opening;
     for (const name of ["next", "last"]) buttons[name].disabled = !inside && !opening;
     root.dataset.step = String(at);

@@ -1,6 +1,6 @@
 // The translation: the sentence large, its tokens shaded by probability, the model's facts and scores.
 AttentionAtlas.register("translation", (root, api) => {
-  const el = AttentionAtlas.element;
+  const { element: el, t, said } = AttentionAtlas;
   const percent = (p) => (p >= 0.9995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
@@ -11,38 +11,38 @@ AttentionAtlas.register("translation", (root, api) => {
   }
 
   function sourceRow(value) {
-    return el("div", { class: "row" }, el("span", { class: "label" }, "reads"),
+    return el("div", { class: "row" }, el("span", { class: "label" }, t("reads")),
       el("div", { class: "chips" }, value.source.map((token) => chip(token, {}))));
   }
 
   function targetRow(value, status) {
     const chips = value.target.map((token) => {
       const others = token.others.map(([text, p]) => `${text.replaceAll("\u2581", "") || "␣"} ${percent(p)}`).join(" · ");
-      const words = `${shown(token)}: probability ${percent(token.probability)}, rank ${token.rank}, ` +
-        `entropy ${token.entropy.toFixed(2)} bits. Most probable here: ${others}`;
+      const words = t("{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}", {
+        token: shown(token), p: percent(token.probability), rank: token.rank, bits: token.entropy.toFixed(2), others });
       const show = () => (status.textContent = words);
       const node = chip(token, { tabindex: "0", "aria-label": words, onmouseenter: show, onfocus: show });
       node.style.setProperty("--p", token.probability.toFixed(4));
       node.classList.add("shaded");
       return node;
     });
-    return el("div", { class: "row" }, el("span", { class: "label" }, "writes"), el("div", { class: "chips" }, chips));
+    return el("div", { class: "row" }, el("span", { class: "label" }, t("writes")), el("div", { class: "chips" }, chips));
   }
 
   function scoreTable(about) {
     if (!about.scores.length) return null;
     const cell = (tag, text) => el(tag, {}, text);
     const rows = about.scores.map((s) => el("tr", {}, cell("td", s.data), cell("td", s.direction),
-      cell("td", s.beam === 1 ? "greedy" : `beam ${s.beam}`),
+      cell("td", s.beam === 1 ? t("greedy") : t("beam {width}", { width: s.beam })),
       cell("td", s.bleu.toFixed(1) + (s.protocol ? ` (${s.protocol})` : "")), cell("td", s.chrf?.toFixed(1) ?? "")));
     return el("table", {}, el("thead", {}, el("tr", {},
-      ["Test set", "Direction", "Decoding", "BLEU", "chrF"].map((h) => cell("th", h)))), el("tbody", {}, rows));
+      [t("Test set"), t("Direction"), t("Decoding"), "BLEU", "chrF"].map((h) => cell("th", h)))), el("tbody", {}, rows));
   }
 
   function aboutModel(about) {
-    const size = about.parameters ? `, ${(about.parameters / 1e6).toFixed(1)} million parameters` : "";
-    return el("details", {}, el("summary", {}, "About this model"),
-      el("p", {}, `Checkpoint ${about.name} (${about.digest})${size}. ${about.training}`), scoreTable(about));
+    const size = about.parameters ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}` : "";
+    return el("details", {}, el("summary", {}, t("About this model")),
+      el("p", {}, `${t("Checkpoint {name} ({digest}).", about)}${size} `, el("span", { lang: "en" }, about.training)), scoreTable(about));
   }
 
   let last = null;
@@ -56,12 +56,12 @@ AttentionAtlas.register("translation", (root, api) => {
     }
     last = value;
     const status = el("div", { class: "status", "aria-live": "polite" },
-      "The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up.");
+      t("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up."));
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
-      el("p", { class: "sentence", id: "translation-text", dir: "auto" }, value.text || "(nothing)"),
-      el("div", { class: "facts" }, el("span", {}, value.facts.join("  ·  ")), aboutModel(value.about)),
-      el("details", { class: "tokens", open: true }, el("summary", {}, "Tokens and probabilities"),
+      el("p", { class: "sentence", id: "translation-text", dir: "auto" }, value.text || t("(nothing)")),
+      el("div", { class: "facts" }, el("span", {}, value.facts.map(said).join("  ·  ")), aboutModel(value.about)),
+      el("details", { class: "tokens", open: true }, el("summary", {}, t("Tokens and probabilities")),
         sourceRow(value), targetRow(value, status), status)
     );
   }

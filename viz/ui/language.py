@@ -1,0 +1,21 @@
+"""Labels of Gradio's own components, which Gradio shows in the language of the visitor's browser."""
+
+from __future__ import annotations
+
+import gradio as gr
+from gradio.i18n import I18nData
+
+from viz.words import LANGUAGES, table
+
+
+def label(english: str) -> I18nData:
+    """A label of the section `controls` of viz/web/words.js. For labels, choices, infos and buttons: Gradio 6.31
+    translates no placeholders."""
+    return I18nData(english)
+
+
+def translations() -> gr.I18n:
+    """What launch() needs for the labels. It goes into the page itself, hence the controls' words alone."""
+    rows = table()["controls"]
+    return gr.I18n(en={english: english for english in rows}, **{
+        language: {english: row[i] for english, row in rows.items()} for i, language in enumerate(LANGUAGES)})

@@ -1,0 +1,54 @@
+"""The page's own words in its languages. The table stands in viz/web/words.js, for the page and for Python alike.
+
+English is the key and the fallback. Python never knows a visitor's language: it sends the English with the values that
+belong into it, and viz/web/shared.js puts the values into the words of that language.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+TABLE = Path(__file__).resolve().parent / "web" / "words.js"
+LANGUAGES = ("de", "fr", "zh", "ko")  # besides English; the columns of the table
+
+
+class Words(str):
+    """An English string, as Python and the API see it, that the page shows in its own language."""
+
+    english: str  # with its {names}
+    values: dict[str, object]
+
+
+def say(english: str, **values: object) -> Words:
+    """Words of the table with values in place of their {names}. A value may be words itself."""
+    words = Words(english.format(**values))
+    words.english, words.values = english, values
+    return words
+
+
+def known(text: str) -> Words:
+    """A string made elsewhere, such as an error's: translated if the table has it, or a sentence with {names} that it
+    fits."""
+    words = Words(text)
+    words.english, words.values = text, {}
+    return words
+
+
+def for_page(value: object) -> object:
+    """The same JSON-ready value, its Words as {say, with} for viz/web/shared.js."""
+    if isinstance(value, Words):
+        return {"say": value.english, "with": for_page(value.values)}
+    if isinstance(value, dict):
+        return {key: for_page(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        numbers = value and isinstance(value[0], (int, float))  # the long lists; they hold nothing else
+        return value if numbers else [for_page(part) for part in value]
+    return value
+
+
+def table() -> dict[str, dict[str, list[str]]]:
+    """Section -> English -> [one text a language of LANGUAGES]. Sections: `controls`, of Gradio's own components;
+    `page`, drawn by our scripts; `sentences`, composed in model/."""
+    text = TABLE.read_text(encoding="utf-8")
+    return json.loads(text[text.index("= {") + 2:text.rindex("}") + 1])
