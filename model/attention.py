@@ -197,5 +197,5 @@ class KeyValueCache:
     def reorder(self, rows: Tensor) -> None:
         """Take the batch rows [new_batch] anew."""
         for layer in self.layers:
-            if layer.keys is not None:
-                layer.keys, layer.values = layer.keys[rows], layer.values[rows]
+            if layer.keys is not None:  # index_select copies a row at a time, keys[rows] an element at a time
+                layer.keys, layer.values = layer.keys.index_select(0, rows), layer.values.index_select(0, rows)

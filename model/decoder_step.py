@@ -32,7 +32,7 @@ class DecoderStep:
         self.scale = math.sqrt(model.config.d_model)
         self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
         self.norm = model.decoder.norm
-        self.logits = _Affine(self.embedding, self.embedding.new_zeros(len(self.embedding)))
+        self.logits = _Affine(self.embedding, None)
 
     def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
@@ -98,18 +98,21 @@ class _Affine:
     """x W^T + b for rows x [batch, in]. torch multiplies a single row on one core alone; where it has several, each
     gets a share of the output's columns."""
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        """weight [out, in], bias [out]"""
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """weight [out, in], bias [out] or None"""
         self.bias, self.weight = bias, weight.t()
         shares = torch.get_num_threads() if weight.device.type == "cpu" else 1
         self.shares = shares if weight.shape[0] % shares == 0 else 1
-        self.split_bias = bias.view(self.shares, 1, -1)
+        self.split_bias = None if bias is None else bias.view(self.shares, 1, -1)
         self.split_weight = weight.unflatten(0, (self.shares, -1)).transpose(1, 2)  # [shares, in, out / shares]
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.shares == 1 or len(x) > 1:
-            return torch.addmm(self.bias, x, self.weight)
-        return torch.baddbmm(self.split_bias, x.expand(self.shares, 1, -1), self.split_weight).view(1, -1)
+            return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
+        rows = x.expand(self.shares, 1, -1)
+        split = (torch.bmm(rows, self.split_weight) if self.bias is None
+                 else torch.baddbmm(self.split_bias, rows, self.split_weight))
+        return split.view(1, -1)
 
 
 def _linear(module) -> _Affine:

@@ -39,8 +39,7 @@ class StepDecoder:
     def extend(self, ids: Tensor) -> None:
         """Append ids [batch, new] to the prefixes."""
         with torch.inference_mode():
-            length = self.cache.length
-            if self.step is not None and ids.shape[1] == 1 and length > 0:
+            if self.step is not None and ids.shape[1] == 1:
                 self.logits = self.step(ids[:, 0], self.source, self.cache)
             else:
                 hidden, self.records = self.model.decode(
@@ -62,7 +61,7 @@ class StepDecoder:
 
     def reorder(self, rows: Tensor) -> None:
         """Make rows [new_batch] of the prefixes the new batch; row i must keep the source it had."""
-        self.prefix, self.logits = self.prefix[rows], self.logits[rows]
+        self.prefix, self.logits = self.prefix.index_select(0, rows), self.logits.index_select(0, rows)
         self.cache.reorder(rows)
 
     def select(self, rows: Tensor) -> None:
@@ -72,6 +71,13 @@ class StepDecoder:
 
 
 Seen = list[tuple[list[int], Tensor]]  # of each step: the sentences that went on, their logits [sentences, vocabulary]
+
+
+def most_probable(logits: Tensor) -> Tensor:
+    """logits [batch, vocabulary] -> the largest one's id in each row, int64 [batch]."""
+    if logits.device.type == "cpu" and logits.dtype == torch.float32:
+        return torch.from_numpy(logits.numpy().argmax(-1))  # ten times faster than torch's
+    return logits.argmax(-1)
 
 
 def greedy(
@@ -92,7 +98,7 @@ def greedy(
         prefix = torch.full((batch, 1), begin_id, device=device)
     decoder = StepDecoder(model, source, prefix, interventions=interventions)
     while alive:
-        best = decoder.logits.argmax(-1)
+        best = most_probable(decoder.logits)
         if seen is not None:
             seen.append((alive, decoder.logits))
         going = []
@@ -103,7 +109,7 @@ def greedy(
         if len(going) < len(alive) and going:
             rows = torch.tensor(going, device=device)
             decoder.select(rows)
-            best = best[rows]
+            best = best.index_select(0, rows)
         alive = [alive[row] for row in going]
         if alive:
             decoder.append(best)

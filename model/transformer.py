@@ -205,8 +205,10 @@ class SourceMemory:
 
     def select(self, rows: Tensor) -> SourceMemory:
         """The batch rows [new_batch], without records."""
-        return SourceMemory(self.memory[rows], None if self.mask is None else self.mask[rows],
-                            projected={index: (k[rows], v[rows]) for index, (k, v) in self.projected.items()})
+        return SourceMemory(
+            self.memory.index_select(0, rows), None if self.mask is None else self.mask.index_select(0, rows),
+            projected={layer: (keys.index_select(0, rows), values.index_select(0, rows))
+                       for layer, (keys, values) in self.projected.items()})
 
 
 class Transformer(nn.Module):
