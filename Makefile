@@ -7,7 +7,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test lint bench bench-browser bench-load space-check browser clean
+.PHONY: app test lint bench bench-peers bench-browser bench-load space-check browser clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -21,6 +21,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m model.benchmark $(ARGS)
+
+# Next to what people would use instead: a few minutes  (ARGS="--json peers.json --png growth.png", ARGS="--sections maps")
+bench-peers: $(VENV)/.bench
+	$(BIN)/python -m bench.compare $(ARGS)
 
 bench-browser: browser
 	$(BIN)/python -m viz.browser_benchmark $(ARGS)
@@ -46,6 +50,10 @@ $(VENV)/.app: requirements.txt constraints.txt | $(BIN)/python
 $(VENV)/.dev: requirements-dev.txt requirements.txt constraints.txt | $(BIN)/python
 	$(PIP) -r requirements-dev.txt -c constraints.txt
 	@touch $@ $(VENV)/.app
+
+$(VENV)/.bench: requirements-bench.txt requirements-dev.txt requirements.txt constraints.txt | $(BIN)/python
+	$(PIP) -r requirements-bench.txt -c constraints.txt
+	@touch $@ $(VENV)/.dev $(VENV)/.app
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

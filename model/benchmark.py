@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from model.config import TrainConfig
-from model.data import Examples, parse_direction
+from model.data import Examples, pad, parse_direction
 from model.decoding import greedy, greedy_with_records
 from model.intervention import NO_INTERVENTIONS
 from model.trace import TranslationTrace
@@ -72,37 +72,46 @@ def measure(translator: Translator, args: argparse.Namespace) -> list[Measuremen
     found.append(batch_translation(translator, args.sentences))
     found.append(Measurement("peak_memory", peak_memory(), "MiB"))  # of translating, before training takes more
     found.append(training(translator, args.updates))
-    found.append(startup(args))
+    found += startup(args)
     return found
 
 
 def decoding(translator: Translator, lengths: list[int], repeats: int) -> list[Measurement]:
     """Milliseconds, batch 1, to a forced number of target tokens: with every map of every layer and head, cached
-    without maps, and naively. The three take turns, so that what else the machine does concerns them alike."""
+    without maps, and naively."""
     direction = translator.directions[0]
     text = SENTENCES.get(parse_direction(direction)[0], SENTENCES["en"])
     request = Request(text[0], tuple(translator.encode(" ".join(text[:2]), direction)), direction, NO_INTERVENTIONS)
+    source = [list(request.source_ids)]
     found = []
     for length in lengths:
         ways: dict[str, Callable[[], object]] = {
-            "translate_maps": lambda n=length: translate_with_maps(translator, request, n),
-            "decode_cached": lambda n=length: decode_cached(translator, request.source_ids, n),
+            "translate_maps": lambda n=length: translate_with_maps(translator, [request], n),
+            "decode_cached": lambda n=length: decode_cached(translator, source, n),
             "decode_naive": lambda n=length: decode_naive(translator, request.source_ids, n)}
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        for repeat in range(repeats + 1):
-            for name, way in ways.items():
-                seconds = timed(way, translator.device)
-                if repeat:  # the first round warms up
-                    times[name].append(seconds)
-        found += [Measurement(f"{name}_{length}", 1e3 * median(values), "ms") for name, values in times.items()]
+        times = take_turns(ways, repeats, translator.device)
+        found += [Measurement(f"{name}_{length}", 1e3 * seconds, "ms") for name, seconds in times.items()]
     return found
 
 
+def take_turns(ways: dict[str, Callable[[], object]], repeats: int, device: torch.device) -> dict[str, float]:
+    """Median seconds of each way. They take turns, so that what else the machine does concerns them alike; a first
+    round warms up."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for repeat in range(repeats + 1):
+        for name, way in ways.items():
+            seconds = timed(way, device)
+            if repeat:
+                times[name].append(seconds)
+    return {name: median(values) for name, values in times.items()}
+
+
 @torch.inference_mode()
-def decode_cached(translator: Translator, source_ids: tuple[int, ...], length: int) -> list[int]:
-    """`length` greedy tokens as the app decodes them: over a key/value cache."""
-    memory = translator.model.encode(torch.tensor([source_ids], device=translator.device))
-    return greedy(translator.model, memory, [length], begin_id=translator.tokenizer.begin_id, end_id=NO_END)[0]
+def decode_cached(translator: Translator, sources: Sequence[list[int]], length: int) -> list[list[int]]:
+    """`length` greedy tokens a source as the app decodes them: over a key/value cache."""
+    memory = translator.model.encode(pad(sources, translator.tokenizer.pad_id).to(translator.device))
+    return greedy(translator.model, memory, [length] * len(sources), begin_id=translator.tokenizer.begin_id,
+                  end_id=NO_END)
 
 
 @torch.inference_mode()
@@ -121,15 +130,17 @@ def decode_naive(translator: Translator, source_ids: tuple[int, ...], length: in
 
 
 @torch.inference_mode()
-def translate_with_maps(translator: Translator, request: Request, length: int) -> TranslationTrace:
-    """What Translator.translate does, to a forced length: encode and decode, one recorded pass over the ids, and a
-    trace of numpy arrays."""
-    started, begin_id = time.perf_counter(), translator.tokenizer.begin_id
-    memory = translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
-    targets, output = greedy_with_records(translator.model, memory, [length], begin_id=begin_id, end_id=NO_END)
-    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
+def translate_with_maps(translator: Translator, requests: Sequence[Request], length: int) -> list[TranslationTrace]:
+    """What Translator.trace_batch does, to a forced length: encode and decode, one recorded pass over the ids, and
+    traces of numpy arrays."""
+    started, tokenizer = time.perf_counter(), translator.tokenizer
+    sources = pad([list(request.source_ids) for request in requests], tokenizer.pad_id).to(translator.device)
+    memory = translator.model.encode(sources, record=True)
+    targets, output = greedy_with_records(
+        translator.model, memory, [length] * len(requests), begin_id=tokenizer.begin_id, end_id=NO_END)
+    build = TraceBuilder(output, tokenizer, seconds=time.perf_counter() - started,
                          device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
-    return build(0, request, targets[0])
+    return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 
 
 def batch_translation(translator: Translator, count: int) -> Measurement:
@@ -158,18 +169,24 @@ def training(translator: Translator, updates: int) -> Measurement:
     return Measurement("train_tokens_per_second", median(rates), "1/s")
 
 
-def startup(args: argparse.Namespace) -> Measurement:
-    """Seconds from the start of a new process to its first translation with all maps."""
+def startup(args: argparse.Namespace) -> list[Measurement]:
+    """Seconds from the start of a new process to its first translation with all maps, and what they went into: Python
+    itself, importing torch, importing the rest, loading the checkpoint, translating. Medians of each."""
     device = "None" if args.device is None else repr(args.device)
-    program = ("from model.translator import Translator; "
-               f"translator = Translator.load({str(args.checkpoint)!r}, {device}); "
-               f"translator.translate({SENTENCES['de'][0]!r})")
-    times = []
+    steps = {"python": "from time import monotonic", "import_torch": "import torch",
+             "import_rest": "from model.translator import Translator",
+             "load": f"translator = Translator.load({str(args.checkpoint.resolve())!r}, {device})",
+             "translate": f"translator.translate({SENTENCES['de'][0]!r})"}
+    program = "\n".join(f"{step}\nprint(monotonic())" for step in steps.values())
+    starts = []
     for _ in range(args.starts):
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1])
-        times.append(time.perf_counter() - started)
-    return Measurement("startup", median(times), "s")
+        started = time.monotonic()  # a clock that processes share
+        done = subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1],
+                              stdout=subprocess.PIPE, text=True)
+        starts.append([started, *map(float, done.stdout.split())])
+    return [Measurement("startup", median(times[-1] - times[0] for times in starts), "s")] + [
+        Measurement(f"startup_{name}", median(times[i + 1] - times[i] for times in starts), "s")
+        for i, name in enumerate(steps)]
 
 
 def timed(work: Callable[[], object], device: torch.device) -> float:

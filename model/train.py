@@ -85,9 +85,13 @@ class Trainer:
         return plan
 
     def step(self) -> None:
+        """One update on the next batch."""
+        self.step_on(self.next_batch())
+
+    def step_on(self, batch: Batch) -> None:
         """One update. The loss of this process's share and the tokens of the whole batch are added to the state's."""
         state, config = self.state, self.config
-        batch = self.next_batch().to(self.device)
+        batch = batch.to(self.device)
         state.update += 1
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(state.update)

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = sorted([ROOT / "app.py", *ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")])
-NOT_IN_MODEL = {"viz", "gradio", "plotly", "app"}
+NOT_IN_MODEL = {"viz", "gradio", "plotly", "app", "bench"}
 ORACLE = {"model/verify.py", "model/oracle.py"}  # live checks, and torch's layers that they compare with
 NUMPY_ONLY = {"model.trace", "model.intervention", "model.divergence", "model"}  # what viz may know of the model
 
@@ -49,7 +49,7 @@ def test_the_model_knows_nothing_of_pictures(path):
 def test_pictures_know_only_traces(path):
     found = imports(path)
     top = {name.split(".")[0] for name in found}
-    assert not top & {"torch", "app"}
+    assert not top & {"torch", "app", "bench"}
     if not where(path).startswith("viz/ui"):
         assert "gradio" not in top
         assert {n for n in found if n.split(".")[0] == "model"} <= NUMPY_ONLY

@@ -1,0 +1,221 @@
+"""Speed next to what people would use instead: python -m bench.compare --help
+
+At the checkpoint's sizes: Hugging Face's MarianMTModel, torch.nn.Transformer with the tutorials' greedy loop (both with
+random weights and forced lengths), and CTranslate2 with our weights. Everything compared takes turns in one process;
+figures are medians, and ratios hold within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import median
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
+
+import torch
+
+from bench import growth
+from bench.captions import LANGUAGES, captions, texts
+from bench.peers import CTranslate2, Marian, Tutorial
+from model import benchmark
+from model.benchmark import LENGTHS, Measurement, take_turns, timed
+from model.config import TrainConfig
+from model.data import Batch, Examples, make_batch, pad, parse_direction, plan_batches
+from model.intervention import NO_INTERVENTIONS
+from model.trace_builder import Request
+from model.train import Trainer
+from model.transformer import Transformer
+from model.translator import Translator
+
+BATCH_SIZE = 64
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    before, found = torch.get_num_threads(), []
+    torch.set_num_threads(args.threads)
+    try:
+        for device in [args.device] if args.device else ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
+            translator = Translator.load(args.checkpoint, device)
+            for section in args.sections:
+                rows = SECTIONS[section](translator, args)
+                found += [m if device == "cpu" else replace(m, name=f"{m.name}_{device}") for m in rows]
+                print(benchmark.table(rows), flush=True)
+    finally:
+        torch.set_num_threads(before)
+    if args.json:
+        args.json.write_text(json.dumps([asdict(m) for m in found], indent=2) + "\n", encoding="utf-8")
+
+
+def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
+    """Milliseconds to translate one sentence to a forced length with every attention map of every layer and head. The
+    tutorials' loop gives no map at all, and Marian leaves its maps as it computed them, step by step."""
+    config, tokenizer = translator.config, translator.tokenizer
+    direction = translator.directions[0]
+    text = texts(1, parse_direction(direction)[0])[0]
+    request = Request(text, tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
+    marian = Marian(config, tokenizer, translator.device, maps=True)
+    tutorial = Tutorial(config).to(translator.device).eval()
+    source, found = torch.tensor([request.source_ids]), []
+    for length in args.lengths:
+        ways: dict[str, Callable[[], object]] = {
+            "ours_maps": lambda n=length: benchmark.translate_with_maps(translator, [request], n),
+            "marian_maps": lambda n=length: marian(source, n),
+            "tutorial_loop": lambda n=length: tutorial.greedy(
+                request.source_ids, length=n, begin_id=tokenizer.begin_id)}
+        seconds = take_turns(ways, args.repeats, translator.device)
+        found += [Measurement(f"{name}_{length}", 1e3 * value, "ms") for name, value in seconds.items()]
+        found += [Measurement(f"{name}_ratio_{length}", seconds[name] / seconds["ours_maps"], "x")
+                  for name in ("marian_maps", "tutorial_loop")]
+    return found
+
+
+def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
+    """Sentences a second: captions from text to text, greedily, in float32, in length-sorted batches of one size.
+    Marian decodes each batch for as many steps as ours needs."""
+    direction, tokenizer = translator.directions[0], translator.tokenizer
+    many = texts(args.sentences, parse_direction(direction)[0])
+
+    def encoded() -> list[list[int]]:
+        return [translator.encode(text, direction) for text in many]
+
+    sources = encoded()
+    targets = translator.generate(sources, batch_size=BATCH_SIZE)
+    longest = max(map(len, targets))
+    order = sorted(range(len(many)), key=lambda i: len(sources[i]))
+    batches = [order[start:start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]
+    marian = Marian(translator.config, tokenizer, translator.device, maps=False)
+
+    def with_marian() -> None:
+        ids = encoded()
+        for rows in batches:
+            found = marian(pad([ids[i] for i in rows], tokenizer.pad_id), max(len(targets[i]) for i in rows))
+            for row in found.sequences.tolist():
+                tokenizer.decode(row)
+
+    with tempfile.TemporaryDirectory() as folder:
+        fastest = CTranslate2(translator.model, tokenizer, Path(folder), threads=args.threads,
+                              device=translator.device.type)
+
+    def with_ctranslate2() -> list[list[int]]:
+        found = fastest(encoded(), batch_size=BATCH_SIZE, longest=longest)
+        for ids in found:
+            tokenizer.decode(ids)
+        return found
+
+    # One that ours stops at its own limit goes on to the longest's limit there.
+    same = sum(ours == theirs[:len(ours)] for ours, theirs in zip(targets, with_ctranslate2()))
+    seconds = take_turns(
+        {"ours_batch": lambda: translator.translate_batch(many, direction, batch_size=BATCH_SIZE),
+         "marian_batch": with_marian, "ctranslate2_batch": with_ctranslate2}, args.rounds, translator.device)
+    return [*(Measurement(name, len(many) / value, "1/s") for name, value in seconds.items()),
+            Measurement("ours_batch_ratio_marian", seconds["marian_batch"] / seconds["ours_batch"], "x"),
+            Measurement("ctranslate2_batch_ratio_ours", seconds["ours_batch"] / seconds["ctranslate2_batch"], "x"),
+            Measurement("ctranslate2_same_ids", same, f"of {len(many)}")]
+
+
+def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
+    """Target tokens a second of training on captions, each in float32 and in bfloat16 autocast: same sizes, batches,
+    loss and optimiser."""
+    device, tokenizer, config = translator.device, translator.tokenizer, TrainConfig()
+    pairs = captions(args.sentences)
+    language = parse_direction(translator.directions[0])[1]
+    if language == LANGUAGES[0]:
+        pairs = [(english, german) for german, english in pairs]
+    examples = Examples.encode(pairs, tokenizer, language, max_length=translator.config.max_length)
+    plan = plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=0)
+    batches = [make_batch(examples, rows, tokenizer).to(device) for rows in islice(cycle(plan), args.updates + 1)]
+    steps: dict[str, Callable[[Batch], None]] = {}
+    for precision in ("float32", "bfloat16"):
+        half = precision == "bfloat16"
+        trainer = Trainer(replace(config, bf16=half), Transformer(translator.config), tokenizer, examples, device)
+        trainer.model.train()
+        steps[f"ours_train_{precision}"] = trainer.step_on
+        steps[f"torch_nn_train_{precision}"] = tutorial_step(Tutorial(translator.config).to(device), config, half=half)
+    rates: dict[str, list[float]] = {name: [] for name in steps}
+    for number, one in enumerate(batches):
+        for name, step in steps.items():
+            seconds = timed(lambda step=step, one=one: step(one), device)
+            if number:  # the first warms up
+                rates[name].append(one.tokens / seconds)
+    medians = {name: median(values) for name, values in rates.items()}
+    best = {who: max(value for name, value in medians.items() if name.startswith(who))
+            for who in ("ours_train", "torch_nn_train")}
+    return [Measurement(name, value, "tokens/s") for name, value in (medians | best).items()] + [
+        Measurement("ours_train_ratio", best["ours_train"] / best["torch_nn_train"], "x")]
+
+
+def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callable[[Batch], None]:
+    """A step of training as PyTorch's tutorial writes it, with our loss, clipping and optimiser settings."""
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    criterion = torch.nn.CrossEntropyLoss(ignore_index=model.config.pad_id, label_smoothing=config.label_smoothing)
+    kind = model.embedding.weight.device.type
+
+    def step(one: Batch) -> None:
+        with torch.autocast(kind, torch.bfloat16) if half else contextlib.nullcontext():
+            loss = criterion(model(one.source, one.inputs).flatten(0, 1), one.outputs.flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def startup(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
+    """Process start to first translation, and what it goes into."""
+    return benchmark.startup(argparse.Namespace(
+        checkpoint=args.checkpoint, device=translator.device.type, starts=args.starts))
+
+
+def grow(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
+    """Time and memory against length and batch size, with fitted exponents; and the picture of them."""
+    points = growth.measure(translator, lengths=args.growth_lengths, batches=args.growth_batches, repeats=args.rounds)
+    if args.png:
+        growth.draw(points, args.png)
+    return growth.measurements(points)
+
+
+SECTIONS = {"maps": maps, "batch": batch, "train": train, "startup": startup, "growth": grow}
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--device", choices=("cpu", "cuda"), help="default: the CPU, then CUDA where there is one")
+    add("--threads", type=int, default=2, help="of torch and CTranslate2 on the CPU, default 2")
+    add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens with maps, default 8 16 32 64")
+    add("--repeats", type=int, default=9, help="of each translation with maps, default 9")
+    add("--rounds", type=int, default=3, help="of the batch, and of each size of the growth, default 3")
+    add("--sentences", type=int, default=1000, help="captions in the batch, default 1000")
+    add("--updates", type=int, default=9, help="of training, default 9")
+    add("--starts", type=int, default=5, help="new processes, default 5")
+    add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
+    add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 128")
+    add("--png", type=Path, metavar="FILE", help="draw the growth")
+    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
+    args = parser.parse_args(argv)
+    for name in ("threads", "repeats", "rounds", "sentences", "updates", "starts"):
+        if getattr(args, name) < 1:
+            parser.error(f"--{name} must be at least 1, found {getattr(args, name)}")
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, ImportError) as error:
+        sys.exit(f"error: {error}")
