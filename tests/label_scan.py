@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 VIZ = Path(__file__).resolve().parent.parent / "viz"
-CALL = re.compile(r'(?<![\w.])(?:atlas\.|AttentionAtlas\.)?(t|parts)\(\s*("(?:[^"\\]|\\.)*")?')
+CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(?:atlas\.|AttentionAtlas\.)?(t|parts)\(\s*("(?:[^"\\]|\\.)*")?')
 
 
 def javascript() -> dict[str, set[str]]:

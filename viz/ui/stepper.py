@@ -25,6 +25,7 @@ from viz.ui.component import Component
 from viz.ui.explorer import chosen
 from viz.ui.session import Selection, serving
 from viz.ui.translate import Header
+from viz.words import Words, known
 
 SCRIPTS = ("explorer-trace.js", "explorer-atlas.js", "stepper-path.js", "stepper-tokens.js", "stepper-heads.js",
            "stepper-panels.js", "stepper-beam.js")
@@ -81,8 +82,8 @@ def _packed(page: dict, answers: int | None = None) -> dict:
     return {"id": answers, "json": json.dumps(page)}
 
 
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, ValueError) else f"The page asked for something unknown: {error!r}"
+def _words(error: Exception) -> Words:
+    return known(str(error) if isinstance(error, ValueError) else f"The page asked for something unknown: {error!r}")
 
 
 def start(translators: Translators, tree: Tree, data: dict) -> Reply:
