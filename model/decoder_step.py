@@ -95,8 +95,8 @@ class _LayerStep:
 
 
 class _Affine:
-    """x W^T + b for rows x [batch, in]. torch multiplies a single row on one core alone; where it has several, each
-    gets a share of the output's columns."""
+    """x W^T + b for rows x [batch, in]. torch uses several cores badly for few rows, and not at all for a single one:
+    where it has several, each gets a share of the output's columns."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         """weight [out, in], bias [out] or None"""
@@ -107,12 +107,12 @@ class _Affine:
         self.split_weight = weight.unflatten(0, (self.shares, -1)).transpose(1, 2)  # [shares, in, out / shares]
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.shares == 1 or len(x) > 1:
+        if self.shares == 1:
             return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
-        rows = x.expand(self.shares, 1, -1)
+        rows = x.expand(self.shares, *x.shape)
         split = (torch.bmm(rows, self.split_weight) if self.bias is None
-                 else torch.baddbmm(self.split_bias, rows, self.split_weight))
-        return split.view(1, -1)
+                 else torch.baddbmm(self.split_bias, rows, self.split_weight))  # [shares, batch, out / shares]
+        return split.view(1, -1) if len(x) == 1 else split.transpose(0, 1).reshape(len(x), -1)
 
 
 def _linear(module) -> _Affine:
