@@ -31,10 +31,10 @@ def scene(request, tiny_translator) -> Scene:
 PANELS = {
     "table": (lab_positions.table, [(lab_positions.MODEL, 48, 64, 10_000), (lab_positions.FREE, 1, 2, 2)]),
     "curves": (lab_positions.curves, [(8, 8, 64), (15, 32, 8)]),
-    "similarity": (lab_positions.similarity, [("dot product", 64), ("Euclidean distance", 2)]),
+    "similarity": (lab_positions.similarity, [(lab_positions.DOT, 64), (lab_positions.DISTANCE, 2)]),
     "rotation": (lab_positions.rotation, [(3, 12), (0, 0), (32, 15)]),
     "schemes": (lab_positions.schemes, [(64, 64), (2, 2), (16, 4)]),
-    "break": (lab_break.broken, [(choice, 5, "") for choice in lab_break.CHOICES if "shuffled" not in choice]),
+    "break": (lab_break.broken, [(choice, 5, "") for choice in lab_break.CHOICES if "shuffle" not in choice]),
     "map": (lab_inside.overview, [()]),
     "embedding": (lab_inside.embedding, [(lab_inside.ENCODER,), (lab_inside.DECODER,)]),
     "residual": (lab_inside.residual, [(lab_inside.ENCODER,), (lab_inside.DECODER,)]),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import app
 from model import bleu, experiments, paths
 from model.intervention import Interventions
 from model.trace import AttentionKind
@@ -167,6 +168,17 @@ def test_what_a_visitor_can_do_wrong_is_in_the_table(tiny_translator) -> None:
             mistake()
         assert is_translated(str(caught.value)), str(caught.value)
     assert is_translated(stepper_error(KeyError("x")))
+
+
+def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
+    """Gradio would send its translation in its place."""
+    seen = 0
+    for component in app.build_demo(Translators([tiny_translator])).config["components"]:
+        values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]
+        assert not any(isinstance(value, str) and value in TABLE["controls"] for value in values
+                       ) or component["type"] == "button", values
+        seen += len(values) > 1
+    assert seen > 5
 
 
 def test_words_stay_english_for_python_and_travel_with_their_values() -> None:

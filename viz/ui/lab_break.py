@@ -11,7 +11,7 @@ from model import experiments
 from model.intervention import Interventions
 from model.trace import AttentionKind
 from viz import blocks, labels
-from viz.ui.language import label
+from viz.ui.language import choices, label
 from viz.ui.panel import Lab, Panel, Scene, heading
 from viz.words import Words, known, say
 
@@ -20,10 +20,11 @@ PANEL = Panel(
         "Take something away and translate again. Look at which heads change their maps: those used what is gone."),
     say("Paper, sections {n}", n="3.2.2, 3.5"))
 
-PLAIN_SHUFFLE, BLIND_SHUFFLE = "words shuffled", "words shuffled, positions off"
-OFF, SHIFT = "positions off", "positions shifted by k"
-HEAD, LAYER = "the selected head off", "all heads of the selected layer off"
-CHOICES = {choice: label(choice) for choice in (OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER)}
+OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
+CHOICES = {
+    OFF: label("positions off"), SHIFT: label("positions shifted by k"), PLAIN_SHUFFLE: label("words shuffled"),
+    BLIND_SHUFFLE: label("words shuffled, positions off"), HEAD: label("the selected head off"),
+    LAYER: label("all heads of the selected layer off")}
 
 
 def build(lab: Lab) -> None:
@@ -31,7 +32,7 @@ def build(lab: Lab) -> None:
     with gr.Tab(PANEL.title, id=PANEL.name):
         heading(PANEL)
         with gr.Row():
-            choice = gr.Dropdown([(name, choice) for choice, name in CHOICES.items()], value=OFF,
+            choice = gr.Dropdown(choices(CHOICES), value=OFF,
                                  label=label("What to break"), scale=2)
             shift = gr.Slider(-32, 64, 8, step=1, label=label("Shift k"))
             order = gr.Textbox("", label=label("Words in another order (empty: shuffled)"), scale=2,
@@ -53,8 +54,8 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
     largest = max(float(change.max()) for change in found.changes.values())
     return [
         blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, int(shift)), found.broken)),
-        blocks.table((say("Plain translation"), say("probability"), say("with {change}", change=known(choice)),
-                      say("change of log-probability")),
+        blocks.table((say("Plain translation"), say("probability"),
+                      say("with {change}", change=known(CHOICES[choice].key)), say("change of log-probability")),
                      _probability_rows(found),
                      caption=say("Both read the plain translation. The broken model may well prefer other tokens.")),
         blocks.text(say("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
@@ -96,7 +97,7 @@ def taken(scene: Scene, choice: str, shift: int) -> Words:
         return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
     if choice == LAYER:
         return say("{kind}, layer {layer}, all heads: off", **where)
-    return say("positions shifted by {k}", k=shift) if choice == SHIFT else known(choice)
+    return say("positions shifted by {k}", k=shift) if choice == SHIFT else known(CHOICES[choice].key)
 
 
 def _card(title: Words, trace) -> tuple[str, str, str]:

@@ -10,12 +10,13 @@ from model.translator import Translators
 from viz import blocks, labels
 from viz.plot_matrix import plot_matrix
 from viz.ui import lab_attention
-from viz.ui.language import label
+from viz.ui.language import choices, label
 from viz.ui.panel import Lab, Panel, Scene, heading
 from viz.ui.translate import Header
 from viz.words import known, say
 
-ENCODER, DECODER = "encoder (reads the source)", "decoder (writes the target)"
+ENCODER, DECODER = "encoder", "decoder"
+SIDES = {ENCODER: label("encoder (reads the source)"), DECODER: label("decoder (writes the target)")}
 
 MAP = Panel(
     "map", label("Map"), say(
@@ -25,7 +26,7 @@ EMBEDDING = Panel(
     "embedding", label("Embedding"), say(
         "A token's row of the embedding, times √d_model, plus the code of its position: what enters the first "
         "layer. Compare the lengths: which of the two is louder?"),
-    say("Paper, sections {n}", n="3.4 and 3.5"))
+    say("Paper, sections {n}", n="3.4, 3.5"))
 RESIDUAL = Panel(
     "residual", label("Residual stream"), say(
         "Every sub-layer adds to one stream and never overwrites it. Watch how it grows: a late layer has to speak"
@@ -56,7 +57,7 @@ def build(translators: Translators, header: Header) -> None:
     layers = max(layers, *(t.config.num_decoder_layers for t in translators.values()))
 
     def side() -> gr.Radio:
-        return gr.Radio([(label(ENCODER), ENCODER), (label(DECODER), DECODER)], value=ENCODER, label=label("Side"))
+        return gr.Radio(choices(SIDES), value=ENCODER, label=label("Side"))
 
     def layer() -> gr.Slider:
         return gr.Slider(1, layers, min(2, layers), step=1, label=label("Layer"))

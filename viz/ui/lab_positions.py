@@ -15,14 +15,16 @@ from viz.plot_curves import plot_curves
 from viz.plot_matrix import plot_matrix
 from viz.plot_rotation import plot_rotation
 from viz.ui import lab_break
-from viz.ui.language import label
+from viz.ui.language import choices, label
 from viz.ui.panel import Lab, Panel, Scene, heading
 from viz.ui.translate import Header
 from viz.words import Words, known, say
 
 SECTION = say("Paper, section {n}", n="3.5")
-MODEL, FREE = "what the model adds", "a free-standing table"
-DOT, DISTANCE = "dot product", "Euclidean distance"
+MODEL, FREE = "model", "free"
+TABLES = {MODEL: label("what the model adds"), FREE: label("a free-standing table")}
+DOT, DISTANCE = "dot", "distance"
+MEASURES = {DOT: label("dot product"), DISTANCE: label("Euclidean distance")}
 
 TABLE = Panel(
     "position-table", label("Table"), say(
@@ -60,7 +62,7 @@ def build(translators: Translators, header: Header) -> None:
         with gr.Tab(TABLE.title, id=TABLE.name):
             heading(TABLE)
             with gr.Row():
-                which = gr.Radio([(label(MODEL), MODEL), (label(FREE), FREE)], value=MODEL, label=label("Table"),
+                which = gr.Radio(choices(TABLES), value=MODEL, label=label("Table"),
                                  scale=2)
                 length = gr.Slider(1, longest, 48, step=1, label=label("Positions"))
                 d_model = gr.Slider(2, 512, 64, step=2, label=label("d_model (free)"))
@@ -76,14 +78,14 @@ def build(translators: Translators, header: Header) -> None:
         with gr.Tab(SIMILARITY.title, id=SIMILARITY.name):
             heading(SIMILARITY)
             with gr.Row():
-                measure = gr.Radio([(label(DOT), DOT), (label(DISTANCE), DISTANCE)], value=DOT, label=label("Likeness"))
+                measure = gr.Radio(choices(MEASURES), value=DOT, label=label("Likeness"))
                 length = gr.Slider(2, longest, 64, step=1, label=label("Positions"))
             lab.add(SIMILARITY, similarity, controls=(measure, length))
         with gr.Tab(ROTATION.title, id=ROTATION.name):
             heading(ROTATION)
             with gr.Row():
                 shift = gr.Slider(0, 32, 3, step=1, label=label("Shift k"))
-                pair = gr.Slider(0, config.d_model // 2 - 1, 24, step=1,
+                pair = gr.Slider(0, config.d_model // 2 - 1, min(24, config.d_model // 2 - 1), step=1,
                                  label=label("Pair of dimensions on the circle"))
             lab.add(ROTATION, rotation, controls=(shift, pair))
         with gr.Tab(SCHEME.title, id=SCHEME.name):
@@ -113,18 +115,18 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
         values, base = model_table(scene, length), config.position_base
     else:
         values = SCHEMES[-1].table(length, int(d_model), base=float(base))
-    width = values.shape[1]
+    width, name = values.shape[1], known(TABLES[which].key)
     waves = geometry.wavelengths(width, base)
     picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title="dimension", row_title="position",
                           limit=1.0)
     return [
         blocks.formula("PE(pos, 2i) = sin(pos / base^(2i/d_model)),  PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
         blocks.figure(picture, height=max(260, min(680, 90 + 15 * length)),
-                      label=say("{table}: {length} positions by {width} dimensions, from −1 to 1", table=known(which),
-                                length=length, width=width)),
+                      label=say("{table}: {length} positions by {width} dimensions, from −1 to 1",
+                                table=name, length=length, width=width)),
         blocks.facts(
             (say("Shape"), f"{length} × {width}",
-             say("{table}; base {base}", table=known(which), base=f"{base:g}")),
+             say("{table}; base {base}", table=name, base=f"{base:g}")),
             (say("Shortest wave"), say("{n} positions", n=blocks.compact(waves[0])),
              say("dimensions {first} and {second}", first=0, second=1)),
             (say("Longest wave"), say("{n} positions", n=blocks.compact(waves[-1])),
@@ -156,14 +158,15 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     values = model_table(scene, int(length))
     found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
+    name = MEASURES[measure].key
     return [
         blocks.row(
-            blocks.figure(plot_matrix(found.matrix, row_title="position", column_title="position", unit=measure,
+            blocks.figure(plot_matrix(found.matrix, row_title="position", column_title="position", unit=name,
                                       signed=bool((found.matrix < 0).any())),
                           height=430, label=say("{measure} between all pairs of {length} positions",
-                                            measure=known(measure), length=length)),
-            blocks.figure(plot_curves({measure: found.by_offset}, x_title="offset", y_title=measure), height=430,
-                          label=say("mean {measure} by offset", measure=known(measure)))),
+                                            measure=known(name), length=length)),
+            blocks.figure(plot_curves({name: found.by_offset}, x_title="offset", y_title=name), height=430,
+                          label=say("mean {measure} by offset", measure=known(name)))),
         blocks.facts(
             (say("Largest departure from its offset's mean"), blocks.compact(found.residual),
              say("positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",

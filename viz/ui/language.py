@@ -14,6 +14,12 @@ def label(english: str) -> I18nData:
     return I18nData(english)
 
 
+def choices(labels: dict[str, I18nData]) -> list[tuple[I18nData, str]]:
+    """The choices of a menu: value -> label. No value may be a key of the table: Gradio 6.31 translates those, too, and
+    then refuses them."""
+    return [(words, value) for value, words in labels.items()]
+
+
 def translations() -> gr.I18n:
     """What launch() needs for the labels. It goes into the page itself, hence the controls' words alone."""
     rows = table()["controls"]
