@@ -16,6 +16,7 @@ from model import checkpoint as checkpoints
 from model.batching import Batcher, BatchLimits
 from model.beam import BeamResult, beam_search, check_beam
 from model.checkpoint import Checkpoint
+from model.cores import share_cores
 from model.data import pad
 from model.decoding import greedy, greedy_with_records
 from model.device import choose_device
@@ -139,18 +140,20 @@ class Translator:
                  length_penalty: float = 0.0) -> list[list[int]]:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
         check_beam(beam, length_penalty)
-        results: list[list[int]] = [[] for _ in sources]
-        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-        for start in range(0, len(order), batch_size):
-            chosen = order[start:start + batch_size]
-            batch = [sources[i] for i in chosen]
+
+        def decoded(rows: list[int]) -> list[list[int]]:
+            batch = [sources[i] for i in rows]
             if beam == 1:
-                found = self._greedy(batch, NO_INTERVENTIONS)
-            else:
-                found = [list(r.hypotheses[0].ids)
-                         for r in self.beam(batch, width=beam, length_penalty=length_penalty)]
-            for i, ids in zip(chosen, found):
-                results[i] = ids
+                return self._greedy(batch, NO_INTERVENTIONS)
+            return [list(r.hypotheses[0].ids) for r in self.beam(batch, width=beam, length_penalty=length_penalty)]
+
+        order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
+        batches = [order[start:start + batch_size] for start in range(0, len(order), batch_size)]
+        found = share_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
+        results: list[list[int]] = [[] for _ in sources]
+        for rows, ids in zip(batches, found):
+            for i, target in zip(rows, ids):
+                results[i] = target
         return results
 
     @torch.inference_mode()

@@ -1,0 +1,33 @@
+"""Independent pieces of work on several cores of a CPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
+_one_at_a_time = threading.Lock()  # the number of torch's threads belongs to the whole process
+
+
+def share_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """[work(item) for item in items], several at a time, with torch's threads divided among them.
+
+    Small operations gain little from a second core; a second batch beside the first one does. Within another call of
+    this function, or where there is nothing to divide, one item after another. The first error ends it.
+    """
+    threads = torch.get_num_threads()
+    workers = min(threads, len(items))
+    if workers < 2 or not _one_at_a_time.acquire(blocking=False):
+        return [work(item) for item in items]
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="share-cores")
+    try:
+        torch.set_num_threads(threads // workers)  # new threads begin with it
+        return list(pool.map(work, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
+        _one_at_a_time.release()
