@@ -101,8 +101,11 @@ class CTranslate2:
         converted(model, tokenizer, folder)
         self.pieces, self.ids = tokenizer.pieces, {piece: i for i, piece in enumerate(tokenizer.pieces)}
         self.end_id = tokenizer.end_id
+        before = torch.get_num_threads()
         self.translator = ctranslate2.Translator(
-            str(folder), device=device, compute_type="float32", inter_threads=1, intra_threads=threads)
+            str(folder), device=device, compute_type="float32",
+            inter_threads=threads if device == "cpu" else 1, intra_threads=1)  # a batch a thread: its fastest way
+        torch.set_num_threads(before)  # it changed OpenMP's number, which torch takes for its own
 
     def __call__(self, sources: Sequence[list[int]], *, batch_size: int, longest: int) -> list[list[int]]:
         """Source ids -> y1 .. yT, with `</s>` unless stopped after `longest` tokens. It sorts by length itself."""

@@ -94,14 +94,15 @@ def decoding(translator: Translator, lengths: list[int], repeats: int) -> list[M
     return found
 
 
-def take_turns(ways: dict[str, Callable[[], object]], repeats: int, device: torch.device) -> dict[str, float]:
-    """Median seconds of each way. They take turns, so that what else the machine does concerns them alike; a first
-    round warms up."""
+def take_turns(ways: dict[str, Callable[[], object]], repeats: int, device: torch.device, *, warm: bool = False
+               ) -> dict[str, float]:
+    """Median seconds of each way. They take turns, so that what else the machine does concerns them alike; unless they
+    are warm, a first round warms them up."""
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for repeat in range(repeats + 1):
+    for repeat in range(repeats if warm else repeats + 1):
         for name, way in ways.items():
             seconds = timed(way, device)
-            if repeat:
+            if warm or repeat:
                 times[name].append(seconds)
     return {name: median(values) for name, values in times.items()}
 

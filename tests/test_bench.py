@@ -99,7 +99,13 @@ def test_marian_is_of_our_sizes_and_decodes_to_the_forced_length(tiny_translator
 def test_ctranslate2_with_our_weights_gives_our_ids(tiny_translator, tmp_path):
     pytest.importorskip("ctranslate2")
     sources = [tiny_translator.encode(text) for text in SENTENCES]
-    theirs = peers.CTranslate2(tiny_translator.model, tiny_translator.tokenizer, tmp_path, threads=1)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        theirs = peers.CTranslate2(tiny_translator.model, tiny_translator.tokenizer, tmp_path, threads=1)
+        assert torch.get_num_threads() == 2  # ours is measured with as many as before
+    finally:
+        torch.set_num_threads(threads)
     longest = min(tiny_translator.step_limit(len(ids)) for ids in sources)
     ours = [ids[:longest] for ids in tiny_translator.generate(sources)]
     assert theirs(sources, batch_size=4, longest=longest) == ours
