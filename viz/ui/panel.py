@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from model.transformer import ForwardOutput
 from model.translator import Translator, Translators
 from viz.ui.component import Component
 from viz.ui.session import Selection, Session, serving
-from viz.words import Words, known
+from viz.words import Words, for_page, known
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 
@@ -58,7 +59,7 @@ class Lab:
 
         buttons: each computes again, too; with buttons, controls alone do not.
         """
-        content = Component("panel", {"stale": True}, scripts=("panel-blocks.js",), plotly=True,
+        content = Component("panel", _answer(stale=True), scripts=("panel-blocks.js",), plotly=True,
                             events=("needed", "open"), elem_id=f"panel-{panel.name}")
         inputs = [self.session.trace, self.session.selection, *controls]
 
@@ -106,8 +107,9 @@ class Lab:
 
 
 def _answer(**value) -> dict:
-    # Gradio tells the page nothing of a value that equals the last one, and the panel would wait for ever.
-    return {**value, "at": time.time_ns()}
+    # As text: of a nested value Gradio's page would make thousands of observed objects first. With the time: Gradio
+    # tells the page nothing of a value that equals the last one, and the panel would wait for ever.
+    return {"json": json.dumps(for_page(value), allow_nan=False), "at": time.time_ns()}
 
 
 def heading(panel: Panel) -> None:

@@ -1,9 +1,11 @@
-// A lab panel. Its value is {stale} (ask for content once it can be seen), {blocks} or {error}.
+// A lab panel. Its value is {stale} (ask for content once it can be seen), {blocks} or {error}, as JSON text.
 AttentionAtlas.register("panel", (root, api) => {
   const el = AttentionAtlas.element;
   let shown = false;
 
-  function draw(value) {
+  const draw = (given) => show(JSON.parse(given.json));
+
+  function show(value) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
     if (value.stale !== undefined) return void (shown && ask());
     if (value.error) {
@@ -30,7 +32,7 @@ AttentionAtlas.register("panel", (root, api) => {
     const visible = root.offsetParent !== null;
     if (visible && !shown) {
       shown = true;
-      if (!root.dataset.drawn) draw({ ...api.value(), stale: undefined });
+      if (!root.dataset.drawn) show({ ...JSON.parse(api.value().json), stale: undefined });
       ask();
     } else if (!visible) {
       shown = false;
