@@ -17,7 +17,8 @@
     let kept = null; // key of the one that is shown: that, else the last before this
 
     const others = () => hooks.traces().filter((one) => one !== hooks.trace());
-    const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, trace.text);
+    const name = (trace, limit) => atlas.explorerWords.name(trace, hooks.traces(), limit);
+    const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
 
     function pair(state, map, colouring, titles) {
       const other = others().find((one) => one.key === kept);
@@ -30,7 +31,7 @@
       });
       body.replaceChildren(el("div", { class: "compare-pair" }, columns.flatMap((c) => c.nodes)));
       columns.forEach((c) => c.draw());
-      drawn = [{ title: other.text, detail: left }, { title: hooks.trace().text, detail: right }];
+      drawn = [{ title: name(other, 200), detail: left }, { title: name(hooks.trace(), 200), detail: right }];
     }
 
     function grid(state, colouring) {
@@ -54,7 +55,7 @@
         drawn = [];
         const found = others();
         kept = (found.find((one) => one.key === picked) || found[found.length - 1])?.key ?? null;
-        picker.field.replaceChildren(...found.map((one) => el("option", { value: one.key }, atlas.shorten(one.text, 48))));
+        picker.field.replaceChildren(...found.map((one) => el("option", { value: one.key }, name(one, 48))));
         picker.show(kept);
         picker.root.hidden = state.compare !== "pair" || !found.length;
         if (state.compare === "grid") grid(state, colouring);

@@ -55,7 +55,7 @@
       options: el("div", { class: "options" }, Object.values(fields).map((field) => field.root), sentence.root),
       history(traces, shown) {
         sentence.field.replaceChildren(...[...traces].reverse().map((one) => el("option", { value: one.key },
-          `${one.payload.finished ? "" : `(${t("unfinished")}) `}${atlas.shorten(one.text, 60)}`)));
+          `${one.payload.finished ? "" : `(${t("unfinished")}) `}${atlas.explorerWords.name(one, traces, 60)}`)));
         sentence.show(shown.key);
       },
       show(state) {

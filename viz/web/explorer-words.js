@@ -11,6 +11,20 @@
     decoder_self: t("Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead."),
   };
 
+  // A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
+  // where it leaves the nearest of them.
+  function name(trace, traces, limit) {
+    const others = traces.filter((one) => one !== trace && one.text === trace.text && one.direction === trace.direction);
+    if (!others.length) return atlas.shorten(trace.text, limit);
+    const tokens = trace.tokens.predicted.labels;
+    const shared = (one) => { const at = tokens.findIndex((token, i) => token !== one.tokens.predicted.labels[i]); return at < 0 ? tokens.length : at; };
+    const written = (from) => tokens.slice(from).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
+    let from = Math.max(...others.map(shared));
+    while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
+    const own = `${from ? "… " : ""}${written(from)}`, room = Math.max(16, Math.floor(limit * 0.4));
+    return `${atlas.shorten(trace.text, room)} → ${atlas.shorten(own, limit - room)}`;
+  }
+
   function titles(state, map) {
     const decoder = state.kind !== "encoder_self";
     const rows = decoder ? (state.predicted[state.kind] ? t("query: token predicted") : t("query: token read")) : t("query: source token");
@@ -84,5 +98,5 @@
       t("{rows} rows, {columns} columns. Strongest: {edges}.", { rows: map.rows.length, columns: width, edges: edges.join("; ") || t("none above 0.05") });
   }
 
-  atlas.explorerWords = { TITLES, GUIDES, titles, heading, reading, pointing, summary };
+  atlas.explorerWords = { name, TITLES, GUIDES, titles, heading, reading, pointing, summary };
 })(globalThis.AttentionAtlas);

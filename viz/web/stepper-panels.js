@@ -6,7 +6,8 @@
   const { percent } = atlas.stepperPath;
   const ORIGINS = { greedy: t("greedy"), forced: t("chosen"), beam: t("from the beam"), target: t("your own") };
   const joined = (tokens) => tokens.map((token) => token.text).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
-  const title = (branch) => `${branch.number} · ${ORIGINS[branch.origin]}: ${atlas.shorten(joined(branch.tokens), 60) || t("(nothing)")}`;
+  // Named by what is its own: the rest it shares with its parent.
+  const title = (branch) => `${branch.number} · ${ORIGINS[branch.origin]}: ${branch.fork ? "… " : ""}${atlas.shorten(joined(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
 
   // hooks: open(number)
   function branches(hooks) {
@@ -140,7 +141,13 @@
       scroll.replaceChildren(el("table", { class: "lens" }, el("thead", {}, head), el("tbody", {}, rows)));
     }
 
-    const step = (at) => columns.forEach((cells, i) => cells.forEach((cell) => cell.classList.toggle("now", i === at)));
+    function step(at) {
+      columns.forEach((cells, i) => cells.forEach((cell) => cell.classList.toggle("now", i === at)));
+      const cell = columns[at]?.[0];
+      if (!cell || scroll.scrollWidth <= scroll.clientWidth) return;
+      const first = scroll.querySelector("th").offsetWidth, left = cell.offsetLeft - first; // of what the first column leaves free
+      if (left < scroll.scrollLeft || left + cell.offsetWidth > scroll.scrollLeft + scroll.clientWidth - first) scroll.scrollLeft = left;
+    }
     return { root, draw, step };
   }
 
