@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.test_lab_browser import DRAWN
+from viz.export import to_html
 from viz.ui import tabs
 from viz.words import LANGUAGES, table
 
@@ -63,6 +66,8 @@ def walk(page: Page) -> list[str]:
     page.keyboard.press("?")
     look()
     page.keyboard.press("Escape")
+    found = Axe().run(page, context=".atlas-explorer")
+    assert found.violations_count == 0, json.dumps(found.response["violations"], indent=1)[:3000]
     tab(page, "#tabs", "stepper")
     for button in page.locator("#stepper .choose-panel button").all():
         button.click()
@@ -78,7 +83,7 @@ def walk(page: Page) -> list[str]:
     box = page.locator("#source-text textarea, #source-text input").first
     box.fill(" ")
     box.press("Enter")
-    expect(page.locator(".notice.error")).to_be_visible()
+    expect(page.locator(".atlas-translation .notice.error")).to_be_visible()
     look()
     return sorted(texts)
 
@@ -101,3 +106,18 @@ def test_a_german_and_a_korean_browser_get_their_languages(app_url, open_page) -
     texts = page.evaluate(TEXTS)
     assert english_in(texts, "ko") == set()
     assert rows["Tokens and probabilities"][3] in texts
+
+
+def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -> None:
+    path = tmp_path / "export.html"
+    path.write_text(to_html(tiny_translator.translate("Der Hund schläft.")), encoding="utf-8")
+    context = chromium.new_context(locale="de-DE")
+    page, problems = context.new_page(), []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(path.as_uri())
+    expect(page.locator(".detail .main-svg, .detail canvas").first).to_be_visible()
+    assert page.evaluate("document.documentElement.lang") == "de"
+    texts = page.evaluate(TEXTS.replace(".gradio-container", "body"))
+    assert len(texts) > 40 and english_in(texts, "de") == set()
+    context.close()
+    assert not problems

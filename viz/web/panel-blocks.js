@@ -57,7 +57,7 @@
     const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
     // A table wider than the page scrolls by itself; tabindex lets a keyboard do that, too.
     return el("div", { class: "titled" }, block.caption ? el("p", { class: "caption" }, block.caption) : null,
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption || t("table") },
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}` },
         el("table", {}, head, body, foot)));
   }
 
@@ -97,7 +97,7 @@
         if (last && last[0].repeated === b.repeated && b.repeated > 1) last.push(b);
         else groups.push([b]);
       }
-      return el("div", { class: "column" }, el("h4", {}, c.title), groups.map(group).flat());
+      return el("div", { class: "column" }, el("h2", {}, c.title), groups.map(group).flat());
     };
     return el("div", { class: "flow" }, block.columns.map(column));
   }
@@ -106,9 +106,9 @@
     text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
     formula: (b) => el("p", { class: "formula" }, el("span", {}, b.text), b.source ? el("small", {}, b.source) : null),
     facts: (b) => el("dl", { class: "facts" }, b.items.map(([name, value, note]) =>
-      el("div", {}, el("dt", {}, name), el("dd", {}, value), note ? el("small", {}, note) : null))),
+      el("div", {}, el("dt", {}, name), el("dd", {}, value), note ? el("dd", { class: "note" }, note) : null))),
     cards: (b) => el("div", { class: "cards" }, b.items.map(([title, words, note]) =>
-      el("div", { class: "card" }, el("h4", {}, title), el("p", { dir: "auto" }, words), note ? el("small", {}, note) : null))),
+      el("div", { class: "card" }, el("h2", {}, title), el("p", { dir: "auto" }, words), note ? el("small", {}, note) : null))),
     row: (b, keep, api) => el("div", { class: "row" },
       b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
     table, figure, flow,

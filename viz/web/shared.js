@@ -28,7 +28,8 @@
   // The page's language: that of the browser, if words.js has it, else English. Gradio decides by the same rule for its
   // own labels; Chinese it knows as zh-CN and zh-TW only.
   const LANGUAGES = ["de", "fr", "zh", "ko"]; // the columns of words.js
-  const column = /^((de|fr|ko)\b|zh-(CN|TW)$)/.test(navigator.language) ? LANGUAGES.indexOf(navigator.language.slice(0, 2)) : -1;
+  const [code, region] = navigator.language.split("-");
+  const column = code === "zh" && !["CN", "TW"].includes(region) ? -1 : LANGUAGES.indexOf(code);
   atlas.language = LANGUAGES[column] || "en";
   if (!document.documentElement.lang.startsWith(atlas.language)) document.documentElement.lang = atlas.language;
 
