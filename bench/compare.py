@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -56,7 +57,8 @@ def main(argv: list[str] | None = None) -> None:
 
 def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Milliseconds to translate one sentence to a forced length with every attention map of every layer and head. The
-    tutorials' loop gives no map at all, and Marian leaves its maps as it computed them, step by step."""
+    tutorials' loop, as they write it and without gradients, gives no map at all, and Marian leaves its maps as it
+    computed them, step by step."""
     config, tokenizer = translator.config, translator.tokenizer
     direction = translator.directions[0]
     text = texts(1, parse_direction(direction)[0])[0]
@@ -65,15 +67,15 @@ def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     tutorial = Tutorial(config).to(translator.device).eval()
     source, found = torch.tensor([request.source_ids]), []
     for length in args.lengths:
+        as_written = partial(tutorial.greedy, request.source_ids, length=length, begin_id=tokenizer.begin_id)
         ways: dict[str, Callable[[], object]] = {
             "ours_maps": lambda n=length: benchmark.translate_with_maps(translator, [request], n),
             "marian_maps": lambda n=length: marian(source, n),
-            "tutorial_loop": lambda n=length: tutorial.greedy(
-                request.source_ids, length=n, begin_id=tokenizer.begin_id)}
+            "tutorial_loop": as_written, "tutorial_loop_no_grad": torch.inference_mode()(as_written)}
         seconds = take_turns(ways, args.repeats, translator.device)
         found += [Measurement(f"{name}_{length}", 1e3 * value, "ms") for name, value in seconds.items()]
         found += [Measurement(f"{name}_ratio_{length}", seconds[name] / seconds["ours_maps"], "x")
-                  for name in ("marian_maps", "tutorial_loop")]
+                  for name in ways if name != "ours_maps"]
     return found
 
 

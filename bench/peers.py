@@ -48,10 +48,10 @@ class Tutorial(nn.Module):
             src_key_padding_mask=padding, memory_key_padding_mask=padding)
         return nn.functional.linear(hidden, self.embedding.weight)
 
-    @torch.inference_mode()
     def greedy(self, source_ids: Sequence[int], *, length: int, begin_id: int) -> list[int]:
         """The tutorial's greedy_decode to `length` tokens: the encoder once, the decoder over the whole prefix at each
-        step, the last row projected. Without attention maps, which this layer does not give."""
+        step, the last row projected; like it without a word about gradients, so that torch keeps what they would need
+        unless the caller says otherwise. Without attention maps, which this layer does not give."""
         device = self.embedding.weight.device
         memory = self.transformer.encoder(self.embed(torch.tensor([source_ids], device=device)))
         prefix = torch.tensor([[begin_id]], device=device)
@@ -59,7 +59,7 @@ class Tutorial(nn.Module):
             causal = nn.Transformer.generate_square_subsequent_mask(prefix.shape[1], device=device)
             hidden = self.transformer.decoder(self.embed(prefix), memory, tgt_mask=causal)
             best = nn.functional.linear(hidden[:, -1], self.embedding.weight).argmax(-1)
-            prefix = torch.cat((prefix, best[:, None]), dim=1)
+            prefix = torch.cat((prefix, torch.tensor([[best.item()]], device=device)), dim=1)
         return prefix[0, 1:].tolist()
 
 

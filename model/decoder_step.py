@@ -38,7 +38,7 @@ class DecoderStep:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
         grows by a row."""
         position = cache.length
-        x, encoding = F.embedding(ids, self.embedding), self.encoding(position)
+        x, encoding = torch.embedding(self.embedding, ids), self.encoding(position)
         x = x * self.scale if encoding is None else torch.add(encoding, x, alpha=self.scale)
         for layer, layer_cache in zip(self.layers, cache.layers):
             x = layer(x, source, layer_cache, position)
@@ -109,10 +109,11 @@ class _Affine:
     def __call__(self, x: Tensor) -> Tensor:
         if self.shares == 1:
             return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
-        rows = x.expand(self.shares, *x.shape)
+        rows = x.expand(self.shares, -1, -1)
         split = (torch.bmm(rows, self.split_weight) if self.bias is None
                  else torch.baddbmm(self.split_bias, rows, self.split_weight))  # [shares, batch, out / shares]
-        return split.view(1, -1) if len(x) == 1 else split.transpose(0, 1).reshape(len(x), -1)
+        batch = x.shape[0]
+        return split.view(1, -1) if batch == 1 else split.transpose(0, 1).reshape(batch, -1)
 
 
 def _linear(module) -> _Affine:

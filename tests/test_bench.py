@@ -130,7 +130,8 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
     pytest.importorskip("ctranslate2")
     threads = torch.get_num_threads()
     found = report(roomy_checkpoint, tmp_path, "--png", str(tmp_path / "growth.png"))
-    ways = ("ours_maps", "marian_maps", "tutorial_loop", "marian_maps_ratio", "tutorial_loop_ratio")
+    ways = ("ours_maps", "marian_maps", "tutorial_loop", "tutorial_loop_no_grad", "marian_maps_ratio",
+            "tutorial_loop_ratio", "tutorial_loop_no_grad_ratio")
     assert found.keys() >= {f"{way}_{n}" for way in ways for n in (4, 6)} | {
         "ours_batch", "marian_batch", "ctranslate2_batch", "ours_train", "torch_nn_train", "startup"}
     assert all(value > 0 for name, value in found.items() if "exponent" not in name)
