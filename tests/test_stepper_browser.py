@@ -109,6 +109,8 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     page.locator("#tab-explorer-button").click()
     page.wait_for_function("[...document.querySelectorAll('.atlas-explorer option')].some(o => "
                            "o.textContent.includes('tiny') || o.textContent.includes('grüne'))")
+    names = page.locator(".atlas-explorer .field.wide option").all_inner_texts()
+    assert len(names) > 2 and len(set(names)) == len(names), "branches of one sentence are told apart"
 
 
 def test_a_beam_node_is_marked_unfinished_in_the_explorer(app_url, open_page):
