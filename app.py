@@ -70,8 +70,7 @@ def launch_options() -> dict:
     # and its page asks Google for fonts (measured with Gradio 6.31).
     return {"theme": colours, "css": theme.css_variables() + (WEB / "page.css").read_text(encoding="utf-8"),
             "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
-            "i18n": translations(),
-            "mcp_server": importlib.util.find_spec("mcp") is not None,  # requirements-mcp.txt: the endpoints as tools
+            "i18n": translations(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # endpoints as its tools
             "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}
 
 
