@@ -16,7 +16,7 @@ import pytest
 from gradio_client import Client
 
 import app
-from model import trace_file
+from model import paths, trace_file
 from model.batching import Busy
 from model.trace import AttentionKind
 from model.translator import Translators
@@ -221,11 +221,11 @@ def test_raw_http_as_with_curl(tiny_url, tiny_translator):
 
 def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
     held = threading.Event()
-    whole = type(tiny_translator).inspect
+    whole = paths.follow
     demo = app.build_demo(Translators([tiny_translator]))
     url = serve(demo)
     monkeypatch.setattr(demo._queue, "max_size", 2)
-    monkeypatch.setattr(type(tiny_translator), "inspect", lambda *a, **k: held.wait(20) and whole(*a, **k))
+    monkeypatch.setattr(paths, "follow", lambda *a, **k: held.wait(20) and whole(*a, **k))
 
     def post() -> tuple[int, dict, dict]:
         request = urllib.request.Request(f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(),
