@@ -13,7 +13,7 @@ Item, Result = TypeVar("Item"), TypeVar("Result")
 _one_at_a_time = threading.Lock()  # the number of torch's threads belongs to the whole process
 
 
-def share_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def map_over_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """[work(item) for item in items], several at a time, with torch's threads divided among them.
 
     Small operations gain little from a second core; a second batch beside the first one does. Within another call of
@@ -23,7 +23,7 @@ def share_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> list[R
     workers = min(threads, len(items))
     if workers < 2 or not _one_at_a_time.acquire(blocking=False):
         return [work(item) for item in items]
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="share-cores")
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="map-over-cores")
     try:
         torch.set_num_threads(threads // workers)  # new threads begin with it
         return list(pool.map(work, items))

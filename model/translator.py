@@ -16,7 +16,7 @@ from model import checkpoint as checkpoints
 from model.batching import Batcher, BatchLimits
 from model.beam import BeamResult, beam_search, check_beam
 from model.checkpoint import Checkpoint
-from model.cores import share_cores
+from model.cores import map_over_cores
 from model.data import pad
 from model.decoding import greedy, greedy_with_records
 from model.device import choose_device
@@ -149,7 +149,7 @@ class Translator:
 
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
         batches = [order[start:start + batch_size] for start in range(0, len(order), batch_size)]
-        found = share_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
+        found = map_over_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
         results: list[list[int]] = [[] for _ in sources]
         for rows, ids in zip(batches, found):
             for i, target in zip(rows, ids):

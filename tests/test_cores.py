@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from model.cores import share_cores
+from model.cores import map_over_cores
 from tests.conftest import SENTENCES
 
 
@@ -28,20 +28,20 @@ def test_results_keep_their_order_and_threads_are_divided():
         together.wait()  # only if three run at once
         return item * item, torch.get_num_threads()
 
-    assert share_cores(work, range(6)) == [(i * i, 1) for i in range(6)]
+    assert map_over_cores(work, range(6)) == [(i * i, 1) for i in range(6)]
 
 
 def test_a_single_item_keeps_all_threads():
-    assert share_cores(lambda item: (item, torch.get_num_threads()), [7]) == [(7, 3)]
-    assert share_cores(lambda item: item, []) == []
+    assert map_over_cores(lambda item: (item, torch.get_num_threads()), [7]) == [(7, 3)]
+    assert map_over_cores(lambda item: item, []) == []
 
 
 def test_within_itself_it_works_one_by_one():
     def outer(item: int) -> list[str]:
-        return share_cores(lambda _: threading.current_thread().name, [item, item])
+        return map_over_cores(lambda _: threading.current_thread().name, [item, item])
 
-    for names in share_cores(outer, range(3)):
-        assert len(set(names)) == 1 and names[0].startswith("share-cores")
+    for names in map_over_cores(outer, range(3)):
+        assert len(set(names)) == 1 and names[0].startswith("map-over-cores")
 
 
 def test_the_first_error_comes_out_and_the_rest_is_not_begun():
@@ -54,9 +54,9 @@ def test_the_first_error_comes_out_and_the_rest_is_not_begun():
             raise ValueError("the first one")
 
     with pytest.raises(ValueError, match="the first one"):
-        share_cores(work, range(100))
+        map_over_cores(work, range(100))
     assert len(begun) < 20
-    assert share_cores(lambda item: item, [1, 2]) == [1, 2]  # and it can be used again
+    assert map_over_cores(lambda item: item, [1, 2]) == [1, 2]  # and it can be used again
 
 
 @pytest.mark.parametrize("beam", [1, 3])
