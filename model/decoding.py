@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import count
+
 import torch
 from torch import Tensor
 
@@ -82,23 +85,25 @@ def most_probable(logits: Tensor) -> Tensor:
 
 def greedy(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Tensor | None = None, interventions: Interventions = NO_INTERVENTIONS, seen: Seen | None = None,
+    forced: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS, seen: Seen | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 
-    prefix: int64 [batch, length] from `<s>` on, after which to start; None: after `<s>` alone.
-    seen: an empty list that receives what each step chose by.
-    Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
+    forced: the first tokens of every sentence, whatever the model would choose; they count as steps.
+    seen: an empty list that receives what each step chose, or was forced, by.
+    Returns each sentence's ids without begin_id; one that finished ends in end_id.
     """
     batch = len(limits)
     device = source.memory.device
     results: list[list[int]] = [[] for _ in range(batch)]
     alive = list(range(batch))
-    if prefix is None:
-        prefix = torch.full((batch, 1), begin_id, device=device)
-    decoder = StepDecoder(model, source, prefix, interventions=interventions)
-    while alive:
+    # One step for each forced token, too: what the model says of a prefix is then the same to the last digit, whether
+    # it chose that prefix itself or was made to.
+    decoder = StepDecoder(model, source, torch.full((batch, 1), begin_id, device=device), interventions=interventions)
+    for step in count():
         best = most_probable(decoder.logits)
+        if step < len(forced):
+            best = torch.full_like(best, forced[step])
         if seen is not None:
             seen.append((alive, decoder.logits))
         going = []
@@ -106,27 +111,28 @@ def greedy(
             results[sentence].append(token)
             if token != end_id and len(results[sentence]) < limits[sentence]:
                 going.append(row)
-        if len(going) < len(alive) and going:
+        if not going:
+            return results
+        if len(going) < len(alive):
             rows = torch.tensor(going, device=device)
             decoder.select(rows)
             best = best.index_select(0, rows)
         alive = [alive[row] for row in going]
-        if alive:
-            decoder.append(best)
-    return results
+        decoder.append(best)
 
 
 def greedy_with_records(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    interventions: Interventions = NO_INTERVENTIONS,
+    forced: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS,
 ) -> tuple[list[list[int]], ForwardOutput]:
-    """Greedy ids, then one recorded teacher-forced pass over all of them, which gives every map.
+    """greedy(), then one recorded teacher-forced pass over its ids, which gives every map.
 
     Its logits [batch, longest, vocabulary] are not computed again: they are those that each token was chosen by.
     Rows after a sentence's end are 0.
     """
     seen: Seen = []
-    found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, interventions=interventions, seen=seen)
+    found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, forced=forced,
+                   interventions=interventions, seen=seen)
     first = seen[0][1]
     if len(found) == 1:
         logits = torch.stack([logits for _, logits in seen], dim=1)

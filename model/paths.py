@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.decoding import greedy
+from model.decoding import greedy_with_records
 from model.intervention import NO_INTERVENTIONS
 from model.lens import LogitLens, logit_lens
 from model.trace import TranslationTrace
 from model.trace_builder import Request, TraceBuilder
-from model.transformer import SourceMemory
 from model.translator import Translator, tidy
 
 TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
@@ -55,35 +54,25 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
     return ids
 
 
-@torch.inference_mode()
 def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None,
            ) -> TranslationTrace:
-    """Force-decode y1 .. yT, with `</s>` or (unfinished) without: one teacher-forced pass, as translate() ends with.
+    """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
 
     ValueError for a text or target that cannot be used.
     """
-    started, ids = time.perf_counter(), check_target(translator, target_ids)
-    request = _request(translator, text, direction)
-    return _read(translator, request, _encoded(translator, request), ids, started)
+    ids = check_target(translator, target_ids)
+    return _forced(translator, _request(translator, text, direction), ids, steps=len(ids))
 
 
-@torch.inference_mode()
 def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None,
              ) -> TranslationTrace:
     """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
     ValueError as in follow()."""
-    started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
+    ids = check_target(translator, prefix) if len(prefix) else []
     request = _request(translator, text, direction)
-    memory, tokenizer = _encoded(translator, request), translator.tokenizer
     # A long prefix still gets a few steps of its own, as far as the model reaches.
-    left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
-               translator.config.max_length - 1 - len(ids))
-    if left > 0 and tokenizer.end_id not in ids[-1:]:
-        start = torch.tensor([[tokenizer.begin_id, *ids]], device=translator.device)
-        found, = greedy(translator.model, memory, [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
-                        prefix=start)
-        ids = ids + found
-    return _read(translator, request, memory, ids, started)
+    steps = min(max(translator.step_limit(len(request.source_ids)), len(ids) + 10), translator.config.max_length - 1)
+    return _forced(translator, request, ids, steps=steps)
 
 
 def _request(translator: Translator, text: str, direction: str | None) -> Request:
@@ -91,17 +80,16 @@ def _request(translator: Translator, text: str, direction: str | None) -> Reques
     return Request(tidy(text), tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
 
 
-def _encoded(translator: Translator, request: Request) -> SourceMemory:
-    return translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
-
-
-def _read(translator: Translator, request: Request, memory: SourceMemory, ids: list[int], started: float,
-          ) -> TranslationTrace:
-    inputs = torch.tensor([[translator.tokenizer.begin_id, *ids[:-1]]], device=translator.device)
-    output = translator.model.read(memory, inputs, record=True)
-    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
-                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
-    return build(0, request, ids)
+@torch.inference_mode()
+def _forced(translator: Translator, request: Request, ids: list[int], *, steps: int) -> TranslationTrace:
+    """The trace of a target that begins with ids and goes on greedily to `</s>` or that many steps in all."""
+    started, tokenizer = time.perf_counter(), translator.tokenizer
+    memory = translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
+    (found,), output = greedy_with_records(
+        translator.model, memory, [steps], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id, forced=ids)
+    build = TraceBuilder(output, tokenizer, seconds=time.perf_counter() - started, device=str(translator.device),
+                         checkpoint=translator.name, digest=translator.digest)
+    return build(0, request, found)
 
 
 def details(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> Details:

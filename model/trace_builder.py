@@ -39,9 +39,7 @@ class TraceBuilder:
         self.decoder_self = _stacked([r.self_attention.weights for r in output.decoder_records])
         self.cross = _stacked([r.cross_attention.weights for r in output.decoder_records])
         # A symbol that decoding may never choose is still a probability of the model: nothing is hidden here.
-        logits = output.logits.float()
-        self.log_probabilities = logits.log_softmax(-1)  # [batch, target, vocabulary]
-        self.probabilities = logits.softmax(-1)  # faster than the exponential of the former
+        self.logits = output.logits
 
     def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
         """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""
@@ -51,10 +49,11 @@ class TraceBuilder:
         source_tokens = tokenizer.tokens(source_ids)
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
         inputs = tokenizer.tokens(decoder_ids)
-        log_p = self.log_probabilities[row, :target]  # [step, vocabulary]
+        logits = self.logits[row, :target].float()  # [step, vocabulary]
+        log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # the latter is faster than an exponential of the former
         top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
         chosen = log_p.gather(1, torch.tensor(target_ids, device=log_p.device)[:, None])  # [step, 1]
-        entropy = torch.linalg.vecdot(self.probabilities[row, :target], log_p) / -math.log(2)  # [step], bits
+        entropy = torch.linalg.vecdot(p, log_p) / -math.log(2)  # [step], bits
         top_ids = top_ids.cpu().numpy().astype(np.int32)
         return TranslationTrace(
             source_text=request.text, direction=request.direction,
