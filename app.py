@@ -26,7 +26,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from model.batching import BatchLimits
-from model.device import DEVICE_VARIABLE, cores, share_cores
+from model.device import DEVICE_VARIABLE, cores, return_freed_memory, share_cores
 from model.translator import Translators
 from viz import theme
 from viz.ui import api, tabs, translate
@@ -96,8 +96,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     option("--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1",
            "address to serve on")
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", _number(1, 65535))
-    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"),
-           "folder of checkpoint folders", Path)
+    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N or auto: cuda if there is one, else cpu")
     option("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS", "50",
            "visitors whose state is kept; beyond it the one longest idle is forgotten", _number(1, 10_000))
@@ -180,6 +179,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     check_port(args.host, args.port)
     keep_text_out_of_tracebacks()
+    return_freed_memory()
     share_cores(args.concurrency)
     # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu

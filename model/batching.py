@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -15,6 +16,14 @@ Result = TypeVar("Result")
 
 class Busy(ValueError):
     """More requests wait than the bounds allow: the caller should come back later."""
+
+    @classmethod
+    def behind(cls, waiting: int) -> Busy:
+        return cls(f"The model is busy: {waiting} requests are waiting. Please try again in a moment.")
+
+    @classmethod
+    def after(cls, seconds: float) -> Busy:
+        return cls(f"The model is busy: no turn came within {seconds:g} seconds. Please try again in a moment.")
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,7 @@ class Batcher(Generic[Item, Result]):
         job = _Job[Item, Result](item, length, key)
         with self._changed:
             if len(self._line) >= self.limits.waiting:
-                raise Busy(f"The model is busy: {len(self._line)} requests are waiting. Please try again in a moment.")
+                raise Busy.behind(len(self._line))
             self._line.append(job)
             if not self._idle and self._workers < self.limits.at_once:
                 self._workers += 1
@@ -93,8 +102,7 @@ class Batcher(Generic[Item, Result]):
         with self._changed:
             if job in self._line:
                 self._line.remove(job)
-                raise Busy(f"The model is busy: no turn came within {self.limits.seconds:g} seconds. "
-                           "Please try again in a moment.")
+                raise Busy.after(self.limits.seconds)
         job.done.wait()  # it is in the model's hands, which always come to an end
 
     def _work(self) -> None:
@@ -136,3 +144,34 @@ class Batcher(Generic[Item, Result]):
             half = len(jobs) // 2
             self._finish(jobs[:half])
             self._finish(jobs[half:])
+
+
+class Turns:
+    """A line for work that shares no batch: `with turns.one():` waits for one of `at_once` turns, within the bounds on
+    how many may wait and for how long. Raises Busy beyond them."""
+
+    def __init__(self, limits: BatchLimits = BatchLimits()) -> None:
+        self.limits = limits
+        self._free = threading.Semaphore(limits.at_once)
+        self._lock, self._waiting = threading.Lock(), 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        if not self._free.acquire(blocking=False):
+            self._wait()
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    def _wait(self) -> None:
+        with self._lock:
+            if self._waiting >= self.limits.waiting:
+                raise Busy.behind(self._waiting)
+            self._waiting += 1
+        try:
+            if not self._free.acquire(timeout=self.limits.seconds):
+                raise Busy.after(self.limits.seconds)
+        finally:
+            with self._lock:
+                self._waiting -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import torch
 
 DEVICE_VARIABLE = "ATTENTION_ATLAS_DEVICE"
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of <malloc.h>
 
 
 def choose_device(name: str | None = None) -> torch.device:
@@ -47,3 +49,16 @@ def cores(limits: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         return found if quota == "max" else max(1, min(found, math.ceil(int(quota) / int(period))))
     except (OSError, ValueError):  # no cgroup, or one that is not version 2
         return found
+
+
+def return_freed_memory() -> bool:
+    """Have memory that is freed go back to the system; whether this process' allocator (glibc's) could be told so.
+
+    By default threads have arenas of their own, and blocks of up to 32 MB stay there when they are freed: a server that
+    many people used keeps what its largest batches needed, once for every arena. Call it before threads start.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library, or another system
+        return False
+    return bool(mallopt(M_ARENA_MAX, 2) and mallopt(M_MMAP_THRESHOLD, 256 * 1024))

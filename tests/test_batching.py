@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.batching import Batcher, BatchLimits, Busy, _Job
+from model.batching import Batcher, BatchLimits, Busy, Turns, _Job
 from model.checkpoint import Checkpoint
 from model.intervention import Interventions, Positions
 from model.trace import AttentionKind, TranslationTrace
@@ -237,3 +237,43 @@ def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(ti
     monkeypatch.undo()
     for job, text in zip(jobs, (long, short)):
         assert_same(job.result, tiny_translator.trace_batch([text])[0])
+
+
+def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
+    turns, at_once, most = Turns(BatchLimits(at_once=2)), 0, 0
+    lock = threading.Lock()
+
+    def work(_) -> None:
+        nonlocal at_once, most
+        with turns.one():
+            with lock:
+                at_once += 1
+                most = max(most, at_once)
+            time.sleep(0.01)
+            with lock:
+                at_once -= 1
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(work, range(10)))
+    assert (most, at_once) == (2, 0)
+
+
+def test_beyond_the_line_one_is_told_at_once_to_come_back_and_nobody_waits_for_ever():
+    turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.5))
+    with ThreadPoolExecutor(1) as pool, turns.one():
+        waits = pool.submit(lambda: turns.one().__enter__())
+        while not turns._waiting:
+            time.sleep(0.001)
+        with pytest.raises(Busy, match="1 requests are waiting"), turns.one():
+            pass
+        with pytest.raises(Busy, match=r"within 0\.5 seconds"):
+            waits.result(5)
+    with turns.one():  # whoever gave up left nothing behind
+        pass
+
+
+def test_an_error_in_a_turn_gives_the_turn_back():
+    turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.01))
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), turns.one():
+            _ = 1 / 0

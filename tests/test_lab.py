@@ -9,6 +9,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
+from model.batching import BatchLimits, Turns
 from model.experiments import heads_off
 from model.intervention import Interventions
 from model.trace import AttentionKind
@@ -159,6 +160,19 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
     object.__setattr__(trace, "digest", "gone")
     with pytest.raises(ValueError, match="translate again"):
         lab.scene(trace, Selection())
+
+
+def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
+    with gr.Blocks() as demo:
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(),
+                          Turns(BatchLimits(seconds=0.01)))
+        Lab(Translators([tiny_translator]), session).add(lab_attention.ATTENTION, lambda scene: [{"kind": "made"}])
+    show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
+    assert json.loads(show(trace, Selection())["json"])["blocks"] == [{"kind": "made"}]
+    with session.turns.one():
+        answer = json.loads(show(trace, Selection())["json"])
+    assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
 
 
 @pytest.mark.parametrize(("value", "shown"), [

@@ -65,7 +65,8 @@ class Lab:
 
         def show(trace: TranslationTrace, selection: Selection, *values) -> dict:
             try:
-                return _answer(blocks=compute(self.scene(trace, selection), *values))
+                with self.session.turns.one():
+                    return _answer(blocks=compute(self.scene(trace, selection), *values))
             except ValueError as error:
                 return _answer(error=known(str(error)))
 

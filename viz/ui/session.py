@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import gradio as gr
 import numpy as np
 
+from model.batching import BatchLimits, Turns
 from model.trace import AttentionKind, TranslationTrace
 from model.translator import Translator, Translators
 from viz.branches import Tree
@@ -15,6 +16,7 @@ from viz.summary import is_symbol
 # How many events of a kind run at once. Translations share batches inside the translator, so many may be under way;
 # other work on the model ("concurrency_id": "model") goes one by one, as many at once as `--concurrency` says.
 TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}
+MAX_WAITING = 32  # handlers outside the queue: each that waits holds one of the server's threads
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,20 @@ class Session:
     trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
     text, direction   the header's input fields
+    turns      for handlers outside Gradio's queue that use the model
     """
 
     trace: gr.State
     selection: gr.State
     text: gr.Textbox
     direction: gr.Dropdown
+    turns: Turns = field(default_factory=Turns)
+
+
+def turns_for(translators: Translators) -> Turns:
+    """As many passes at once as requests have, and no more in line than the server can bear."""
+    limits: BatchLimits = next(iter(translators.values())).requests.limits
+    return Turns(replace(limits, waiting=min(limits.waiting, MAX_WAITING)))
 
 
 def most_telling(trace: TranslationTrace) -> Selection:

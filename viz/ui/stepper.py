@@ -7,7 +7,6 @@ one action at a time. Between actions it keeps token ids and probabilities, noth
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,13 +47,12 @@ def build(translators: Translators, header: Header) -> None:
     stepper = Component("stepper", _packed(start), scripts=SCRIPTS, events=("act", "select", "publish"),
                         elem_id="stepper")
     tree_state, opened_state = gr.State(tree), gr.State(header.first)
-    turn = threading.BoundedSemaphore(next(iter(translators.values())).requests.limits.at_once)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
     def act(tree: Tree, trace: TranslationTrace, selection: Selection, event: gr.EventData):
         data = {**event._data, "trace": trace, "selection": selection}
         try:
-            with turn:
+            with session.turns.one():
                 reply = ACTIONS[str(data.get("action"))](translators, tree, data)
         except (ValueError, TypeError, KeyError) as error:
             return {"id": data.get("id"), "error": _words(error)}, gr.skip(), gr.skip()

@@ -13,7 +13,7 @@ from model.translator import Translators
 from viz.summary import summarise
 from viz.ui.component import Component
 from viz.ui.language import label
-from viz.ui.session import TRANSLATES, Selection, Session, most_telling
+from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
 from viz.words import known, say
 
 EXAMPLES = {
@@ -91,7 +91,8 @@ def build(translators: Translators) -> Header:
     examples.pick(pick, [direction], [text, result, trace_state], **private)
     direction.input(lambda d: list(examples_for(d)), [direction], [examples], api_visibility="private",
                     queue=False, show_progress="hidden")
-    return Header(Session(trace_state, selection_state, text, direction), first, selection, result, restore)
+    session = Session(trace_state, selection_state, text, direction, turns_for(translators))
+    return Header(session, first, selection, result, restore)
 
 
 def examples_for(direction: str) -> tuple[str, ...]:

@@ -1,0 +1,45 @@
+"""What a process does with its memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from model.device import return_freed_memory
+
+# Eight threads make and drop 64 MB each, with small blocks that stay in between: what they leave resident, in MB.
+PROGRAM = """
+import os, sys, threading
+import torch
+from model.device import return_freed_memory
+from viz.load_benchmark import memory
+
+if sys.argv[1] == "told":
+    return_freed_memory()
+kept = []
+
+def work():
+    for _ in range(2):  # the first time teaches the allocator to keep blocks of this size
+        blocks = []
+        for _ in range(16):
+            blocks.append(torch.ones(1_000_000))
+            kept.append(torch.ones(10_000))
+
+before = memory(os.getpid())
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(memory(os.getpid()) - before - sum(4 * block.numel() for block in kept) / 1e6)
+"""
+
+
+def test_freed_memory_goes_back_to_the_system():
+    if sys.platform != "linux" or not return_freed_memory():
+        pytest.skip("this process' allocator takes no such orders")
+    left = {how: float(subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True,
+                                      timeout=120).stdout) for how in ("told", "plain")}
+    assert left["told"] < 40 < left["plain"], left
