@@ -7,13 +7,13 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test lint bench bench-peers bench-browser bench-load space-check browser clean
+.PHONY: app test lint bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
 
 # One torch thread each: with the browser beside them, more would wait for one another.
-test: lint browser
+test: lint browser mcp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev
@@ -42,6 +42,17 @@ browser: $(VENV)/.dev
 	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
 	  || $(BIN)/python -m playwright install --with-deps chromium
+
+# The optional extra in an environment of its own, which sees this one: everything else is tested without it.
+mcp: $(VENV)/mcp/.done
+
+PURELIB := -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+$(VENV)/mcp/.done: requirements-mcp.txt constraints.txt $(VENV)/.dev
+	$(BIN)/python -m venv --without-pip $(VENV)/mcp
+	$(BIN)/python $(PURELIB) > "$$($(VENV)/mcp/bin/python $(PURELIB))/beside.pth"
+	$(BIN)/python -m pip --python $(VENV)/mcp/bin/python install --quiet --disable-pip-version-check \
+	  -r requirements-mcp.txt -c constraints.txt
+	@touch $@
 
 $(VENV)/.app: requirements.txt constraints.txt | $(BIN)/python
 	$(PIP) -r requirements.txt -c constraints.txt

@@ -78,6 +78,7 @@ def launch(demo: gr.Blocks, **options: object) -> str:
     """Launch a page that has its queue, without waiting for its end; its address."""
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options(), **options)
     use_visitors(demo)
+    api.answer_tools_in_json(demo)
     return url
 
 
@@ -167,8 +168,6 @@ def serve(demo: gr.Blocks, args: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     ended.wait()
-    if node := getattr(demo, "node_process", None):  # the page's renderer, with server-side rendering
-        node.terminate()
     closing = threading.Thread(target=demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)

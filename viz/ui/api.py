@@ -132,6 +132,14 @@ def build(translators: Translators) -> None:
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")
 
 
+def answer_tools_in_json(demo: gr.Blocks) -> None:
+    """Have tools of the Model Context Protocol, where they are offered, answer with the same JSON as the endpoints:
+    Gradio would write each answer the way Python prints it. For a page that is launched."""
+    if (server := demo.mcp_server_obj) is not None:
+        server.postprocess_output_data = lambda answers, root_url: [
+            server.types.TextContent(type="text", text=json.dumps(answer)) for answer in answers]
+
+
 def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
     """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
     stream, and the log gets where it happened, never what was asked."""
