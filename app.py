@@ -59,8 +59,9 @@ def build_demo(translators: Translators) -> gr.Blocks:
 def launch_options() -> dict:
     """What the page needs from launch(), whoever launches it (the app, the tests, the benchmark)."""
     colours = gr.themes.Base(
-        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO),
-    ).set(
+        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO)).set(
+        body_text_color_subdued="var(--atlas-muted)", body_text_color_subdued_dark="var(--atlas-muted)",
+        color_accent="var(--atlas-accent)",
         body_background_fill="var(--atlas-paper)", body_background_fill_dark="var(--atlas-paper)",
         button_primary_background_fill="var(--atlas-accent)", button_primary_background_fill_dark="var(--atlas-accent)",
         button_primary_background_fill_hover="var(--atlas-ink)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import app
@@ -102,6 +104,13 @@ def screenshot(page: Page, name: str) -> None:
     """Leave a picture in the ignored folder screenshots/, for a person to look at."""
     SCREENSHOTS.mkdir(exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def no_violations(page: Page, context: str | None = None) -> None:
+    """Fail on what axe-core finds wrong with the page, or the part of it that a selector names."""
+    # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it.
+    found = Axe().run(page, context=context, options={"rules": {"image-redundant-alt": {"enabled": False}}})
+    assert found.violations_count == 0, json.dumps(found.response["violations"], indent=1)[:3000]
 
 
 def _is_foreign(url: str) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from urllib.parse import parse_qs, urlparse
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import TimeoutError
 
 from model import trace_file
 from model.trace import AttentionKind
-from tests.browser import screenshot
+from tests.browser import no_violations, screenshot
 from tests.explorer_page import KEYS, choose, drawn, status
 from tests.test_export import assert_equal
 from viz import export, labels
@@ -151,11 +149,9 @@ def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
     for key in "mltc":
         page.keyboard.press(key)
         page.wait_for_timeout(100)
-        found = Axe().run(page, context=".atlas-explorer")
-        assert found.violations_count == 0, json.dumps(found.response["violations"], indent=1)[:3000]
+        no_violations(page, ".atlas-explorer")
     page.keyboard.press("?")
-    found = Axe().run(page, context="dialog.help")
-    assert found.violations_count == 0, json.dumps(found.response["violations"], indent=1)[:3000]
+    no_violations(page, "dialog.help")
 
 
 def test_a_phone_works_by_touch(open_traces, hand_made_trace):

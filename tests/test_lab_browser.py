@@ -10,7 +10,7 @@ import sacrebleu
 from playwright.sync_api import Page, expect
 
 from model.experiments import positions_off
-from tests.browser import screenshot
+from tests.browser import no_violations, screenshot
 
 pytestmark = pytest.mark.browser
 
@@ -66,6 +66,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             for figure in panel.locator(".figure").all():
                 expect(figure.locator(".main-svg").first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
+            no_violations(page)
             screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
 
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model import paths
-from tests.browser import screenshot
+from tests.browser import no_violations, screenshot
 from viz import steps
 from viz.branches import Origin, Tree
 
@@ -72,6 +72,7 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     facts = page.inner_text(".atlas-stepper .next-token .facts")
     assert f"rank {own.chosen_rank[at]}" in facts and f"{own.entropy[at]:.2f} bits" in facts
     screenshot(page, "stepper")
+    no_violations(page)
 
     act(page, ".candidate", 1)  # the second candidate
     assert step(page) == at + 1 and page.locator(".atlas-stepper .tree .branch").count() == 2
@@ -84,16 +85,19 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     assert pairs.count() >= len(own.target_ids)
     assert all(pairs.nth(i).locator(".same").count() == 2 for i in range(at))
     assert pairs.nth(at).locator(".same").count() == 0
+    no_violations(page)
 
     page.locator("[data-panel=lens]").click()
     page.wait_for_selector(".atlas-stepper .lens td")
     layers = translator.config.num_decoder_layers
     assert page.locator(".atlas-stepper .lens tbody tr").count() == layers + 1
+    no_violations(page)
 
     page.locator("[data-panel=beam]").click()
     page.locator(".atlas-stepper .settings [type=submit]").click()
     page.wait_for_selector(".atlas-stepper .node.finished")
     assert page.locator(".atlas-stepper .hypotheses .branch").count() == 4
+    no_violations(page)
     node = page.locator(".atlas-stepper .node.kept:not(.best)").nth(3)
     prefix = node.get_attribute("aria-label").split(" — ")[0]
     before = page.evaluate(f"{STEPPER}.dataset.opened")
@@ -106,6 +110,7 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     page.locator(".atlas-stepper .own textarea").fill("A tiny dog crosses the lawn.")
     act(page, ".own [type=submit]")
     assert step(page) == 0 and "Yours: log-probability" in page.inner_text(".atlas-stepper .own")
+    no_violations(page)
     page.locator("#tab-explorer-button").click()
     page.wait_for_function("[...document.querySelectorAll('.atlas-explorer option')].some(o => "
                            "o.textContent.includes('tiny') || o.textContent.includes('grüne'))")

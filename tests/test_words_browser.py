@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.browser import no_violations
 from tests.test_lab_browser import DRAWN
 from viz.export import to_html
 from viz.ui import tabs
@@ -66,8 +65,7 @@ def walk(page: Page) -> list[str]:
     page.keyboard.press("?")
     look()
     page.keyboard.press("Escape")
-    found = Axe().run(page, context=".atlas-explorer")
-    assert found.violations_count == 0, json.dumps(found.response["violations"], indent=1)[:3000]
+    no_violations(page, ".atlas-explorer")
     tab(page, "#tabs", "stepper")
     for button in page.locator("#stepper .choose-panel button").all():
         button.click()

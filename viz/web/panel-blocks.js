@@ -52,7 +52,7 @@
       i === 0 ? el("th", { scope: "row" }, draw(value)) : el(tag, { class: kindOf(value) }, draw(value))));
     const sample = block.rows[0] || [];
     const head = el("thead", {}, el("tr", {}, block.columns.map((name, i) =>
-      el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name))));
+      name ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name) : el("td"))));
     const body = el("tbody", {}, block.rows.map((values, i) => row(values, block.marked.includes(i), "td")));
     const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
     // A table wider than the page scrolls by itself; tabindex lets a keyboard do that, too.

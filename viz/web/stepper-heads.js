@@ -12,7 +12,7 @@
     const status = el("p", { class: "caption reading", "aria-live": "polite" });
     const pictures = Object.fromEntries(KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]));
     const legend = el("p", { class: "legend caption" }, `${t("weight")} 0 `, el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }), " 1");
-    const root = el("section", { class: "reading-pane" }, el("h3", {}, t("What this step reads")),
+    const root = el("section", { class: "reading-pane" }, el("h2", {}, t("What this step reads")),
       el("div", { class: "strips" }, KINDS.map(([kind]) => pictures[kind].root)), legend, status);
     return {
       root,
@@ -25,7 +25,7 @@
     const labels = el("div", { class: "columns", "aria-hidden": "true" });
     const stack = el("div", { class: "stack", tabindex: "0", role: "listbox", "aria-label": t("{title}: every layer and head; arrow keys choose one", { title }) });
     const root = el("figure", { class: `strip ${kind}` }, el("figcaption", { class: "caption" }, title), el("div", { class: "scroll" }, labels, stack));
-    let path = null, canvases = [], at = 0, selected = null;
+    let path = null, canvases = [], options = [], at = 0, selected = null;
 
     function open(next) {
       path = next;
@@ -34,8 +34,10 @@
       stack.style.setProperty("--heads", heads);
       labels.replaceChildren(...(keys > LABELS ? [] : tokens.map((token) => el("span", {}, atlas.shorten(atlas.stepperTokens.chipText(token), 10)))));
       canvases = Array.from({ length: layers }, () => el("canvas", { "aria-hidden": "true" }));
+      // What a screen reader walks through; the eye has the canvas.
+      options = canvases.map((_, layer) => Array.from({ length: heads }, (_, head) => el("i", { id: `${kind}-${layer}-${head}`, role: "option", "aria-label": t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }) })));
       stack.replaceChildren(...canvases.map((canvas, layer) =>
-        el("div", { class: "layer" }, el("span", { class: "heading" }, `L${layer + 1}`), el("div", { class: "cells" }, canvas, el("i", { class: "mark" })))));
+        el("div", { class: "layer", role: "group" }, el("span", { class: "heading", "aria-hidden": "true" }, `L${layer + 1}`), el("div", { class: "cells" }, canvas, el("i", { class: "mark" }), options[layer]))));
     }
 
     function step(now, selection, colouring) {
@@ -50,6 +52,12 @@
         const mark = canvases[layer].nextSibling;
         mark.hidden = !shown || !selected || selected.layer !== layer;
         if (!mark.hidden) mark.style.top = `${(100 * selected.head) / heads}%`;
+      }
+      const chosen = selected && options[selected.layer]?.[selected.head];
+      if (chosen?.ariaSelected !== "true") {
+        options.flat().forEach((option) => (option.ariaSelected = String(option === chosen)));
+        if (chosen) stack.setAttribute("aria-activedescendant", chosen.id);
+        else stack.removeAttribute("aria-activedescendant");
       }
       [...labels.children].forEach((label, i) => label.classList.toggle("ahead", i >= seen));
     }

@@ -94,7 +94,7 @@
 
     function map(kind, name, values) {
       const heads = values[0].map((_, head) => el("th", { scope: "col" }, `H${head + 1}`));
-      return el("table", { class: "divergence" }, el("caption", {}, name), el("thead", {}, el("tr", {}, el("th", {}), heads)),
+      return el("table", { class: "divergence" }, el("caption", {}, name), el("thead", {}, el("tr", {}, el("td"), heads)),
         el("tbody", {}, values.map((row, layer) => el("tr", {}, el("th", { scope: "row" }, `L${layer + 1}`),
           row.map((value, head) => el("td", {}, el("button", {
             type: "button", style: `--p: ${value.toFixed(3)}`, "aria-label": t("Layer {layer}, head {head}: {bits} bits", { layer: layer + 1, head: head + 1, bits: value.toFixed(4) }),

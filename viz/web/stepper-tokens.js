@@ -77,7 +77,7 @@
       event.preventDefault();
       hooks.forceText(text.value, joined.checked);
     } }, text, el("label", {}, joined, t("no space before")), el("button", { type: "submit", class: "plain" }, t("Put here")));
-    const root = el("section", { class: "next-token" }, el("h3", {}, t("Next token")), facts, list,
+    const root = el("section", { class: "next-token" }, el("h2", {}, t("Next token")), facts, list,
       el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
       el("p", { class: "caption" }, t("Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.")),
       form);
