@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 
 import torch
 from torch import Tensor
@@ -85,25 +84,22 @@ def most_probable(logits: Tensor) -> Tensor:
 
 def greedy(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    forced: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS, seen: Seen | None = None,
+    prefix: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS, seen: Seen | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 
-    forced: the first tokens of every sentence, whatever the model would choose; they count as steps.
-    seen: an empty list that receives what each step chose, or was forced, by.
-    Returns each sentence's ids without begin_id; one that finished ends in end_id.
+    prefix: y1 .. yk, after which every sentence goes on; they are read in one pass and are no steps.
+    seen: an empty list that receives what each step chose by.
+    Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
     """
     batch = len(limits)
     device = source.memory.device
     results: list[list[int]] = [[] for _ in range(batch)]
     alive = list(range(batch))
-    # One step for each forced token, too: what the model says of a prefix is then the same to the last digit, whether
-    # it chose that prefix itself or was made to.
-    decoder = StepDecoder(model, source, torch.full((batch, 1), begin_id, device=device), interventions=interventions)
-    for step in count():
+    start = torch.tensor([[begin_id, *prefix]] * batch, device=device)
+    decoder = StepDecoder(model, source, start, interventions=interventions)
+    while alive:
         best = most_probable(decoder.logits)
-        if step < len(forced):
-            best = torch.full_like(best, forced[step])
         if seen is not None:
             seen.append((alive, decoder.logits))
         going = []
@@ -111,27 +107,28 @@ def greedy(
             results[sentence].append(token)
             if token != end_id and len(results[sentence]) < limits[sentence]:
                 going.append(row)
-        if not going:
-            return results
-        if len(going) < len(alive):
+        if len(going) < len(alive) and going:
             rows = torch.tensor(going, device=device)
             decoder.select(rows)
             best = best.index_select(0, rows)
         alive = [alive[row] for row in going]
-        decoder.append(best)
+        if alive:
+            decoder.append(best)
+    return results
 
 
 def greedy_with_records(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    forced: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS,
+    prefix: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS,
 ) -> tuple[list[list[int]], ForwardOutput]:
-    """greedy(), then one recorded teacher-forced pass over its ids, which gives every map.
+    """greedy(), with the prefix in front of the new ids, then one recorded teacher-forced pass over them, which gives
+    every map.
 
-    Its logits [batch, longest, vocabulary] are not computed again: they are those that each token was chosen by.
-    Rows after a sentence's end are 0.
+    The logits [batch, longest, vocabulary] of the new ids are not computed again: they are those that each token was
+    chosen by. Rows after a sentence's end are 0.
     """
     seen: Seen = []
-    found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, forced=forced,
+    found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix,
                    interventions=interventions, seen=seen)
     first = seen[0][1]
     if len(found) == 1:
@@ -140,5 +137,23 @@ def greedy_with_records(
         logits = first.new_zeros(len(found), len(seen), first.shape[-1])
         for step, (sentences, chosen_by) in enumerate(seen):
             logits[sentences, step] = chosen_by
-    inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(first.device)
-    return found, model.read(source, inputs, interventions=interventions, record=True, logits=logits)
+    found = [[*prefix, *ids] for ids in found]
+    return found, _recorded(model, source, found, logits, begin_id, interventions)
+
+
+def forced_with_records(model: Transformer, source: SourceMemory, ids: Sequence[int], *, begin_id: int,
+                        ) -> ForwardOutput:
+    """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
+    own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order."""
+    decoder = StepDecoder(model, source, torch.tensor([[begin_id]], device=source.memory.device))
+    logits = [decoder.logits]
+    for token in ids[:-1]:
+        decoder.append(decoder.prefix.new_tensor([token]))
+        logits.append(decoder.logits)
+    return _recorded(model, source, [list(ids)], torch.stack(logits, dim=1), begin_id, NO_INTERVENTIONS)
+
+
+def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], logits: Tensor, begin_id: int,
+              interventions: Interventions) -> ForwardOutput:
+    inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(logits.device)
+    return model.read(source, inputs, interventions=interventions, record=True, logits=logits)

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.decoding import greedy_with_records
+from model.decoding import forced_with_records, greedy_with_records
 from model.intervention import NO_INTERVENTIONS
 from model.lens import LogitLens, logit_lens
 from model.trace import TranslationTrace
 from model.trace_builder import Request, TraceBuilder
+from model.transformer import ForwardOutput, SourceMemory
 from model.translator import Translator, tidy
 
 TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
@@ -54,25 +55,36 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
     return ids
 
 
+@torch.inference_mode()
 def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None,
            ) -> TranslationTrace:
     """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
 
     ValueError for a text or target that cannot be used.
     """
-    ids = check_target(translator, target_ids)
-    return _forced(translator, _request(translator, text, direction), ids, steps=len(ids))
+    started, ids = time.perf_counter(), check_target(translator, target_ids)
+    request = _request(translator, text, direction)
+    output = forced_with_records(translator.model, _encoded(translator, request), ids,
+                                 begin_id=translator.tokenizer.begin_id)
+    return _trace(translator, request, ids, output, started)
 
 
+@torch.inference_mode()
 def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None,
              ) -> TranslationTrace:
     """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
     ValueError as in follow()."""
-    ids = check_target(translator, prefix) if len(prefix) else []
-    request = _request(translator, text, direction)
+    started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
+    request, tokenizer = _request(translator, text, direction), translator.tokenizer
     # A long prefix still gets a few steps of its own, as far as the model reaches.
-    steps = min(max(translator.step_limit(len(request.source_ids)), len(ids) + 10), translator.config.max_length - 1)
-    return _forced(translator, request, ids, steps=steps)
+    left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
+               translator.config.max_length - 1 - len(ids))
+    if left == 0 or tokenizer.end_id in ids[-1:]:
+        return follow(translator, text, ids, direction)
+    (found,), output = greedy_with_records(
+        translator.model, _encoded(translator, request), [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+        prefix=ids)
+    return _trace(translator, request, found, output, started)
 
 
 def _request(translator: Translator, text: str, direction: str | None) -> Request:
@@ -80,16 +92,15 @@ def _request(translator: Translator, text: str, direction: str | None) -> Reques
     return Request(tidy(text), tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
 
 
-@torch.inference_mode()
-def _forced(translator: Translator, request: Request, ids: list[int], *, steps: int) -> TranslationTrace:
-    """The trace of a target that begins with ids and goes on greedily to `</s>` or that many steps in all."""
-    started, tokenizer = time.perf_counter(), translator.tokenizer
-    memory = translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
-    (found,), output = greedy_with_records(
-        translator.model, memory, [steps], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id, forced=ids)
-    build = TraceBuilder(output, tokenizer, seconds=time.perf_counter() - started, device=str(translator.device),
-                         checkpoint=translator.name, digest=translator.digest)
-    return build(0, request, found)
+def _encoded(translator: Translator, request: Request) -> SourceMemory:
+    return translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
+
+
+def _trace(translator: Translator, request: Request, ids: list[int], output: ForwardOutput, started: float,
+           ) -> TranslationTrace:
+    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
+                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
+    return build(0, request, ids)
 
 
 def details(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> Details:

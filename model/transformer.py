@@ -291,7 +291,10 @@ class Transformer(nn.Module):
         record: bool = False, logits: Tensor | None = None,
     ) -> ForwardOutput:
         """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs. logits
-        [batch, target, vocabulary]: where a decode has computed them, they need not be projected again."""
+        [batch, last, vocabulary]: where a decode has computed those of the last rows, they are not projected again."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        logits = self.project(hidden) if logits is None else logits
+        if logits is None:
+            logits = self.project(hidden)
+        elif logits.shape[1] < hidden.shape[1]:
+            logits = torch.cat((self.project(hidden[:, :-logits.shape[1]]), logits), dim=1)
         return ForwardOutput(logits, source.memory, hidden, source.records, records)

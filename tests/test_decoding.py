@@ -8,7 +8,7 @@ import torch
 from model.attention import KeyValueCache
 from model.data import pad
 from model.decoder_step import DecoderStep
-from model.decoding import StepDecoder, greedy, greedy_with_records
+from model.decoding import StepDecoder, forced_with_records, greedy, greedy_with_records
 from model.intervention import Edge, Interventions, Positions
 from model.trace import AttentionKind
 from model.transformer import Transformer
@@ -172,3 +172,20 @@ def test_records_carry_the_logits_that_each_token_was_chosen_by(tiny_model):
         assert (output.logits[row, len(ids):] == 0).all()
     for ours, theirs in zip(output.decoder_records, whole.decoder_records):
         assert torch.equal(ours.cross_attention.weights, theirs.cross_attention.weights)
+
+
+@torch.inference_mode()
+def test_a_prefix_is_read_in_one_pass_and_given_ids_step_by_step(tiny_model):
+    memory, ends = tiny_model.encode(pad(SOURCES[:1], 0)), {"begin_id": BEGIN, "end_id": -1}
+    (free,), output = greedy_with_records(tiny_model, memory, [9], **ends)
+    forced = forced_with_records(tiny_model, memory, free, begin_id=BEGIN)
+    assert torch.equal(forced.logits, output.logits) and torch.equal(forced.hidden, output.hidden)
+    for length in (1, 5, 8):
+        (found,), again = greedy_with_records(tiny_model, memory, [9 - length], prefix=free[:length], **ends)
+        assert found == free
+        torch.testing.assert_close(again.logits, output.logits, atol=1e-4, rtol=0)
+    (found,), other = greedy_with_records(tiny_model, memory, [3], prefix=[9, 8, 7], **ends)
+    whole = tiny_model.read(memory, torch.tensor([[BEGIN, *found[:-1]]]))
+    assert found[:3] == [9, 8, 7] and len(found) == 6
+    torch.testing.assert_close(other.logits, whole.logits, atol=1e-4, rtol=0)
+    assert found[3:] == whole.logits[0, 3:].argmax(-1).tolist()
