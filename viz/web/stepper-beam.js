@@ -3,7 +3,7 @@
   "use strict";
 
   const { element: el, t } = atlas;
-  const { percent } = atlas.stepperPath;
+  const { percent, logP } = atlas.stepperPath;
   const COLUMN = 116, ROW = 24, BOX = 102;
   const FATES = { kept: t("kept"), pruned: t("pruned"), finished: t("finished"), stopped: t("stopped by the limit") };
 
@@ -41,8 +41,8 @@
       const list = el("ol", { class: "hypotheses" }, hypotheses.map((h) => {
         const ids = prefix(nodes, h.node), words = pieces(nodes, h.node);
         return el("li", {}, el("button", { type: "button", class: "branch", onclick: () => hooks.node(ids) },
-          el("span", { class: "number" }, h.score.toFixed(2)), el("span", { class: "sentence", dir: "auto" }, words || t("(nothing)")),
-          el("span", { class: "about" }, `${t("log-probability {value}", { value: h.total.toFixed(2) })}${h.finished ? "" : `, ${t("unfinished")}`}`)));
+          el("span", { class: "number" }, logP(h.score)), el("span", { class: "sentence", dir: "auto" }, words || t("(nothing)")),
+          el("span", { class: "about" }, `${t("log-probability {value}", { value: logP(h.total) })}${h.finished ? "" : `, ${t("unfinished")}`}`)));
       }));
       content.replaceChildren(list, legend(), el("div", { class: "scroll forest", tabindex: "0", role: "group", "aria-label": t("Search tree") }, drawn(nodes, best)));
     }
@@ -74,7 +74,7 @@
       let right = 0, bottom = 0;
       for (const [i, { x, y }] of places) {
         const node = nodes[i], from = places.get(node.parent), words = t("{prefix} — log-probability {total}, this token {p}, {fate}",
-          { prefix: pieces(nodes, i), total: node.total.toFixed(3), p: percent(node.probability), fate: FATES[node.fate] });
+          { prefix: pieces(nodes, i), total: logP(node.total, 3), p: percent(node.probability), fate: FATES[node.fate] });
         right = Math.max(right, x + BOX);
         bottom = Math.max(bottom, y + ROW);
         if (from) {

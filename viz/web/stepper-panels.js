@@ -3,7 +3,7 @@
   "use strict";
 
   const { element: el, t } = atlas;
-  const { percent } = atlas.stepperPath;
+  const { percent, logP } = atlas.stepperPath;
   const ORIGINS = { greedy: t("greedy"), forced: t("chosen"), beam: t("from the beam"), target: t("your own") };
   const joined = (tokens) => tokens.map((token) => token.text).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
   // Named by what is its own: the rest it shares with its parent.
@@ -35,7 +35,7 @@
         onclick: () => hooks.open(branch.number),
       }, el("span", { class: "number" }, branch.number), el("span", { class: "sentence", dir: "auto" },
         el("span", { class: "shared" }, shared ? `${shared} ` : ""), own || t("(end)")),
-      el("span", { class: "about" }, `${ORIGINS[branch.origin]}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: branch.total.toFixed(2) })}`)));
+      el("span", { class: "about" }, `${ORIGINS[branch.origin]}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: logP(branch.total) })}`)));
     }
     return { root, draw };
   }
@@ -81,7 +81,7 @@
       content.replaceChildren(
         el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": t("Tokens of the two branches, aligned") }, columns),
         el("p", { class: "facts" }, t("Total log-probability {first} and {second}: {verdict}", {
-          first: pair[0].total.toFixed(3), second: pair[1].total.toFixed(3), verdict: Math.abs(difference) < 5e-4 ? t("equal.")
+          first: logP(pair[0].total, 3), second: logP(pair[1].total, 3), verdict: Math.abs(difference) < 5e-4 ? t("equal.")
             : t("branch {number} is {n} times as probable.", { number: pair[difference > 0 ? 1 : 0].number, n: ratio(Math.abs(difference)) }) })),
         el("p", { class: "caption" }, found.cross === null
           ? t("The two part at the last token of one of them: no later step can be compared.")
@@ -165,8 +165,8 @@
       const own = tree.branches.find((b) => b.number === current && b.origin === "target"), model = tree.branches[0];
       verdict.textContent = own
         ? t("Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).", {
-          total: own.total.toFixed(2), n: own.ids.length, each: (own.total / own.ids.length).toFixed(2),
-          total2: model.total.toFixed(2), n2: model.ids.length, each2: (model.total / model.ids.length).toFixed(2) }) : "";
+          total: logP(own.total), n: own.ids.length, each: logP(own.total / own.ids.length),
+          total2: logP(model.total), n2: model.ids.length, each2: logP(model.total / model.ids.length) }) : "";
     }
     text.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && (event.preventDefault(), root.requestSubmit()));
     return { root, draw };
