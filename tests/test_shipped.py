@@ -21,6 +21,8 @@ ACCEPTED = {
 # BLEU on the test sets, (checkpoint, direction, data, beam, protocol) -> the least. No protocol: plain sacreBLEU.
 FLOORS = {
     ("de-en", "de-en", "multi30k", 1, None): 36.0, ("de-en", "de-en", "tatoeba", 1, None): 32.0,
+    # The second run was to bring 2 BLEU over the first, which had 40.07 and 46.59.
+    ("de-en", "de-en", "multi30k", 5, None): 42.07, ("de-en", "de-en", "tatoeba", 5, None): 48.59,
     ("en-de-fr", "en-de", "multi30k", 5, "wu2021"): 37.0, ("en-de-fr", "en-fr", "multi30k", 5, "wu2021"): 56.0,
 }
 FILES = {"model.safetensors", "config.json", "tokenizer.model", "metrics.json", "metrics.jsonl", "README.md"}
