@@ -144,23 +144,34 @@ def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
         assert not threads[-1].is_alive() and batcher._workers == 0
 
 
+class Inside:
+    """`with inside:` counts how many are in there now, and the most that ever were."""
+
+    def __init__(self) -> None:
+        self.now, self.most, self._lock = 0, 0, threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_) -> None:
+        with self._lock:
+            self.now -= 1
+
+
 def test_no_more_batches_run_at_once_than_allowed():
-    running, most, lock = 0, 0, threading.Lock()
+    inside = Inside()
 
     def run(items: list) -> list:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        time.sleep(0.01)
-        with lock:
-            running -= 1
+        with inside:
+            time.sleep(0.01)
         return items
 
     batcher = Batcher(run, BatchLimits(rows=1, at_once=2))
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(lambda i: batcher(i, length=1), range(40))) == list(range(40))
-    assert most == 2
+    assert inside.most == 2
 
 
 @pytest.mark.parametrize("name", ["rows", "cells", "at_once", "waiting", "seconds"])
@@ -240,22 +251,15 @@ def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(ti
 
 
 def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
-    turns, at_once, most = Turns(BatchLimits(at_once=2)), 0, 0
-    lock = threading.Lock()
+    turns, inside = Turns(BatchLimits(at_once=2)), Inside()
 
     def work(_) -> None:
-        nonlocal at_once, most
-        with turns.one():
-            with lock:
-                at_once += 1
-                most = max(most, at_once)
+        with turns.one(), inside:
             time.sleep(0.01)
-            with lock:
-                at_once -= 1
 
     with ThreadPoolExecutor(10) as pool:
         list(pool.map(work, range(10)))
-    assert (most, at_once) == (2, 0)
+    assert (inside.most, inside.now) == (2, 0)
 
 
 def test_beyond_the_line_one_is_told_at_once_to_come_back_and_nobody_waits_for_ever():

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from model.device import return_freed_memory
-
 # Eight threads make and drop 64 MB each, with small blocks that stay in between: what they leave resident, in MB.
 PROGRAM = """
 import os, sys, threading
@@ -16,8 +14,8 @@ import torch
 from model.device import return_freed_memory
 from viz.load_benchmark import memory
 
-if sys.argv[1] == "told":
-    return_freed_memory()
+if sys.argv[1] == "told" and not return_freed_memory():
+    sys.exit("this process' allocator takes no such orders")
 kept = []
 
 def work():
@@ -37,9 +35,13 @@ print(memory(os.getpid()) - before - sum(4 * block.numel() for block in kept) / 
 """
 
 
+def left(how: str) -> float:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, timeout=120)
+    if "takes no such orders" in done.stderr:
+        pytest.skip(done.stderr.strip())  # another system's, or another C library's
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
 def test_freed_memory_goes_back_to_the_system():
-    if sys.platform != "linux" or not return_freed_memory():
-        pytest.skip("this process' allocator takes no such orders")
-    left = {how: float(subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True,
-                                      timeout=120).stdout) for how in ("told", "plain")}
-    assert left["told"] < 40 < left["plain"], left
+    assert left("told") < 40 < left("plain")

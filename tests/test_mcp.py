@@ -12,8 +12,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from tests.test_serving import ROOT, environment, free_port
-from viz.load_benchmark import wait_until_served
+from viz.load_benchmark import running_app
 from viz.ui.api import ENDPOINTS
 
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest
@@ -37,20 +36,12 @@ asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))
 
 
 @pytest.fixture(scope="module")
-def url(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tiny_checkpoint: Path) -> Iterator[str]:
     """The app over the tiny model, with the extra."""
     if not EXTRA.is_file():
         pytest.skip(f"requirements-mcp.txt is not installed in {EXTRA.parent.parent}: `make mcp` does it")
-    port = free_port()
-    with (tmp_path_factory.mktemp("mcp") / "log").open("w") as log:
-        process = subprocess.Popen([str(EXTRA), "app.py", "--port", str(port)], cwd=ROOT, stdout=log, stderr=log,
-                                   env=environment(tiny_checkpoint.parent))
-    try:
-        wait_until_served(port, process)
+    with running_app(["--checkpoints", str(tiny_checkpoint.parent)], python=str(EXTRA)) as (port, _):
         yield f"http://127.0.0.1:{port}/gradio_api/mcp/"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def ask(url: str, calls: list) -> dict:

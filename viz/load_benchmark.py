@@ -119,12 +119,12 @@ class Caller:
 
 
 @contextmanager
-def running_app(options: list[str]) -> Iterator[tuple[int, int]]:
+def running_app(options: list[str], *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
     """The app as its own process: its port and process id. Ended with SIGTERM."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "app.py", "--host", "127.0.0.1", "--port", str(port), *options],
+    process = subprocess.Popen([python, "app.py", "--host", "127.0.0.1", "--port", str(port), *options],
                                cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         wait_until_served(port, process)

@@ -66,7 +66,8 @@ class Lab:
         def show(trace: TranslationTrace, selection: Selection, *values) -> dict:
             try:
                 with self.session.turns.one():
-                    return _answer(blocks=compute(self.scene(trace, selection), *values))
+                    found = compute(self.scene(trace, selection), *values)
+                return _answer(blocks=found)
             except ValueError as error:
                 return _answer(error=known(str(error)))
 
