@@ -20,15 +20,16 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from model import checkpoint, corpora
+from model import checkpoint
 from model.config import ModelConfig, TrainConfig, from_json
-from model.data import Batch, Examples, make_batch, plan_batches
-from model.device import choose_device
-from model.tokenizer import Tokenizer
-from model.training_kernels import summed_cross_entropy
-from model.training_state import Log, TrainingState
-from model.transformer import Transformer
-from model.validate import validate
+from model.nets.transformer import Transformer
+from model.serve.device import choose_device
+from model.text.tokenizer import Tokenizer
+from model.training import corpora
+from model.training.batches import Batch, Examples, make_batch, plan_batches
+from model.training.loss import summed_cross_entropy
+from model.training.state import Log, TrainingState
+from model.training.validate import validate
 
 LOG_EVERY = 50
 SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
