@@ -200,11 +200,19 @@ class Transformer(nn.Module):
         encoding = sinusoidal_encoding(where, self.config.d_model, base=self.config.position_base)
         return encoding.to(self.position_table.dtype)
 
+    def token_rows(self, ids: Tensor) -> Tensor:
+        """ids [batch, length] -> embedding * sqrt(d_model), [batch, length, d_model] (section 3.4)"""
+        return self.embedding(ids) * math.sqrt(self.config.d_model)
+
+    def place(self, rows: Tensor, positions: Positions = Positions(), *, first: int = 0) -> Tensor:
+        """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5). Apart from
+        token_rows(), so that rows that are no token's can take their place."""
+        encoding = self.position_encoding(first, rows.shape[1], positions)
+        return self.dropout(rows if encoding is None else rows + encoding)
+
     def embed(self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0) -> Tensor:
         """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
-        x = self.embedding(ids) * math.sqrt(self.config.d_model)
-        encoding = self.position_encoding(first, ids.shape[1], positions)
-        return self.dropout(x if encoding is None else x + encoding)
+        return self.place(self.token_rows(ids), positions, first=first)
 
     def encode(
         self, source_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
