@@ -205,19 +205,23 @@ class Transformer(nn.Module):
         """What the output projection multiplies by: [target vocabulary, d_model]."""
         return self.target_matrix if self.output is None else self.output.weight
 
-    def embed_source(self, ids: Tensor, positions: Positions = Positions()) -> Tensor:
-        """ids [batch, source] -> embedding * sqrt(d_model) + position, [batch, source, d_model] (sections 3.4, 3.5)"""
-        added = self.source_positions(0, ids.shape[1], positions)
-        return self._enter(self.embedding(ids), added, self.encoder)
+    def token_rows(self, ids: Tensor, *, decoder: bool = False) -> Tensor:
+        """ids [batch, length] of the source, or of the target -> embedding * sqrt(d_model), [batch, length, d_model]
+        (section 3.4); in some families without the factor."""
+        return F.embedding(ids, self.target_matrix if decoder else self.embedding.weight) * self.scale
 
-    def embed_target(self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0) -> Tensor:
-        """The same of target ids [batch, new], which stand at positions `first` and after."""
-        added = self.target_positions(first, ids.shape[1], positions)
-        return self._enter(F.embedding(ids, self.target_matrix), added, self.decoder)
+    def place(self, rows: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+              ) -> Tensor:
+        """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5), in some families
+        after a norm. Apart from token_rows(), so that rows that are no token's can take their place."""
+        code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
+        added = code(first, rows.shape[1], positions)
+        return self.dropout(stack.entry(rows if added is None else rows + added))
 
-    def _enter(self, rows: Tensor, added: Tensor | None, stack: Stack) -> Tensor:
-        x = rows * self.scale
-        return self.dropout(stack.entry(x if added is None else x + added))
+    def embed(self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+              ) -> Tensor:
+        """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
+        return self.place(self.token_rows(ids, decoder=decoder), positions, first=first, decoder=decoder)
 
     def encode(
         self, source_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
@@ -225,7 +229,7 @@ class Transformer(nn.Module):
         """source_ids [batch, source], padded on the right with pad_id."""
         mask = padding_mask(source_ids, self.config.pad_id)
         mask = None if mask.all() else mask  # most steps of most decodes then need not mask at all
-        x = self.embed_source(source_ids, interventions.source_positions)
+        x = self.embed(source_ids, interventions.source_positions)
         memory, records = self.encoder(x, mask, interventions=interventions, record=record)
         return SourceMemory(memory, mask, records)
 
@@ -240,7 +244,7 @@ class Transformer(nn.Module):
         """
         first, new = (0 if cache is None else cache.length), target_ids.shape[1]
         mask = None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
-        x = self.embed_target(target_ids, interventions.target_positions, first=first)
+        x = self.embed(target_ids, interventions.target_positions, first=first, decoder=True)
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
 
     def project(self, hidden: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ def test_the_model_adds_exactly_this(tiny_model):
     plain = tiny_model.embedding(ids)[0] * math.sqrt(tiny_model.config.d_model)
     for positions, where in [(Positions(), [0, 1, 2]), (Positions(shift=40), [40, 41, 42]),
                              (Positions(shift=-2), [-2, -1, 0]), (Positions(shift=500), [500, 501, 502])]:
-        added = tiny_model.embed_source(ids, positions)[0] - plain
+        added = tiny_model.embed(ids, positions)[0] - plain
         torch.testing.assert_close(
             added, sinusoidal_encoding(torch.tensor(where), tiny_model.config.d_model), atol=1e-5, rtol=0)
-    assert torch.equal(tiny_model.embed_source(ids, Positions(enabled=False))[0], plain)
+    assert torch.equal(tiny_model.embed(ids, Positions(enabled=False))[0], plain)
