@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.chromium import launch_chromium
 from tests.page.browser import is_foreign
 from tests.page.explorer_page import open_traces  # noqa: F401 (a fixture)
+
+expect.set_options(timeout=30_000)  # as every other wait: a busy machine is no failure
 
 
 @pytest.fixture(scope="session")
