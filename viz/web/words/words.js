@@ -442,7 +442,6 @@ AttentionAtlas.words = {
     "mean norm": ["mittlere Norm", "norme moyenne", "平均范数", "평균 노름"],
     "grows by the factor": ["wächst um den Faktor", "croît d’un facteur", "增长倍数", "증가 배율"],
     "normed": ["normiert", "normalisé", "归一化后", "정규화 후"],
-    "after": ["danach", "après", "之后", "이후"],
     "probability": ["Wahrscheinlichkeit", "probabilité", "概率", "확률"],
     "The best 20 of the whole vocabulary; the token taken is marked.": ["Die besten 20 des ganzen Vokabulars; das genommene Token ist markiert.", "Les 20 meilleurs de tout le vocabulaire ; le token retenu est marqué.", "整个词表中最好的 20 个；选取的词元已标出。", "전체 어휘에서 상위 20개. 선택된 토큰을 표시했습니다."],
     "over {n} tokens": ["über {n} Tokens", "sur {n} tokens", "对 {n} 个词元求和", "토큰 {n}개에 대해"],
