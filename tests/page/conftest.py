@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.chromium import launch_chromium
 from tests.page.browser import is_foreign
@@ -14,6 +14,7 @@ from tests.page.explorer_page import open_traces  # noqa: F401 (a fixture)
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=20_000)  # milliseconds: as patient with a busy machine as the rest of Playwright
     with sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         yield browser

@@ -56,7 +56,7 @@ def test_every_panel_serves_models_of_every_size(tiny_translator, small_translat
                 answer = json.loads(compute(trace, Selection(layer=9, head=9, query=99), *values)["json"])
                 # Words may be refused, in words; a slider or a menu never.
                 typed = any(isinstance(control, gr.Textbox) for control in controls)
-                assert "blocks" in answer or typed and answer["error"], (name, values, answer)
+                assert "blocks" in answer or (typed and answer["error"]), (name, values, answer)
                 asked += 1
     assert asked > 60
     assert most_telling(trace).fitted(trace) == most_telling(trace)

@@ -115,6 +115,8 @@ AttentionAtlas.words = {
     "Computing …": ["Wird berechnet …", "Calcul en cours…", "正在计算……", "계산 중…"],
     "Taken: rank {rank}, {p}. Entropy {bits} bits, as undecided as between {n} equal choices.": ["Genommen: Rang {rank}, {p}. Entropie {bits} Bit, so unentschieden wie zwischen {n} gleich wahrscheinlichen Möglichkeiten.", "Retenu : rang {rank}, {p}. Entropie {bits} bits, aussi indécis qu’entre {n} choix équiprobables.", "选取：排名 {rank}，{p}。熵 {bits} 比特，犹豫程度相当于 {n} 个等概率选项。", "선택: 순위 {rank}, {p}. 엔트로피 {bits}비트로, 똑같은 선택지 {n}개 사이에서 망설이는 정도입니다."],
     "Try": ["Probieren", "Essayer", "试试", "예시"],
+    "There is nothing to compare with: type a good translation of the sentence into the field above.": ["Es gibt nichts zum Vergleichen: oben eine gute Übersetzung des Satzes eingeben.", "Il n’y a rien à comparer : saisissez dans le champ ci-dessus une bonne traduction de la phrase.", "没有可比较的内容：请在上方的输入框中输入该句的一个好译文。", "비교할 것이 없습니다. 위 입력란에 문장의 좋은 번역을 입력하세요."],
+    "Nothing is translated yet. Type a sentence above and press Enter.": ["Noch ist nichts übersetzt. Oben einen Satz eingeben und Enter drücken.", "Rien n’est encore traduit. Saisissez une phrase ci-dessus et appuyez sur Entrée.", "还没有译文。请在上方输入一个句子并按回车。", "아직 번역한 문장이 없습니다. 위에 문장을 입력하고 Enter 키를 누르세요."],
     "Type a sentence and press Enter": ["Satz eingeben und Enter drücken", "Saisir une phrase et appuyer sur Entrée", "输入一个句子并按回车", "문장을 입력하고 Enter 키를 누르세요"],
     "the picture is too large": ["das Bild ist zu groß", "l’image est trop grande", "图片太大", "그림이 너무 큼"],
     "the picture could not be drawn": ["das Bild ließ sich nicht zeichnen", "l’image n’a pas pu être dessinée", "无法绘制图片", "그림을 그릴 수 없음"],
