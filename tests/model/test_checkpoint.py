@@ -46,7 +46,7 @@ def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model)
     assert state.keys() == tiny_model.state_dict().keys()
     for name, tensor in tiny_model.state_dict().items():
         assert torch.equal(state[name], tensor), name
-    assert torch.equal(loaded.model.position_table, tiny_model.position_table)
+    assert torch.equal(loaded.model.source_positions.table, tiny_model.source_positions.table)
     torch.testing.assert_close(
         loaded.model(SOURCE, TARGET).logits, tiny_model(SOURCE, TARGET).logits, atol=1e-4, rtol=0)
     assert loaded.directions == ("de-en", "en-fr") and loaded.name == "tiny" and not loaded.model.training

@@ -7,7 +7,6 @@ import numpy as np
 
 from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES
-from model.trace.interventions import Positions
 from model.translator import Translators
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
@@ -101,7 +100,7 @@ def build(translators: Translators, header: Header) -> None:
 
 def model_table(scene: Scene, length: int) -> np.ndarray:
     """What the model itself adds at positions 0 .. length - 1: float32 [length, d_model]."""
-    return scene.translator.model.position_encoding(0, length, Positions()).float().cpu().numpy()
+    return scene.translator.model.source_positions(0, length).float().cpu().numpy()
 
 
 def sentence_rows(scene: Scene, length: int) -> list[str]:

@@ -250,6 +250,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     const link = states.fromFragment(location.hash);
     if (!link) return;
     const { state: wanted, ...what } = link;
+    // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
+    if (trace && Object.keys(what).every((name) => what[name] === trace[name])) {
+      state = states.fitted(wanted, trace);
+      draw();
+      return tellOthers();
+    }
     awaited = wanted;
     ask("restore", what);
   }
