@@ -47,6 +47,7 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
     assert page.locator(".atlas-examples").inner_text() == ""
     expect(page.locator(".atlas-explorer .invitation")).to_have_text(INVITATION)
     assert not page.locator(".atlas-explorer .panes").is_visible()
+    page.evaluate("document.activeElement.blur()")
     for key in ("3", "ArrowDown", "l", "?"):  # nothing to look at, and no error
         page.keyboard.press(key)
     no_violations(page)
