@@ -16,6 +16,7 @@ expect.set_options(timeout=30_000)  # as every other wait: a busy machine is no 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=20_000)  # milliseconds: as patient with a busy machine as the rest of Playwright
     with sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         yield browser

@@ -189,6 +189,7 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   async function receive(value) {
     if (!value) return;
+    if (value.invitation) return atlas.invite(root, value.invitation);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
       asked = 0;
@@ -234,6 +235,7 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   async function receiveTrace(payload) {
     root.dispatchEvent(new CustomEvent("atlas-received"));
+    atlas.invite(root, null);
     const known = traces.find((one) => one.key === payload.key);
     const next = known || await atlas.explorerTrace.Trace.from(payload);
     traces = [...traces.filter((one) => one !== next), next].slice(-REMEMBERED);
