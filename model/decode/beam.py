@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from model.decode.steps import StepDecoder
+from model.nets.sweep import Changes
 from model.nets.transformer import SourceMemory, Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.interventions import NO_INTERVENTIONS
 
 MAX_WIDTH = 8
 
@@ -151,7 +152,7 @@ class _Sentence:
 
 def beam_search(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int, width: int = 5,
-    length_penalty: float = 0.0, n_best: int = 1, interventions: Interventions = NO_INTERVENTIONS,
+    length_penalty: float = 0.0, n_best: int = 1, interventions: Changes = NO_INTERVENTIONS,
     keep_pruned: bool = False,
 ) -> list[BeamResult]:
     """The most probable translations found by keeping `width` hypotheses a step: one BeamResult a sentence.

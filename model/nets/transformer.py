@@ -15,9 +15,10 @@ from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.dropout import Dropout
 from model.nets.masks import causal_mask, padding_mask
 from model.nets.positions import sinusoidal_encoding
-from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
-from model.trace.interventions import NO_INTERVENTIONS, Interventions, Positions
-from model.trace.kinds import AttentionKind
+from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord, NormRecord, SubLayerRecord
+from model.nets.sweep import Changes, attention_edit, check, layer_patches
+from model.trace.interventions import NO_INTERVENTIONS, Positions
+from model.trace.kinds import AttentionKind, Side, SubLayerName
 
 
 class SubLayer(nn.Module):
@@ -37,9 +38,12 @@ class SubLayer(nn.Module):
         return self.norm(x) if self.norm_first else x
 
     def leave(self, x: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
-        """The new residual stream, and what the norm read (for the record)."""
-        added = x + (self.dropout(output) if self.training else output)
-        return (added, x) if self.norm_first else (self.norm(added), added)
+        """The new residual stream, and what was added to it (for the record)."""
+        added = self.dropout(output) if self.training else output
+        return (x + added if self.norm_first else self.norm(x + added)), added
+
+    def norm_record(self) -> NormRecord:
+        return NormRecord(self.norm.weight, self.norm.bias, self.norm.eps, self.norm_first)
 
 
 class FeedForward(nn.Module):
@@ -77,43 +81,47 @@ class Layer(nn.Module):
 
     def forward(
         self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
-        interventions: Interventions = NO_INTERVENTIONS, cache: LayerCache | None = None, first_query: int = 0,
+        interventions: Changes = NO_INTERVENTIONS, cache: LayerCache | None = None, first_query: int = 0,
         record: bool = False,
     ) -> tuple[Tensor, LayerRecord | None]:
         """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them."""
-        residuals, read = [x], []
+        passed: list[SubLayerRecord] = []
+        patches = layer_patches(interventions, self.kind.side, self.index, first_query)
 
-        def leave(sublayer: SubLayer, output: Tensor) -> Tensor:
-            stream, norm_input = sublayer.leave(residuals[-1], output)
-            residuals.append(stream)
-            read.append(norm_input)
-            return stream
+        def leave(sublayer: SubLayer, name: SubLayerName, x: Tensor, output: Tensor) -> Tensor:
+            if patches is not None:
+                output = patches.output(name, output)
+            after, added = sublayer.leave(x, output)
+            if patches is not None:
+                after = patches.stream(name, after)
+            if record:
+                passed.append(SubLayerRecord(name, x, added, after, sublayer.norm_record()))
+            return after
 
+        if patches is not None:
+            x = patches.stream(None, x)
         around_self, *around_cross, around_feed_forward = self.sublayers
-        edit = interventions.for_attention(self.kind, self.index)
+        edit = attention_edit(interventions, self.kind, self.index)
         queries, keys, values = self.self_attention.project(around_self.enter(x))
         if cache is not None:
             keys, values = cache.extend(first_query, keys, values)
         output, weights = self.self_attention(queries, keys, values, mask, edit=edit, first_query=first_query)
-        x = leave(around_self, output)
+        x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
         self_record = AttentionRecord(weights, queries, keys, values) if record else None
 
         cross_record = None
         if self.cross_attention is not None:
-            edit = interventions.for_attention(AttentionKind.CROSS, self.index)
+            edit = attention_edit(interventions, AttentionKind.CROSS, self.index)
             queries = self.cross_attention.project_queries(around_cross[0].enter(x))
             keys, values = source.keys_values(self)
             output, weights = self.cross_attention(
                 queries, keys, values, source.mask, edit=edit, first_query=first_query)
-            x = leave(around_cross[0], output)
+            x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
             cross_record = AttentionRecord(weights, queries, keys, values) if record else None
 
         output, active = self.feed_forward(around_feed_forward.enter(x))
-        x = leave(around_feed_forward, output)
-        if not record:
-            return x, None
-        epsilon = around_self.norm.eps
-        return x, LayerRecord(self_record, cross_record, tuple(residuals), tuple(read), epsilon, active)
+        x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
+        return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
 
 
 class Stack(nn.Module):
@@ -127,7 +135,7 @@ class Stack(nn.Module):
 
     def forward(
         self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
-        interventions: Interventions = NO_INTERVENTIONS, cache: KeyValueCache | None = None, record: bool = False,
+        interventions: Changes = NO_INTERVENTIONS, cache: KeyValueCache | None = None, record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """x [batch, new, d_model] -> the same shape, normed; one record a layer if record."""
         records = []
@@ -189,6 +197,24 @@ class Transformer(nn.Module):
         table = sinusoidal_encoding(where, config.d_model, base=config.position_base)
         self.register_buffer("position_table", table, persistent=False)
 
+    @property
+    def num_layers(self) -> dict[AttentionKind, int]:
+        """The attentions that the model has, and in how many layers each."""
+        return {kind: len(self._stack(kind.side).layers) for kind in AttentionKind}
+
+    def attention(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+        """The module of one attention."""
+        found = self._stack(kind.side).layers[layer]
+        return found.cross_attention if kind is AttentionKind.CROSS else found.self_attention
+
+    def check(self, interventions: Changes, *, batch: int) -> None:
+        """ValueError, in words, if interventions cannot be run on this model and a batch of this size."""
+        if interventions:
+            check(interventions, self.num_layers, self.config.num_heads, batch=batch)
+
+    def _stack(self, side: Side) -> Stack:
+        return self.encoder if side == Side.ENCODER else self.decoder
+
     def position_encoding(self, first: int, length: int, positions: Positions) -> Tensor | None:
         """What is added to embeddings at positions first .. first + length - 1: [length, d_model], or None."""
         if not positions.enabled:
@@ -207,9 +233,10 @@ class Transformer(nn.Module):
         return self.dropout(x if encoding is None else x + encoding)
 
     def encode(
-        self, source_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
+        self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False,
     ) -> SourceMemory:
         """source_ids [batch, source], padded on the right with pad_id."""
+        self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)
         mask = None if mask.all() else mask  # most steps of most decodes then need not mask at all
         x = self.embed(source_ids, interventions.source_positions)
@@ -218,13 +245,14 @@ class Transformer(nn.Module):
 
     def decode(
         self, target_ids: Tensor, source: SourceMemory, *, cache: KeyValueCache | None = None,
-        interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
+        interventions: Changes = NO_INTERVENTIONS, record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """The decoder's output [batch, new, d_model] for target_ids [batch, new], and its records.
 
         With a cache, target_ids are the rows after cache.length, and the cache grows by them. Padding on the right
         needs no mask of its own: no earlier row looks that far.
         """
+        self.check(interventions, batch=len(target_ids))
         first, new = (0 if cache is None else cache.length), target_ids.shape[1]
         mask = None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
         x = self.embed(target_ids, interventions.target_positions, first=first)
@@ -235,7 +263,7 @@ class Transformer(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
     def forward(
-        self, source_ids: Tensor, target_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS,
+        self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
         """One teacher-forced pass. source_ids [batch, source], target_ids [batch, target] = `<s> y1 .. yT`; row t of
@@ -244,7 +272,7 @@ class Transformer(nn.Module):
                          interventions=interventions, record=record)
 
     def read(
-        self, source: SourceMemory, target_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS,
+        self, source: SourceMemory, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
         record: bool = False, logits: Tensor | None = None,
     ) -> ForwardOutput:
         """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs. logits
