@@ -38,8 +38,9 @@ VIZ = (
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
 EXCEPTIONS = {("model.evaluate", "model.train"), ("model.benchmark", "model.train"),
               ("viz.wire.readback", "viz.figures")}
-WITHOUT_TORCH = ("model.trace.interventions", "model.trace.storage", "model.trace.scores", "model.trace.tokens",
-                 "model.trace.divergence", "model.trace.directions")
+WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
+                 "model.trace.storage", "model.trace.scores", "model.trace.tokens", "model.trace.divergence",
+                 "model.trace.directions")
 
 
 def imports(path: Path) -> set[str]:
@@ -146,7 +147,7 @@ def test_importable_without_torch(name):
 
 
 def test_what_traces_are_made_of_is_all_importable_without_torch():
-    for path in ROOT.glob("model/trace/*.py"):
+    for path in ROOT.glob("model/trace/**/*.py"):
         assert "torch" not in {n.split(".")[0] for n in imports(path)}, path
 
 

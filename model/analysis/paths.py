@@ -16,8 +16,8 @@ import torch
 from model.analysis.lens import LogitLens, logit_lens
 from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.layer import SourceMemory
 from model.nets.records import ForwardOutput
-from model.nets.transformer import SourceMemory
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, tidy

@@ -38,9 +38,8 @@ class Arrow:
 def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int, ...]) -> tuple[Arrow, ...]:
     """The map of the architecture with this sentence's shapes (Vaswani et al. 2017, figure 1), without the batch."""
     config = translator.config
-    source = _shape(output.memory)[:1]
     target = _shape(output.hidden)[:1]
-    model, heads, wide = (config.d_model,), config.num_heads, (config.d_feedforward,)
+    heads, wide = config.num_heads, (config.d_feedforward,)
     first, last = output.layers(Side.ENCODER)[0], output.layers(Side.DECODER)[0]
 
     def stack(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
@@ -56,16 +55,20 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
                   "feed-forward", repeated),
             Arrow(f"{name} layer", _shape(record.after), (length, "d_model"), side, "residual", repeated)]
 
+    def entry(side: str, record: LayerRecord) -> list[Arrow]:
+        shape, axes = _shape(record.before), (side, "d_model")
+        name = "embedding × √d_model" if config.scale_embedding else "embedding"
+        found = [Arrow(name, shape, axes, side, "embedding"), Arrow("+ position", shape, axes, side, "positions")]
+        return [*found, Arrow("norm", shape, axes, side, "embedding")] if config.norm_embedding else found
+
     assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide
     return (
         Arrow("source ids", (len(source_ids),), ("source",), "source", "embedding"),
-        Arrow("embedding × √d_model", (*source, *model), ("source", "d_model"), "source", "embedding"),
-        Arrow("+ position", _shape(first.before), ("source", "d_model"), "source", "positions"),
+        *entry("source", first),
         *stack("source", first, config.num_encoder_layers),
         Arrow("memory", _shape(output.memory), ("source", "d_model"), "source", "residual"),
         Arrow("decoder inputs", target, ("target",), "target", "embedding"),
-        Arrow("embedding × √d_model", (*target, *model), ("target", "d_model"), "target", "embedding"),
-        Arrow("+ position", _shape(last.before), ("target", "d_model"), "target", "positions"),
+        *entry("target", last),
         *stack("target", last, config.num_decoder_layers),
         Arrow("projection", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
         Arrow("softmax", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
@@ -74,23 +77,30 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingRows:
-    """Rows of the shared embedding for some tokens, and what becomes of them. float32 [token, d_model] each:
-    scaled = embedding * sqrt(d_model); positions, what is added; added, the sum that enters the first layer."""
+    """Rows of a side's embedding for some tokens, and what becomes of them. float32 [token, d_model] each:
+    scaled = embedding * sqrt(d_model); positions, what is added; added, the sum that enters the first layer, or the
+    norm before it. error: the largest difference between what these three say enters the first layer, and what did."""
 
     scaled: np.ndarray
     positions: np.ndarray
     added: np.ndarray
+    error: float
 
 
 @torch.inference_mode()
 def embedding_rows(translator: Translator, ids: tuple[int, ...], output: ForwardOutput, *,
                    side: str) -> EmbeddingRows:
     """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"."""
-    model = translator.model
-    records = output.layers(Side.ENCODER if side == "source" else Side.DECODER)
-    where = torch.tensor(ids, device=translator.device)
-    scaled = model.embedding(where) * math.sqrt(model.config.d_model)
-    return EmbeddingRows(_numpy(scaled), _numpy(model.position_table[:len(ids)]), _numpy(records[0].before[0]))
+    model, source = translator.model, side == "source"
+    matrix, code, stack, records = (
+        (model.embedding.weight, model.source_positions, model.encoder, output.layers(Side.ENCODER)) if source else
+        (model.target_matrix, model.target_positions, model.decoder, output.layers(Side.DECODER)))
+    scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
+    positions, entered = code(0, len(ids)), records[0].before[0]
+    normed = translator.config.norm_embedding
+    added = scaled + positions if normed else entered
+    error = (stack.entry(scaled + positions) - entered).abs().max()
+    return EmbeddingRows(_numpy(scaled), _numpy(positions), _numpy(added), float(error))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from model.analysis.loop import attention_input
 from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
+from model.nets.layer import Layer
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
-from model.nets.transformer import Layer
 from model.trace.kinds import Side
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -30,7 +30,7 @@ def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
     kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
     theirs = nn.utils.skip_init(
         kind, config.d_model, config.num_heads, config.d_feedforward, dropout=0.0, batch_first=True,
-        norm_first=config.norm_first)
+        activation=ours.feed_forward.activation, norm_first=config.norm_first)
     state = {f"self_attn.{k}": v for k, v in _attention_state(ours.self_attention).items()}
     if decoder:
         state |= {f"multihead_attn.{k}": v for k, v in _attention_state(ours.cross_attention).items()}

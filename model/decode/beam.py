@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from model.decode.steps import StepDecoder
+from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
 
 MAX_WIDTH = 8

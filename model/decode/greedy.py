@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from model.decode.steps import StepDecoder
+from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
 
 Seen = list[tuple[list[int], Tensor]]  # of each step: the sentences that went on, their logits [sentences, vocabulary]

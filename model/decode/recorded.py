@@ -9,10 +9,11 @@ from torch import Tensor
 
 from model.decode.greedy import Seen, greedy
 from model.decode.steps import StepDecoder
+from model.nets.layer import SourceMemory
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
 
 

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from model.nets.cache import KeyValueCache
+from model.nets.layer import SourceMemory
 from model.nets.records import LayerRecord
 from model.nets.step import DecoderStep
 from model.nets.sweep import Changes, Sweep
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
 
 

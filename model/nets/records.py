@@ -85,7 +85,8 @@ class LayerRecord:
     """What one layer did.
 
     sublayers    in the order that the residual stream passes them
-    activations  the feed-forward's hidden units after the activation [batch, length, d_feedforward]
+    activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
+                 [batch, length, d_feedforward]
     """
 
     self_attention: AttentionRecord

@@ -11,8 +11,9 @@ import torch
 from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache
+from model.nets.layer import Layer, SourceMemory
 from model.nets.masks import causal_mask, pad
-from model.nets.transformer import Layer, SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from tests.conftest import build_tiny_model
 
 LOGITS, WEIGHTS = {"atol": 1e-4, "rtol": 0}, {"atol": 1e-5, "rtol": 0}
@@ -80,7 +81,7 @@ def test_the_whole_model_equals_a_stack_of_torch_layers(model):
     config, real = model.config, source != 0
 
     def embed(ids):
-        return model.embedding(ids) * math.sqrt(config.d_model) + model.position_table[:ids.shape[1]]
+        return model.embedding(ids) * math.sqrt(config.d_model) + model.source_positions.table[:ids.shape[1]]
 
     memory = embed(source)
     for layer in model.encoder.layers:

@@ -54,7 +54,7 @@ LOGITS = Panel(
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     lab = Lab(translators, header.session)
-    config = next(iter(translators.values())).config
+    longest = max(t.config.max_length for t in translators.values())
     layers = max(t.config.num_encoder_layers for t in translators.values())
     layers = max(layers, *(t.config.num_decoder_layers for t in translators.values()))
 
@@ -87,7 +87,7 @@ def build(translators: Translators, header: Header) -> None:
             lab.add(FEED_FORWARD, feed_forward, controls=controls)
         with gr.Tab(LOGITS.title, id=LOGITS.name):
             heading(LOGITS)
-            step = gr.Slider(1, min(64, config.max_length), 1, step=1,
+            step = gr.Slider(1, min(64, longest), 1, step=1,
                              label=label("Step (past the end: the last one)"))
             lab.add(LOGITS, logits, controls=(step,))
 
