@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from model.nets.records import ForwardOutput
-from model.text.tokenizer import Tokenizer
+from model.text.interface import TextTokenizer
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
@@ -31,7 +31,7 @@ class Request:
 class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
-    def __init__(self, output: ForwardOutput, tokenizer: Tokenizer, *, seconds: float, device: str, checkpoint: str,
+    def __init__(self, output: ForwardOutput, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
         """output: recorded. The rest is the traces' own record of where they come from."""
         self.tokenizer = tokenizer
@@ -44,7 +44,7 @@ class TraceBuilder:
         """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""
         source_ids = request.source_ids
         tokenizer = self.tokenizer
-        source_tokens = tokenizer.tokens(source_ids)
+        source_tokens = tokenizer.source_tokens(source_ids, request.text)
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
         inputs = tokenizer.tokens(decoder_ids)
         logits = self.logits[row, :len(target_ids)].float()  # [step, vocabulary]

@@ -76,7 +76,7 @@ def _with_itself(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) ->
 def encoder_contributions(model: Transformer, output: ForwardOutput,
                           interventions: Interventions = NO_INTERVENTIONS) -> np.ndarray:
     """float64 [layers, source, source], rows sum to 1. output: recorded, a batch of one."""
-    return _self_shares(model.encoder.layers, output.records(AttentionKind.ENCODER_SELF), AttentionKind.ENCODER_SELF, interventions)
+    return _self_shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF, interventions)
 
 
 @torch.inference_mode()
@@ -86,13 +86,12 @@ def decoder_contributions(model: Transformer, output: ForwardOutput, interventio
     source], whose rows lack the residual's share. output: recorded, a batch of one."""
     kind = AttentionKind.CROSS
     cross = [block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-             for layer, record in zip(model.decoder.layers, output.records(AttentionKind.DECODER_SELF))]
-    own = _self_shares(model.decoder.layers, output.records(AttentionKind.DECODER_SELF), AttentionKind.DECODER_SELF, interventions)
+             for layer, record in zip(model.decoder.layers, output.records(kind))]
+    own = _self_shares(model.decoder.layers, output, AttentionKind.DECODER_SELF, interventions)
     return own, torch.stack(cross).cpu().numpy()
 
 
-def _self_shares(layers, records: tuple[LayerRecord, ...], kind: AttentionKind, interventions: Interventions
-                 ) -> np.ndarray:
+def _self_shares(layers, output: ForwardOutput, kind: AttentionKind, interventions: Interventions) -> np.ndarray:
     return torch.stack([
         block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-        for layer, record in zip(layers, records)]).cpu().numpy()
+        for layer, record in zip(layers, output.records(kind))]).cpu().numpy()
