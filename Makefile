@@ -26,6 +26,7 @@ test-all: lint browser mcp
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/oxlint viz/web
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m model.benchmark $(ARGS)
