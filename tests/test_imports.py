@@ -20,7 +20,7 @@ MODEL = (
     ("model.trace", "model.config", "model.files"),
     ("model.text",),
     ("model.nets",),
-    ("model.decode", "model.serve"),
+    ("model.decode", "model.serve", "model.families"),
     ("model.checkpoint",),
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
