@@ -27,8 +27,9 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     """ValueError, naming what was found, for what is no such model or cannot be opened."""
     tied = settings.flag("tie_word_embeddings", True)
     config = settings.network(activation="relu", scale_embedding=True)
-    config = replace(config, position_code=PositionCode.FAIRSEQ, position_offset=config.pad_id + 1, tied_output=tied)
+    config = replace(config, position_code=PositionCode.FAIRSEQ, position_offset=config.pad_id + 1)
     matrices = tensors.embeddings(weights, tied=tied, shared=True)
+    config = matrices.told(config)
     ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings)
     pieces, nameless = named(ids, config.vocabulary_size)
     side = Side(folder.bytes(SPM), pieces)

@@ -32,10 +32,10 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     targets = None if shared else settings.whole("decoder_vocab_size", settings.whole("vocab_size"))
     config = replace(
         settings.network(activation="gelu", scale_embedding=False), position_code=PositionCode.HALVES, norm_first=False,
-        shared_embeddings=shared, tied_output=tied, target_vocabulary_size=targets,
+        shared_embeddings=shared, target_vocabulary_size=targets,
         logits_bias=tensors.BIAS in weights.shapes)
     matrices = tensors.embeddings(weights, tied=tied, shared=shared)
-    config, notes = _positions(config, weights)
+    config, notes = _positions(matrices.told(config), weights)
     tokenizer, nameless = _tokenizer(folder, settings, config)
     config = replace(config, banned_ids=tuple(sorted(
         {i for i in {*settings.banned(), *nameless, pad_id} if i < config.num_target_tokens})))

@@ -28,12 +28,13 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     tied = settings.flag("tie_word_embeddings", True)
     config = replace(
         settings.network(activation="gelu", scale_embedding=False), position_code=PositionCode.LEARNED,
-        position_offset=UNUSED_ROWS, norm_embedding=True, tied_output=tied, logits_bias=tensors.BIAS in weights.shapes)
+        position_offset=UNUSED_ROWS, norm_embedding=True, logits_bias=tensors.BIAS in weights.shapes)
     matrices = tensors.embeddings(weights, tied=tied, shared=True)
+    config = matrices.told(config)
     begin = settings.token("decoder_start_token_id")
     if begin is None:
-        raise ValueError(f"{folder.path} has no decoder_start_token_id: an mBART that is not fine-tuned for translation "
-                         "writes no translation")
+        raise ValueError(f"{folder.path} has no decoder_start_token_id: an mBART that was not fine-tuned for "
+                         "translation writes none")
     ids = fairseq_ids(folder.bytes(SPM))
     first = max(ids.values()) + 1
     old = begin >= first  # the decoder starts from a language

@@ -28,8 +28,8 @@ def is_foreign(folder: Path) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Opened, Weights]]:
-    """Open a folder; its tensors can be read until the context ends. ValueError, in words and with what was found, for a
-    family that is not supported or a folder that is damaged or does not hold together."""
+    """Open a folder; its tensors can be read until the context ends. ValueError, in words and with what was found, for
+    a family that is not supported or a folder that is damaged or does not hold together."""
     folder = Folder(path)
     settings = Settings.read(folder)
     family = family_of(settings)

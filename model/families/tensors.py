@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -22,13 +22,20 @@ HARMLESS = ("encoder.version", "decoder.version", "._float_tensor", ".embed_posi
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Which tensor of a file serves as the source's embedding, the target's, and the output projection. notes: what a
-    person should know of how that was decided."""
+    """Which tensor of a file serves as the source's embedding, the target's, and the output projection; whether source
+    and target are one matrix (shared), and target and output (tied). notes: what a person should know of how that was
+    decided."""
 
     source: str
     target: str
     head: str
+    shared: bool
+    tied: bool
     notes: tuple[str, ...] = ()
+
+    def told(self, config: ModelConfig) -> ModelConfig:
+        """The config with what the file says of its matrices."""
+        return replace(config, shared_embeddings=self.shared, tied_output=self.tied)
 
 
 def embeddings(weights: Weights, *, tied: bool, shared: bool) -> Embeddings:
@@ -39,16 +46,18 @@ def embeddings(weights: Weights, *, tied: bool, shared: bool) -> Embeddings:
     """
     found = [name for name in (SHARED, ENCODER, DECODER, HEAD) if name in weights.shapes]
     if shared and tied and found == [HEAD]:
-        return Embeddings(HEAD, HEAD, HEAD)
+        return Embeddings(HEAD, HEAD, HEAD, True, True)
     source = _first(found, ENCODER, SHARED if shared else None, DECODER if shared else None)
     target = _first(found, DECODER, SHARED if shared else None, ENCODER if shared else None)
+    one = shared and weights.same(source, target)
     if not tied:
-        return Embeddings(source, target, _first(found, HEAD))
+        head = _first(found, HEAD)
+        return Embeddings(source, target, head, one, weights.same(head, target))
     notes = ()
     if HEAD in found and not weights.same(HEAD, target):
         notes = (f"{HEAD} differs from {target}, though the config ties them: the embedding is used. Converters before "
                  "April 2024 left an output matrix that is not the model's.",)
-    return Embeddings(source, target, target, notes)
+    return Embeddings(source, target, target, one, True, notes)
 
 
 def _first(found: list[str], *names: str | None) -> str:
@@ -99,10 +108,6 @@ def ours(weights: Weights, config: ModelConfig, matrices: Embeddings, *, ignored
 
 
 def _check(weights: Weights, used: set[str], known: set[str], shapes: dict[str, tuple[int, ...]]) -> None:
-    # What no honest file does, one of a few bytes can claim: tensors of any size that all lie on the same numbers.
-    numbers = sum(math.prod(shapes[name]) for name in used - {SHARED, ENCODER, DECODER, HEAD})
-    if 2 * numbers > weights.size:  # two bytes each at least
-        raise ValueError(f"the config asks for {numbers:,} numbers, the weights' files have {weights.size:,} bytes")
     if missing := sorted(used - set(weights.shapes)):
         raise ValueError(f"the weights lack {len(missing)} tensors, the first is {missing[0]!r}")
     unknown = sorted(name for name in set(weights.shapes) - known if not name.endswith(HARMLESS))
@@ -112,6 +117,10 @@ def _check(weights: Weights, used: set[str], known: set[str], shapes: dict[str, 
     for name in sorted(used):
         if weights.shapes[name] != shapes[name]:
             raise ValueError(f"{name} has shape {list(weights.shapes[name])}, expected {list(shapes[name])}")
+    # What no honest file does, one of a few bytes can claim: tensors of any size that all lie on the same numbers.
+    numbers = sum(math.prod(shapes[name]) for name in used - {SHARED, ENCODER, DECODER, HEAD})
+    if 2 * numbers > weights.size:  # two bytes each at least
+        raise ValueError(f"the config asks for {numbers:,} numbers, the weights' files have {weights.size:,} bytes")
 
 
 # In each stack, ours -> theirs. The order in theirs' files is k, v, q; our matrix stacks q, k, v.
