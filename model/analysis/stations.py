@@ -122,11 +122,10 @@ def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
 
 @dataclass(frozen=True, eq=False)
 class AddAndNorm:
-    """One sub-layer's residual connection and norm, per token [token]: the stream's length before, the length of what
-    the sub-layer adds, the cosine between the two, the length after, and the factor the norm multiplied by.
+    """One sub-layer's residual connection and norm, per token [token]: the length of the stream x before, the length of
+    what the sub-layer adds, f(x), the cosine between the two, the length after, and the factor the norm multiplied by.
 
-    read, normed [token, d_model]: with pre-norm the norm's input, and its output before gain and bias (mean 0, variance
-    1); with post-norm, where the sum is not kept, the stream before and after.
+    stream, normed [token, d_model]: x, and the norm's output before gain and bias (mean 0, variance 1).
     """
 
     before: np.ndarray
@@ -134,19 +133,20 @@ class AddAndNorm:
     cosine: np.ndarray
     after: np.ndarray
     scale: np.ndarray
-    read: np.ndarray
+    stream: np.ndarray
     normed: np.ndarray
 
 
 def add_and_norm(record: LayerRecord, sublayer: int, *, norm_first: bool) -> AddAndNorm:
-    """Of sub-layer 0, 1 (or 2 in the decoder). With pre-norm the norm reads the stream before, x; with post-norm the
-    sum x + f(x), of which the record keeps the normed result only: there `added` is what the stream changed by."""
+    """Of sub-layer 0, 1 (or 2 in the decoder). With pre-norm the norm reads the stream x, and x + f(norm(x)) goes on;
+    with post-norm it reads the sum x + f(x), and its output goes on (Vaswani et al. 2017, section 5.4)."""
     if not 0 <= sublayer < len(record.norm_scales):
         raise ValueError(f"this layer has sub-layers 0 to {len(record.norm_scales) - 1}, found {sublayer}")
     before, after = (record.residuals[sublayer + i][0].float() for i in (0, 1))
-    added = after - before
+    read = record.norm_inputs[sublayer][0].float()
+    added = (after if norm_first else read) - before
     scale = record.norm_scales[sublayer][0].float()
-    normed = (before - before.mean(-1, keepdim=True)) * scale[:, None] if norm_first else after
+    normed = (read - read.mean(-1, keepdim=True)) * scale[:, None]
     return AddAndNorm(
         _numpy(before.norm(dim=-1)), _numpy(added.norm(dim=-1)),
         _numpy(torch.cosine_similarity(before, added, dim=-1)), _numpy(after.norm(dim=-1)), _numpy(scale),
