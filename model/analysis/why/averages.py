@@ -1,7 +1,7 @@
 """Means of heads and embeddings over sentences, in a file beside the weights that they are of.
 
-    means.safetensors: source_embedding, target_embedding, <kind>.heads, <kind>.early (see model.trace.why.means), and the
-    weights' digest and the number of sentences as metadata
+    means.safetensors: source_embedding, target_embedding, <kind>.heads, <kind>.early (see model.trace.why.means), and
+    the weights' digest and the number of sentences as metadata
 """
 
 from __future__ import annotations
