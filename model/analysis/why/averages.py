@@ -61,7 +61,7 @@ class _Totals:
     def add(self, translator: Translator, texts: Sequence[str], direction: str) -> None:
         tokenizer, model = translator.tokenizer, translator.model
         sources = [translator.encode(text, direction) for text in texts]
-        targets = [[tokenizer.begin_id, *ids[:-1]] for ids in translator.generate(sources)]
+        targets = [[tokenizer.begin_id, *ids[:-1]] for ids in translator.generate(sources, direction)]
         source_ids, target_ids = (pad(ids, model.config.pad_id).to(translator.device) for ids in (sources, targets))
         output = model(source_ids, target_ids, record=True)
         for row, (text, source, target) in enumerate(zip(texts, sources, targets)):
