@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
+import numpy as np
+
+from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, theme
 from viz.wire.payload import payload
+from viz.wire.readback import payload_maps
 from viz.words import for_page
 
 
@@ -31,12 +36,22 @@ def to_html(trace: TranslationTrace, selection: object = None) -> str:
         f"<script>{_START}</script></body></html>"))
 
 
+def from_html(text: str) -> dict[AttentionKind, np.ndarray]:
+    """The weights [layers, heads, query, key] by kind that to_html()'s page shows. ValueError if it is no such page."""
+    data = _DATA.search(text)
+    if data is None:
+        raise ValueError("not an explorer with a translation in it")
+    packed = json.loads(data[1])
+    return payload_maps(packed["blocks"], packed["kinds"])
+
+
 def _script(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     assert "</script" not in text.lower(), f"{path.name} would end its own script element"
     return text
 
 
+_DATA = re.compile(r'<script type="application/json" id="payload">(.*?)</script>', re.DOTALL)
 _PAGE_CSS = """
 body { margin: 0; background: var(--atlas-paper); color: var(--atlas-ink); font-family: var(--atlas-font); }
 main { max-width: 1360px; margin: 0 auto; padding: 16px; }
@@ -50,5 +65,5 @@ follow();
 dark.addEventListener("change", follow);
 const value = JSON.parse(document.getElementById("payload").textContent);
 AttentionAtlas.components.explorer(document.getElementById("explorer"),
-  { value: () => value, onValue: () => {}, trigger: () => {}, server: null, standalone: true });
+  { value: () => value, onValue: () => {}, trigger: () => {}, server: null });
 """
