@@ -53,6 +53,23 @@ def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model)
     assert len(loaded.digest) == 16 and loaded.metrics == {"scores": []}
 
 
+def test_examples_come_with_their_folder_and_are_not_needed(folder):
+    loaded = checkpoint.load(folder).examples
+    assert list(loaded) == ["de-en"] and loaded["de-en"][0].reference and loaded["de-en"][1].reference == ""
+    (folder / checkpoint.EXAMPLES).unlink()
+    assert checkpoint.load(folder).examples == {}
+
+
+@pytest.mark.parametrize(("written", "words"), [
+    ({"sv-en": [{"text": "Hej."}]}, "'sv-en'"), ({"de-en": {"text": "Hallo."}}, "an object such as"), ([], "an object"),
+    ({"de-en": ["Hallo."]}, "found 'Hallo.'"), ({"de-en": [{"text": ""}]}, "may have a"),
+    ({"de-en": [{"text": "Hallo.", "reference": 3}]}, "found {"),
+    ({"de-en": [{"text": "a", "answer": "b"}]}, "found {")])
+def test_examples_that_are_none_are_refused_in_words(folder, written, words):
+    checkpoint.write_json(folder / checkpoint.EXAMPLES, written)
+    assert words in refused(folder, "examples.json")
+
+
 def test_half_precision_on_disk_is_float32_in_memory(tmp_path, tiny_model, tokenizer):
     checkpoint.save(tmp_path / "half", tiny_model, tokenizer, ("de-en",))
     assert {t.dtype for t in load_file(tmp_path / "half" / "model.safetensors").values()} == {torch.float16}
