@@ -25,7 +25,7 @@ MODEL = (
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.translate", "model.benchmark"),
+    ("model.train", "model.evaluate", "model.translate", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),
