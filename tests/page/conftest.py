@@ -11,6 +11,8 @@ from bench.chromium import launch_chromium
 from tests.page.browser import is_foreign
 from tests.page.explorer_page import open_traces  # noqa: F401 (a fixture)
 
+expect.set_options(timeout=30_000)  # as every other wait: a busy machine is no failure
+
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:

@@ -34,7 +34,7 @@ def test_json_reads_back_equal(hand_made_trace):
     text = storage.to_json(hand_made_trace)
     assert_equal(storage.from_json(text), hand_made_trace)
     found = json.loads(text)
-    assert found["schema"] == "attention-atlas-trace" and found["version"] == 1
+    assert found["schema"] == "attention-atlas-trace" and found["version"] == 2
     assert np.shape(found["cross"]["weights"]) == hand_made_trace.cross.weights.shape
 
 

@@ -52,7 +52,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks,
         "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
         "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
-        "interventions": trace.interventions,
+        "interventions": trace.interventions.describe(),
         "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
                    "predicted": _tokens(trace.target_tokens)},
         "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},
@@ -98,7 +98,8 @@ def encode_exact(weights: np.ndarray) -> str:
 
 def key_of(trace: TranslationTrace) -> str:
     """A name for what a trace shows: equal for equal translations by equal models."""
-    parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids, trace.interventions)
+    parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids,
+             trace.interventions.describe())
     found = hashlib.sha256(repr(parts).encode())
     found.update(trace.cross.weights.tobytes())
     return found.hexdigest()[:16]

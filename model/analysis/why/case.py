@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from model.analysis.why.metric import measure
+from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns, columns
@@ -190,8 +191,8 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     if trace.interventions:
-        raise ValueError(f"this trace was written with changes to the model ({trace.interventions}): ask about a plain "
-                         "one")
+        raise ValueError(f"this trace was written with changes to the model ({trace.interventions.describe()}): ask "
+                         "about a plain one")
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers

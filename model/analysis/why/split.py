@@ -17,7 +17,7 @@ from model.analysis.why.vectors import output_by_head, transposed, used_weights
 from model.nets.attention import MultiHeadAttention
 from model.nets.records import AttentionRecord
 from model.trace.interventions import LayerEdit
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.why.parts import Parts
 
 KINDS = (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
@@ -32,7 +32,7 @@ def parts(case: Case) -> Parts:
     for index in reversed(range(len(case.model.decoder.layers))):
         walk.through_layer(index)
     token = case.target_rows[0, -1].double()
-    placed = case.output.decoder_records[0].residuals[0][0, -1].double()
+    placed = case.output.layers(Side.DECODER)[0].before[0, -1].double()
     return Parts(
         question=case.question, token=float(walk.vector @ token), position=float(walk.vector @ (placed - token)),
         keys={kind: _stacked(walk.keys[kind]) for kind in KINDS}, feed_forward=_stacked(walk.feed_forward),
@@ -46,7 +46,7 @@ class _Walk:
 
     def __init__(self, case: Case, vector: Tensor) -> None:
         self.case, self.decoder, self.vector = case, case.model.decoder, vector
-        self.records = case.output.decoder_records
+        self.records = case.output.layers(Side.DECODER)
         self.norm_biases: list[Tensor] = []
         self.feed_forward: list[Tensor] = []
         self.keys: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
@@ -54,13 +54,13 @@ class _Walk:
 
     def through_final_norm(self) -> None:
         if isinstance(self.decoder.norm, nn.LayerNorm):
-            self._through(self.decoder.norm, self.records[-1].residuals[-1])
+            self._through(self.decoder.norm, self.records[-1].after)
 
     def through_layer(self, index: int) -> None:
         layer, record = self.decoder.layers[index], self.records[index]
-        attentions = {AttentionKind.CROSS: (layer.cross_attention, record.cross_attention),
-                      AttentionKind.DECODER_SELF: (layer.self_attention, record.self_attention)}
-        around_self, around_cross, around_feed_forward = zip(layer.sublayers, record.norm_inputs)
+        attentions = {kind: (self.case.model.attention(kind, index), record.attention(kind)) for kind in KINDS[::-1]}
+        around_self, around_cross, around_feed_forward = zip(
+            layer.sublayers, (passed.norm_input for passed in record.sublayers))
         self._enter(*around_feed_forward)
         self.feed_forward.append(self.vector @ layer.feed_forward.contract(record.activations[0, -1]).double())
         for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from model.config import ModelConfig
 from model.nets.records import LayerRecord
+from model.trace.kinds import Side
 from viz.maps import labels
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Scene
 from viz.ui.language import label
 
-ENCODER, DECODER = "encoder", "decoder"
+ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value
 SIDES = {ENCODER: label("encoder (reads the source)"), DECODER: label("decoder (writes the target)")}
 
 
@@ -27,9 +28,8 @@ def tokens_of(scene: Scene, side: str) -> list[str]:
     return [labels.display(token) for token in tokens]
 
 
-def records(scene: Scene, side: str):
-    output = scene.inspect()
-    return output.encoder_records if side == ENCODER else output.decoder_records
+def records(scene: Scene, side: str) -> tuple[LayerRecord, ...]:
+    return scene.inspect().layers(Side(side))
 
 
 def record_of(scene: Scene, side: str, layer: int) -> tuple[LayerRecord, int]:

@@ -85,7 +85,7 @@ def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
     case = case_of(model, source, target, token, contrast)
     found = parts(case)
     assert found.sum.holds
-    stream = case.output.decoder_records[-1].residuals[-1][0, -1].clone().requires_grad_()
+    stream = case.output.decoder_records[-1].after[0, -1].clone().requires_grad_()
     norm = model.decoder.norm
     scale = (stream.detach().var(unbiased=False) + norm.eps).sqrt()
     normed = norm.weight * (stream - stream.mean()) / scale

@@ -15,11 +15,9 @@ from viz.words import known, say
 
 def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dict]:
     record, index = record_of(scene, side, layer)
-    names = ["self-attention", "feed-forward"] if side == ENCODER else [
-        "self-attention", "cross-attention", "feed-forward"]
-    which = min(sublayer, len(names)) - 1
-    config = scene.translator.config
-    found = stations.add_and_norm(record, which, norm_first=config.norm_first)
+    passed = record.sublayers[min(sublayer, len(record.sublayers)) - 1]
+    config, name = scene.translator.config, known(stations.STATION_NAMES[passed.name])
+    found = stations.add_and_norm(passed)
     limit, normed = float(np.abs(found.stream[:, :48]).max()), float(np.abs(found.normed[:, :48]).max())
     rows = [[blocks.token(token), blocks.strip(found.stream[i, :48], limit=limit, name=token),
              blocks.number(float(found.before[i])), blocks.number(float(found.scale[i])),
@@ -28,8 +26,8 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dic
             for i, token in enumerate(tokens_of(scene, side))]
     return [
         blocks.formula("x + f(norm(x))" if config.norm_first else "norm(x + f(x))",
-                       say("encoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which])) if side == ENCODER
-                       else say("decoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which]))),
+                       say("encoder layer {layer}, f = {f}", layer=index + 1, f=name) if side == ENCODER
+                       else say("decoder layer {layer}, f = {f}", layer=index + 1, f=name)),
         blocks.table((say("Token"), say("stream x"), say("length"), say("norm scales by"),
                       say("normed"), say("length of what f adds"), say("cosine to x"), say("length after")), rows,
                      caption=say("The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "
