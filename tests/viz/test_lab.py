@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from model.checkpoint import Checkpoint
+from model.checks.verify import CHECKS
 from model.config import Activation, PositionCode
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
@@ -20,6 +21,7 @@ from model.trace.kinds import AttentionKind
 from model.translator import Translator, Translators
 from tests.conftest import build_tiny_model
 from tests.viz import panels
+from viz.export.formats import FORMATS
 from viz.ui.lab import inside, registry, selected
 from viz.ui.lab.controls import Choice, Slider, Text
 from viz.ui.lab.inside import attention
@@ -177,8 +179,8 @@ def test_shuffling_needs_the_same_words(tiny_translator) -> None:
 def test_verify_reports_progress_and_passes(scene) -> None:
     pictures = list(checks.check_all(scene))
     last = pictures[-1]
-    claims = len(checks.CHECKS) + len(checks.SHOWN)
-    assert last[0]["tone"] == "good" and f"All {claims} checks passed" in last[0]["text"]
+    assert last[0]["tone"] == "good" and f"All {len(last[1]['rows'])} checks passed" in last[0]["text"]
+    assert len(last[1]["rows"]) == len(CHECKS) + 3 + len(FORMATS)
     assert all(row[1]["passed"] is True for row in last[1]["rows"])
     json.dumps(pictures, allow_nan=False)
 
