@@ -20,12 +20,12 @@ MODEL = (
     ("model.trace", "model.config", "model.files"),
     ("model.text",),
     ("model.nets",),
-    ("model.decode", "model.serve"),
+    ("model.decode", "model.serve", "model.families"),
     ("model.checkpoint",),
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.translate", "model.benchmark"),
+    ("model.train", "model.evaluate", "model.translate", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),

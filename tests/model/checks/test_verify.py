@@ -17,6 +17,7 @@ from model.trace.maps import AttentionMaps
 from tests.conftest import SENTENCES
 from viz.figures.grid import plot_grid
 from viz.wire import payload, readback
+from viz.wire.codecs import ROOT
 
 DRAWN_TOLERANCE = 1e-6  # float32
 
@@ -149,7 +150,7 @@ def test_faults_in_the_payload(tiny_translator, trace, kind, fault) -> None:
     packed = payload.payload(trace)
     for block in packed["blocks"]:
         if block["kind"] == kind.value:
-            block["data"] = payload.encode(FAULTS[fault](trace.maps(kind).weights))
+            block["data"] = ROOT.encode(np.minimum(FAULTS[fault](trace.maps(kind).weights), 1.0))
     found = failures(tiny_translator, trace, shown=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
     assert found == {"The page's payload = trace"}
 
