@@ -242,7 +242,7 @@ def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(ti
     long, short = "Zwei Kinder bauen eine Burg aus Sand.", "Tee"
     with pytest.raises(torch.OutOfMemoryError):
         translator.trace_batch([long, short])
-    jobs = [_Job(translator._request(text, None, Interventions()), 1, None) for text in (long, short)]
+    jobs = [_Job(translator.request(text, None, Interventions()), 1, None) for text in (long, short)]
     translator.requests._finish(jobs)
     assert [job.result.device for job in jobs] == ["cpu", "cuda"]
     assert "out of memory" in caplog.text and long not in caplog.text
