@@ -1,7 +1,9 @@
 // A lab panel. Its value is {stale} (ask for content once it can be seen), {blocks} or {error}, as JSON text.
-AttentionAtlas.register("panel", (root, api) => {
+AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
   let shown = false;
+  root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
+  await AttentionAtlas.plotly();
 
   const draw = (given) => show(JSON.parse(given.json));
 
@@ -44,7 +46,6 @@ AttentionAtlas.register("panel", (root, api) => {
   for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  if (!root.children.length) root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   api.onValue(draw);
   look();
 });
