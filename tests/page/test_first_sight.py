@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.page.browser import screenshot
+
 pytestmark = pytest.mark.browser
 
 CELLS = ".atlas-explorer .detail .heatmaplayer image"
@@ -81,6 +83,7 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     page.goto(app_url)
     page.wait_for_selector("#translation-text")
     frame = page.locator(".atlas-explorer").bounding_box()
+    screenshot(page, "first-sight")
     assert frame["height"] > 400 and page.locator(".atlas-explorer > *").count() == 0
     for route in held:
         route.continue_()
