@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from model.analysis import paths
-from model.analysis.why import heads, smallest
 from model.analysis.why.case import Case, open_case
+from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.pinned import ask
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind

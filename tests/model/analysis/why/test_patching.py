@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.why import cutting, patching
 from model.analysis.why.case import Case
+from model.analysis.why.experiments import cutting, patching
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.why.columns import Columns

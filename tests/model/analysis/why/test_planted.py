@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.analysis.why import heads, patching
 from model.analysis.why.case import Case
+from model.analysis.why.experiments import heads, patching
 from model.analysis.why.methods import occlusion
 from model.analysis.why.split import parts
 from model.trace.kinds import AttentionKind

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from model.analysis.why.case import Case
-from model.analysis.why.heads import Instead, all_heads, closed
+from model.analysis.why.experiments.heads import Instead, all_heads, closed
 from model.decode.greedy import greedy
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
