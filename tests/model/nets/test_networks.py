@@ -1,4 +1,4 @@
-"""A further network is a module and an entry: one without self-attention, with one alignment map, loads and translates."""
+"""A further network is a module and an entry: one with a single alignment map and no self-attention translates."""
 
 from __future__ import annotations
 
