@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 
 import pytest
 from transformers import M2M100Tokenizer, MarianTokenizer, MBart50Tokenizer, MBartTokenizer, NllbTokenizer
@@ -72,6 +73,9 @@ def test_ids_of_strange_texts_are_theirs(pair):
         # Theirs are SentencePiece written anew, and keep a space at a text's end where it comes from another character;
         # SentencePiece, which the models were trained with and ours asks, does not.
         texts = [text.rstrip("▁\u200e ") or "a" for text in texts]
+    if isinstance(their, MBartTokenizer):  # theirs of 5.x forgets the SentencePiece model's own normalisation
+        texts = ["".join(c for c in unicodedata.normalize("NFKC", text.replace("▁", "_"))
+                         if unicodedata.category(c) != "Cf") for text in texts]
     for text in texts:
         assert ours.encode_source(text, target, source) == their(text)["input_ids"], repr(text)
 
