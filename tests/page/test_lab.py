@@ -62,7 +62,8 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             for figure in panel.locator(".figure").all():
                 expect(figure.locator(".main-svg").first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
-            no_violations(page)
+            # What stands around a panel is the same for all of a tab: looked at once.
+            no_violations(page, None if name == panels[0] else panel.locator("xpath=ancestor::*[@role='tabpanel'][1]"))
             screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
 
 
