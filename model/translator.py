@@ -25,7 +25,7 @@ from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
-from model.trace.directions import parse_direction
+from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 
@@ -249,17 +249,14 @@ def tidy(text: str) -> str:
 
 
 class Translators(Mapping[str, Translator]):
-    """Direction -> the Translator that serves it. Where several checkpoints serve a direction, the first by name
-    does, and the others stand under "direction (checkpoint)"."""
+    """The label of a Route -> the Translator that serves it. routes: all of them, the app's first one first."""
 
     def __init__(self, translators: Sequence[Translator]) -> None:
         if not translators:
             raise ValueError("no translator was given")
-        self._by_label: dict[str, Translator] = {}
-        for translator in translators:
-            for direction in translator.directions:
-                label = f"{direction} ({translator.name})" if direction in self._by_label else direction
-                self._by_label[label] = translator
+        self.routes = routes((translator.name, translator.directions) for translator in translators)
+        serving = [translator for translator in translators for _ in translator.directions]
+        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translators:
@@ -278,6 +275,11 @@ class Translators(Mapping[str, Translator]):
         if label not in self._by_label:
             raise ValueError(f"Unknown direction {label!r}: there are {', '.join(self._by_label)}.")
         return self._by_label[label]
+
+    def route(self, label: str) -> Route:
+        """The route of this label. ValueError if none has it."""
+        self[label]  # raises
+        return next(route for route in self.routes if route.label == label)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_label)

@@ -36,11 +36,9 @@ log = logging.getLogger(__name__)
 
 def build(translators: Translators) -> None:
     """Add the endpoints to the page that is being built."""
-    default = next(iter(translators))
-
-    def chosen(direction: str) -> tuple[Translator, str]:
-        label = _string("direction", direction) or default
-        return translators[label], label.split(" ")[0]
+    def chosen(label: str) -> tuple[Translator, str]:
+        route = translators.route(_string("direction", label) or translators.routes[0].label)
+        return translators[route.label], route.direction
 
     def traced(text: str, direction: str) -> TranslationTrace:
         translator, code = chosen(direction)
