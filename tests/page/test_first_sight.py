@@ -10,7 +10,7 @@ from tests.page.browser import screenshot
 pytestmark = pytest.mark.browser
 
 CELLS = ".atlas-explorer .detail .heatmaplayer image"
-# Each shift since the page began (Layout Instability, W3C): the share of the window that moved, times how far; and what.
+# Each shift since the page began (Layout Instability, W3C): the share of the window that moved, times how far; what.
 SHIFTS = """() => new Promise((done) => {
   const found = [], box = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
   const name = (node) => node?.id || node?.className || node?.nodeName;
