@@ -82,17 +82,17 @@ class SubLayerRecord:
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one layer did.
+    """What one layer did. A network without self-attention or a feed-forward has None there, and no sub-layers.
 
     sublayers    in the order that the residual stream passes them
     activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
                  [batch, length, d_feedforward]
     """
 
-    self_attention: AttentionRecord
+    self_attention: AttentionRecord | None
     cross_attention: AttentionRecord | None
     sublayers: tuple[SubLayerRecord, ...]
-    activations: Tensor
+    activations: Tensor | None
 
     @property
     def before(self) -> Tensor:
@@ -159,6 +159,11 @@ class ForwardOutput:
     def weights(self, kind: AttentionKind) -> Tensor:
         """Every map of a kind: [layers, batch, heads, query, key]. ValueError if the pass was not recorded."""
         return torch.stack([record.attention(kind).weights for record in self.records(kind)])
+
+    def head_outputs(self, kind: AttentionKind) -> Tensor:
+        """What every head says, before W_O: [batch, layers, heads, query, d_head], as a sweep's `instead` has it.
+        ValueError if the pass was not recorded."""
+        return torch.stack([record.attention(kind).head_outputs for record in self.records(kind)], dim=1)
 
     def _side(self, side: Side) -> tuple[LayerRecord, ...]:
         return self.encoder_records if side == Side.ENCODER else self.decoder_records
