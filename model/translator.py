@@ -21,7 +21,6 @@ from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes, Sweep
-from model.nets.transformer import Transformer
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
@@ -130,7 +129,7 @@ class Translator:
         """The same model on the CPU, made when first needed."""
         with self._twin_lock:
             if self._twin is None:
-                model = Transformer(self.config)
+                model = type(self.model)(self.config)
                 model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
                 twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest)
                 self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)

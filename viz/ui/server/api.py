@@ -175,7 +175,7 @@ def described(trace: TranslationTrace) -> dict:
 
 
 def _all_maps(trace: TranslationTrace, form: str) -> dict:
-    numbers = sum(trace.maps(kind).weights.size for kind in AttentionKind)
+    numbers = sum(trace.maps(kind).weights.size for kind in trace.kinds)
     if FORMATS[form].media_type == "application/json" and numbers > MAX_JSON_NUMBERS:
         raise ValueError(f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
                          "Ask for format \"npz\", or for one map.")
