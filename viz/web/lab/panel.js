@@ -1,11 +1,9 @@
-// A lab panel. Its value is {stale} (ask for content once it can be seen), {blocks} or {error}, as JSON text.
+// A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
 AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
   let shown = false;
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
-
-  const draw = (given) => show(JSON.parse(given.json));
 
   function show(value) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
@@ -25,7 +23,7 @@ AttentionAtlas.register("panel", async (root, api) => {
 
   function ask() {
     root.setAttribute("aria-busy", "true");
-    api.trigger("needed", {});
+    rpc.ask("needed", {}, show);
   }
 
   // Laid out anywhere on the page counts as seen; a closed tab does not. Each opening asks again, because the sentence
@@ -34,7 +32,6 @@ AttentionAtlas.register("panel", async (root, api) => {
     const visible = root.offsetParent !== null;
     if (visible && !shown) {
       shown = true;
-      if (!root.dataset.drawn) show({ ...JSON.parse(api.value().json), stale: undefined });
       ask();
     } else if (!visible) {
       shown = false;
@@ -46,6 +43,6 @@ AttentionAtlas.register("panel", async (root, api) => {
   for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  api.onValue(draw);
+  const rpc = AttentionAtlas.rpc(api, show, { replaces: true });
   look();
 });
