@@ -6,14 +6,15 @@ import unicodedata
 from collections.abc import Sequence
 
 from model.trace.kinds import AttentionKind
+from model.trace.language import say
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
 
 KIND_TITLES = {
-    AttentionKind.ENCODER_SELF: "Encoder self-attention",
-    AttentionKind.DECODER_SELF: "Decoder self-attention",
-    AttentionKind.CROSS: "Cross-attention",
+    AttentionKind.ENCODER_SELF: say("Encoder self-attention"),
+    AttentionKind.DECODER_SELF: say("Decoder self-attention"),
+    AttentionKind.CROSS: say("Cross-attention"),
 }
 _NAMED = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x00": "␀"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

@@ -9,6 +9,7 @@ import gradio as gr
 
 from model.trace import storage
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.export import standalone
@@ -17,7 +18,6 @@ from viz.ui.header import Header
 from viz.ui.session import TRANSLATES, Selection
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
 from viz.wire.summary import INVITATION
-from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
@@ -85,7 +85,7 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
             if size > LARGEST:
                 break
     except (ValueError, TypeError) as error:
-        return _answer(event, error=known(str(error)))
+        return _answer(event, error=words_of(error))
     return _answer(event, key=event._data["key"], layers=blocks)
 
 
@@ -102,7 +102,7 @@ def exported(history: tuple[TranslationTrace, ...], selection: Selection, event:
         else:
             raise ValueError(f"unknown export {form!r}")
     except ValueError as error:
-        return _answer(event, error=known(str(error)))
+        return _answer(event, error=words_of(error))
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
     name = f"attention-{key_of(trace)}.{form}"
     return _answer(event, download={"name": name, "type": TYPES[form], "data": packed})
@@ -117,7 +117,7 @@ def _find(history: tuple[TranslationTrace, ...], event: gr.EventData) -> Transla
     for trace in history:
         if key_of(trace) == event._data.get("key"):
             return trace
-    raise ValueError("This translation is no longer remembered: translate the sentence again.")
+    raise Refusal("This translation is no longer remembered: translate the sentence again.")
 
 
 def _bytes(trace: TranslationTrace) -> int:

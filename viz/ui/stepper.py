@@ -15,6 +15,7 @@ import gradio as gr
 
 from model.analysis import paths
 from model.decode.beam import check_beam
+from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
@@ -25,7 +26,7 @@ from viz.ui.session import Selection, serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION
-from viz.words import Words, for_page, known
+from viz.words import for_page, say
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +84,9 @@ def _packed(page: dict, answers: int | None = None) -> dict:
     return {"id": answers, "json": json.dumps(for_page(page))}
 
 
-def _words(error: Exception) -> Words:
-    return known(str(error) if isinstance(error, ValueError) else f"The page asked for something unknown: {error!r}")
+def _words(error: Exception) -> str:
+    unknown = not isinstance(error, ValueError)
+    return say("The page asked for something unknown: {what}", what=repr(error)) if unknown else words_of(error)
 
 
 def start(translators: Translators, tree: Tree, data: dict) -> Reply:

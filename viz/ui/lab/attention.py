@@ -13,7 +13,7 @@ from viz.maps.patterns import entropy_bits
 from viz.ui.lab.panel import Lab, Panel, Scene, heading
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import Words, known, say
+from viz.words import Words, say
 
 ATTENTION = Panel(
     "attention", label("Attention"), say(
@@ -95,7 +95,7 @@ def _dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tu
     maps = scene.trace.maps(chosen)
     found = dissect(scene.inspect(), chosen, at_layer, at_head, query=at)
     title = say("{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
-                kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, head=at_head + 1, n=at + 1,
+                kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1, n=at + 1,
                 token=labels.display(maps.query_tokens[at]))
     return found, title, [labels.display(token) for token in maps.key_tokens]
 
@@ -143,12 +143,12 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
         for i, key in enumerate(keys)]
     columns = [say("Key")]
     for way in ways:
-        columns += [known(way.name), say("weight")]
+        columns += [way.name, say("weight")]
     return [
         blocks.text(title),
         blocks.table((say("Function"), say("score"), say("where it is from"), say("in this model"),
                       say("entropy of its weights")), [
-            [known(way.name), way.formula, way.source,
+            [way.name, way.formula, way.source,
              say("trained") if way.trained else say("an illustration: never trained so"),
              say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}")] for way in ways], marked=(0,)),
         blocks.table(columns, rows),
@@ -188,7 +188,7 @@ def both_ways(scene: Scene, kind: str, layer: int, runs: int) -> list[dict]:
     ratio = found.loop_seconds / found.vectorised_seconds
     return [
         blocks.text(say("{kind}, layer {layer}: {heads} heads, {queries} queries, {keys} keys.",
-                        kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, heads=given.module.num_heads,
+                        kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, heads=given.module.num_heads,
                         queries=given.queries.shape[1], keys=given.memory.shape[1])),
         blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O"),
         blocks.facts(

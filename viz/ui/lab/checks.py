@@ -18,16 +18,18 @@ from viz.ui.header import Header
 from viz.ui.lab.panel import Lab, Panel, Scene, heading
 from viz.ui.language import label
 from viz.wire import blocks, readback
-from viz.words import known, say
+from viz.words import join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
+SENT, HEATMAP, GRID = say("Sent to the page"), say("Drawn heatmap"), say("Drawn grid")
+NPZ, JSON = say("Exported NPZ"), say("Exported JSON")
 SHOWN = {
-    say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
-    say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
-    say("Drawn grid"): say("So does the grid of all heads, each in its place."),
-    say("Exported NPZ"): say("The NPZ export reads back bit by bit."),
-    say("Exported JSON"): say("So does the JSON export."),
+    SENT: say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
+    HEATMAP: say("The heatmap of the selected head holds its weights."),
+    GRID: say("So does the grid of all heads, each in its place."),
+    NPZ: say("The NPZ export reads back bit by bit."),
+    JSON: say("So does the JSON export."),
 }
 VERIFY = Panel(
     "verify", label("Verify"), say(
@@ -68,22 +70,22 @@ def shown_elsewhere(scene: Scene) -> dict[str, tuple[list[Shown], float]]:
         return [Shown(kind, weights) for kind, weights in maps.items()]
 
     exported = {form: {kind: read(write(trace)).maps(kind).weights for kind in AttentionKind} for form, write, read in (
-        ("NPZ", storage.to_npz, storage.from_npz), ("JSON", storage.to_json, storage.from_json))}
+        (NPZ, storage.to_npz, storage.from_npz), (JSON, storage.to_json, storage.from_json))}
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
-        "Sent to the page": (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        "Drawn heatmap": ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
+        SENT: (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
+        HEATMAP: ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        found["Drawn grid"] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
-    return found | {f"Exported {form}": (all_kinds(maps), 0.0) for form, maps in exported.items()}
+        found[GRID] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
+    return found | {form: (all_kinds(maps), 0.0) for form, maps in exported.items()}
 
 
 def check_all(scene: Scene) -> Iterator[list[dict]]:
     """The list of checks, filled in as they are carried out."""
-    names = [(known(check.name), known(check.claim)) for check in CHECKS]
+    names = [(check.name, check.claim) for check in CHECKS]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
-    names += [(say("{what} = trace", what=known(name)), SHOWN[name]) for name in shown]
+    names += [(say("{what} = trace", what=name), SHOWN[name]) for name in shown]
     done: list[Result] = []
     told = time.perf_counter()
     for result in verify(scene.translator, scene.trace, shown=shown):
@@ -99,7 +101,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     waiting = len(names) - len(done)
     if failed:
         verdict = blocks.text(say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done),
-                                  names=", ".join(failed)), tone="bad")
+                                  names=join(failed, ", ")), tone="bad")
     elif waiting:
         verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
     else:
@@ -108,7 +110,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
                                   seconds=f"{seconds:.2f}"), tone="good")
     rows = [[name, blocks.verdict(result.passed if result else None),
              blocks.number(result.error) if result else "", blocks.number(result.tolerance) if result else "",
-             claim, known(result.detail) if result else "",
+             claim, result.detail if result else "",
              f"{1e3 * result.seconds:.0f} ms" if result else ""]
             for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
     columns = (say("Check"), say("passed"), say("error"), say("tolerance"), say("claim"), say("on what"), say("time"))

@@ -15,7 +15,7 @@ from viz.ui.lab import attention
 from viz.ui.lab.panel import Lab, Panel, Scene, heading
 from viz.ui.language import choices, label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value
 SIDES = {ENCODER: label("encoder (reads the source)"), DECODER: label("decoder (writes the target)")}
@@ -101,7 +101,7 @@ def build(translators: Translators, header: Header) -> None:
 def overview(scene: Scene) -> list[dict]:
     arrows = stations.arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
     columns = [{"title": title, "boxes": [
-        {"name": known(a.station), "shape": " × ".join(map(str, a.shape)), "axes": [known(axis) for axis in a.axes],
+        {"name": a.station, "shape": " × ".join(map(str, a.shape)), "axes": list(a.axes),
          "panel": a.panel, "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
              (say("Encoder: reads the source"), ("source",)),
              (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]
@@ -150,14 +150,14 @@ def embedding(scene: Scene, side: str) -> list[dict]:
 def residual(scene: Scene, side: str) -> list[dict]:
     found = stations.residual_norms(records(scene, side))
     tokens = tokens_of(scene, side)
-    picture = plot_matrix(found.norms, rows=found.stations, columns=tokens, signed=False, unit="norm",
-                          column_title="token")
+    picture = plot_matrix(found.norms, rows=found.stations, columns=tokens, signed=False, unit=say("norm"),
+                          column_title=say("token"))
     mean = found.norms.mean(1)
     return [blocks.row(
-        blocks.figure(picture, height=100 + 24 * len(found.stations), rows=[known(name) for name in found.stations],
+        blocks.figure(picture, height=100 + 24 * len(found.stations), rows=found.stations,
                       label=say("Norm of the residual stream at every station, for each token")),
         blocks.table((say("Station"), say("mean norm"), say("grows by the factor")), [
-            [known(name), blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
+            [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
             for i, (name, m) in enumerate(zip(found.stations, mean))]))]
 
 
@@ -171,7 +171,7 @@ def _record(scene: Scene, side: str, layer: int):
 def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dict]:
     record, index = _record(scene, side, layer)
     passed = record.sublayers[min(int(sublayer), len(record.sublayers)) - 1]
-    config, name = scene.translator.config, known(stations.STATION_NAMES[passed.name])
+    config, name = scene.translator.config, stations.STATION_NAMES[passed.name]
     found = stations.add_and_norm(passed)
     limit, normed = float(np.abs(found.stream[:, :48]).max()), float(np.abs(found.normed[:, :48]).max())
     rows = [[blocks.token(token), blocks.strip(found.stream[i, :48], limit=limit, name=token),

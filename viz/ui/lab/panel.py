@@ -12,13 +12,14 @@ import gradio as gr
 from gradio.i18n import I18nData
 
 from model.nets.records import ForwardOutput
+from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
 from viz.ui.component import Component
 from viz.ui.session import Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
-from viz.words import Words, for_page, known
+from viz.words import Words, for_page
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 
@@ -73,7 +74,7 @@ class Lab:
                     found = compute(self.scene(trace, selection), *values)
                 return _answer(blocks=found)
             except ValueError as error:
-                return _answer(error=known(str(error)))
+                return _answer(error=words_of(error))
 
         def stream(trace: TranslationTrace | None, selection: Selection, *values) -> Iterator[dict]:
             if trace is None:
@@ -83,7 +84,7 @@ class Lab:
                 for found in compute(self.scene(trace, selection), *values):
                     yield _answer(blocks=found)
             except ValueError as error:
-                yield _answer(error=known(str(error)))
+                yield _answer(error=words_of(error))
 
         answer = stream if isgeneratorfunction(compute) else show
         once = {"inputs": inputs, "outputs": content, "show_progress": "hidden", "api_visibility": "private",

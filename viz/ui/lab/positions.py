@@ -15,9 +15,9 @@ from viz.maps import labels
 from viz.ui.header import Header
 from viz.ui.lab import breaking
 from viz.ui.lab.panel import Lab, Panel, Scene, heading
-from viz.ui.language import choices, label
+from viz.ui.language import choices, drawn, label
 from viz.wire import blocks
-from viz.words import Words, known, say
+from viz.words import Words, say
 
 SECTION = say("Paper, section {n}", n="3.5")
 MODEL, FREE = "model", "free"
@@ -115,10 +115,10 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
         values, base = model_table(scene, length), config.position_base
     else:
         values = SCHEMES[-1].table(length, int(d_model), base=float(base))
-    width, name = values.shape[1], known(TABLES[which].key)
+    width, name = values.shape[1], drawn(TABLES[which])
     waves = geometry.wavelengths(width, base)
-    picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title="dimension", row_title="position",
-                          limit=1.0)
+    picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title=say("dimension"),
+                          row_title=say("position"), limit=1.0)
     return [
         blocks.formula("PE(pos, 2i) = sin(pos / base^(2i/d_model)),  PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
         blocks.figure(picture, height=max(260, min(680, 90 + 15 * length)),
@@ -140,7 +140,7 @@ def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
     pairs = list(range(min(int(first), config.d_model // 2 - 1), config.d_model // 2, int(step)))[:4]
     waves = geometry.wavelengths(config.d_model, config.position_base)
     marks = [(float(waves[p]), f"{blocks.compact(waves[p])}") for p in pairs if waves[p] < length]
-    picture = plot_curves({f"dimension {2 * p}": values[:, 2 * p] for p in pairs}, x_title="position",
+    picture = plot_curves({say("dimension {i}", i=2 * p): values[:, 2 * p] for p in pairs}, x_title=say("position"),
                           marks=marks, limits=(-1.1, 1.1))
     rows = [(say("{first} and {second}", first=2 * p, second=2 * p + 1), blocks.number(waves[p]),
              blocks.number(length / waves[p]),
@@ -158,15 +158,15 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     values = model_table(scene, int(length))
     found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
-    name = MEASURES[measure].key
+    name = drawn(MEASURES[measure])
     return [
         blocks.row(
-            blocks.figure(plot_matrix(found.matrix, row_title="position", column_title="position", unit=name,
+            blocks.figure(plot_matrix(found.matrix, row_title=say("position"), column_title=say("position"), unit=name,
                                       signed=bool((found.matrix < 0).any())),
                           height=430, label=say("{measure} between all pairs of {length} positions",
-                                            measure=known(name), length=length)),
-            blocks.figure(plot_curves({name: found.by_offset}, x_title="offset", y_title=name), height=430,
-                          label=say("mean {measure} by offset", measure=known(name)))),
+                                            measure=name, length=length)),
+            blocks.figure(plot_curves({name: found.by_offset}, x_title=say("offset"), y_title=name), height=430,
+                          label=say("mean {measure} by offset", measure=name))),
         blocks.facts(
             (say("Largest departure from its offset's mean"), blocks.compact(found.residual),
              say("positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",
@@ -185,13 +185,15 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     wave = geometry.wavelengths(config.d_model, config.position_base)[pair]
     shown = matrix[2 * pair:2 * pair + 2, 2 * pair:2 * pair + 2]
     corner = min(12, config.d_model)
-    circle = plot_rotation(values[:24, 2 * pair:2 * pair + 2], shift, name=f"dimensions {2 * pair}, {2 * pair + 1}")
+    name = say("dimensions {first}, {second}", first=2 * pair, second=2 * pair + 1)
+    circle = plot_rotation(values[:24, 2 * pair:2 * pair + 2], shift, name=name)
     return [
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
             blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
-            blocks.figure(plot_matrix(matrix[:corner, :corner], row_title="dimension", column_title="dimension",
-                                      limit=1.0), height=430, label=say("The corner of the block rotation"))),
+            blocks.figure(plot_matrix(matrix[:corner, :corner], row_title=say("dimension"),
+                                      column_title=say("dimension"), limit=1.0),
+                          height=430, label=say("The corner of the block rotation"))),
         blocks.facts(
             (say("Largest error of the rotation"), blocks.compact(residual),
              say("over 64 positions and all dimensions")),
@@ -205,17 +207,17 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
 
 def schemes(scene: Scene, length: int, d_model: int) -> list[dict]:
     base, length, d_model = scene.translator.config.position_base, int(length), int(d_model)
-    rows = [[known(scheme.name), *(blocks.verdict(v.passed, known(v.shown_by)) for v in
+    rows = [[scheme.name, *(blocks.verdict(v.passed, v.shown_by) for v in
                             criteria.judge(scheme, length, d_model, base=base))] for scheme in SCHEMES]
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
-        fewest.append([known(scheme.name), scheme.formula, *(_width(found) for found in (exact, clear))])
+        fewest.append([scheme.name, scheme.formula, *(_width(found) for found in (exact, clear))])
     return [
-        blocks.table((say("Code"), *(known(c.name) for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
+        blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
                      caption=say("For {n} positions and d_model {width}.", n=length, width=d_model)),
         blocks.table((say("Criterion"), say("Meaning")), [
-            [known(c.name), known(c.meaning)] for c in criteria.CRITERIA]),
+            [c.name, c.meaning] for c in criteria.CRITERIA]),
         blocks.table((say("Code"), say("Value"), say("Fewest dimensions that tell {n} positions apart", n=length),
                       say("Fewest with every two at least 0.5 apart")), fewest, marked=(len(rows) - 1,))]
 
