@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +22,12 @@ MODEL = (
     ("model.trace", "model.config", "model.files"),
     ("model.text",),
     ("model.nets",),
-    ("model.decode", "model.serve"),
+    ("model.decode", "model.serve", "model.families"),
     ("model.checkpoint",),
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.translate", "model.benchmark"),
+    ("model.train", "model.evaluate", "model.translate", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),
@@ -44,6 +45,7 @@ WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.intervent
                  "model.trace.directions")
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, wherever in the file."""
     found = set()

@@ -65,7 +65,7 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
         axes = (say("source") if side == "source" else say("target"), "d_model")
         shape = _shape(record.before)
         name = say("embedding × √d_model") if config.scale_embedding else say("embedding")
-        found = [Arrow(name, shape, axes, side, "embedding"), Arrow(say("+ position"), shape, axes, side, "positions")]
+        found = [Arrow(name, shape, axes, side, "embedding"), Arrow(say("+ position"), shape, axes, side, "embedding")]
         return [*found, Arrow(say("norm"), shape, axes, side, "embedding")] if config.norm_embedding else found
 
     assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gradio as gr
 import numpy as np
 import pytest
+from playwright.sync_api import Page, TimeoutError
 
+from bench.ports import free_port
 from model.trace.kinds import AttentionKind
 from viz.ui import explorer
 from viz.ui.component import Component, serve_web_files
@@ -20,6 +24,16 @@ DRAWN = """() => {
   const { z, zmin, zmax } = plot.data[0];
   return { z, limits: [zmin, zmax], rows: texts('row'), columns: texts('column'),
     heading: document.querySelector('.heading-line').textContent };
+}"""
+
+COUNT_DOWNLOADS = """() => {
+  if (window.__handed !== undefined) return;
+  const { download } = AttentionAtlas;
+  window.__handed = 0;
+  AttentionAtlas.download = (...file) => {
+    window.__handed += 1;
+    return download(...file);
+  };
 }"""
 
 
@@ -44,15 +58,29 @@ def page_of(*traces):
     return demo
 
 
+@pytest.fixture(scope="session")
+def stages() -> list[int]:
+    """The ports on which tests serve the explorer alone, one after another: a browser knows the scripts of an address
+    that it has been to before."""
+    return []
+
+
 @pytest.fixture()
-def open_traces(serve, open_page):
+def open_traces(serve, stages, open_page):
+    demos = []
+
     def start(*traces, fragment: str = "", **options):
-        page = open_page(serve(page_of(*traces)) + fragment, **options)
+        if len(demos) == len(stages):
+            stages.append(free_port())
+        demos.append(page_of(*traces))
+        page = open_page(serve(demos[-1], port=stages[len(demos) - 1]) + fragment, **options)
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
         return page
 
-    return start
+    yield start
+    for demo in demos:
+        demo.close(verbose=False)
 
 
 def drawn(page) -> dict:
@@ -67,3 +95,23 @@ def status(page) -> str:
 
 def choose(page, label: str, value: str) -> None:
     page.locator(f".atlas-explorer .field:has(> span:text-is('{label}')) select").select_option(value)
+
+
+def download(page: Page, name: str, folder: Path) -> bytes:
+    """What the button of this name gives; the file is left in the folder.
+
+    A busy Chromium sometimes drops a file that the page has handed to it (seen once in some forty runs). It may be
+    asked once more, but only if the page did its part.
+    """
+    page.evaluate(COUNT_DOWNLOADS)
+    for attempt in range(2):
+        handed = page.evaluate("window.__handed")
+        try:
+            with page.expect_download(timeout=15000) as given:
+                page.locator(".exports button", has_text=name).click()
+            break
+        except TimeoutError:
+            assert attempt == 0 and page.evaluate("window.__handed") == handed + 1, page.inner_text(".status")
+    path = folder / given.value.suggested_filename
+    given.value.save_as(path)
+    return path.read_bytes()

@@ -92,4 +92,4 @@ def test_html_is_one_file_that_names_no_other_host(hand_made_trace):
     data = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page, re.DOTALL)[1]
     packed = json.loads(data)
     assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
-    assert len(packed["blocks"]) == 3 and all(block["exact"] for block in packed["blocks"])
+    assert len(packed["blocks"]) == 3 and all(block["codec"] == "float32" for block in packed["blocks"])

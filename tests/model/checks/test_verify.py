@@ -17,6 +17,7 @@ from model.trace.maps import AttentionMaps
 from tests.conftest import SENTENCES
 from viz.figures.grid import plot_grid
 from viz.wire import payload, readback
+from viz.wire.codecs import ROOT
 
 DRAWN_TOLERANCE = 1e-6  # float32
 
@@ -149,7 +150,7 @@ def test_faults_in_the_payload(tiny_translator, trace, kind, fault) -> None:
     packed = payload.payload(trace)
     for block in packed["blocks"]:
         if block["kind"] == kind.value:
-            block["data"] = payload.encode(FAULTS[fault](trace.maps(kind).weights))
+            block["data"] = ROOT.encode(np.minimum(FAULTS[fault](trace.maps(kind).weights), 1.0))
     found = failures(tiny_translator, trace, shown=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
     assert found == {"The page's payload = trace"}
 
@@ -211,12 +212,12 @@ def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trac
             next(verify.verify(tiny_translator, other))
 
 
-@pytest.mark.slow
-def test_no_false_alarm_on_200_clean_sentences(tiny_translator) -> None:
+@pytest.mark.parametrize("count", [15, pytest.param(200, marks=pytest.mark.long)])
+def test_no_false_alarm_on_clean_sentences(tiny_translator, count) -> None:
     random_words = random.Random(17)
     words = [word.strip(".") for sentence in SENTENCES for word in sentence.split()]
     words += ["Ärger", "42", "😀", "</s>", "?"]
-    for _ in range(200):
+    for _ in range(count):
         text = " ".join(random_words.choices(words, k=random_words.randint(1, 12)))
         clean = tiny_translator.translate(text)
         assert not failures(tiny_translator, clean, shown=sent(readback.sent_maps(clean))), text

@@ -1,0 +1,101 @@
+"""Every claim of the page, checked on the current sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from model.checks.verify import CHECKS, Result, Shown, verify
+from viz.export.formats import FORMATS, Taken
+from viz.figures.grid import SIDE
+from viz.maps.reduce import View, score_map
+from viz.ui.lab.controls import Button
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks, readback
+from viz.words import Words, join, say
+
+DRAWN = 1e-6  # float32 rounding of a figure's numbers
+PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
+SHOWN = {
+    say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
+    say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
+    say("Drawn grid"): say("So does the grid of all heads, each in its place."),
+}
+
+
+def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
+    """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files."""
+    trace, selected = scene.trace, scene.selection
+
+    def all_kinds(maps: dict) -> list[Shown]:
+        return [Shown(kind, weights) for kind, weights in maps.items()]
+
+    head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
+    found = {
+        say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
+        say("Drawn heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
+    if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
+        found[say("Drawn grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
+    return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
+
+
+def _exported(name: str) -> Words:
+    return say("Exported {format}", format=name.upper())
+
+
+def _read_back(name: str, scene: Scene) -> list[Shown]:
+    """What a file of this format holds of the trace, or of the selected head where it holds one map."""
+    trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
+    form, view = FORMATS[name], View(kind, layer, head)
+    taken = Taken(trace, view, score_map(trace, view), scene.selection)
+    if form.trace:
+        return [Shown(kind, weights) for kind, weights in form.trace.read(form.trace.write(taken)).items()]
+    return [Shown(kind, form.map.read(form.map.write(taken)), layer, head)]
+
+
+def check_all(scene: Scene) -> Iterator[list[dict]]:
+    """The list of checks, filled in as they are carried out."""
+    names = [(check.name, check.claim) for check in CHECKS]
+    yield _report(names, [])
+    shown = shown_elsewhere(scene)
+    claims = SHOWN | {_exported(name): say("The {format} export reads back bit by bit.", format=name.upper())
+                      for name in FORMATS}
+    names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
+    done: list[Result] = []
+    told = time.perf_counter()
+    for result in verify(scene.translator, scene.trace, shown=shown):
+        done.append(result)
+        if time.perf_counter() - told > PROGRESS:
+            told = time.perf_counter()
+            yield _report(names, done)
+    yield _report(names, done)
+
+
+def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
+    failed = [result.name for result in done if not result.passed]
+    waiting = len(names) - len(done)
+    if failed:
+        verdict = blocks.text(say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done),
+                                  names=join(failed, ", ")), tone="bad")
+    elif waiting:
+        verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
+    else:
+        seconds = sum(result.seconds for result in done)
+        verdict = blocks.text(say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done),
+                                  seconds=f"{seconds:.2f}"), tone="good")
+    rows = [[name, blocks.verdict(result.passed if result else None),
+             blocks.number(result.error) if result else "", blocks.number(result.tolerance) if result else "",
+             claim, result.detail if result else "",
+             f"{1e3 * result.seconds:.0f} ms" if result else ""]
+            for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
+    columns = (say("Check"), say("passed"), say("error"), say("tolerance"), say("claim"), say("on what"), say("time"))
+    return [verdict, blocks.table(columns, rows)]
+
+
+PANEL = Panel(
+    "verify", label("Verify"), say(
+        "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
+        "found; a check that fails says so."),
+    say("Paper, section {n}", n="3"), check_all,
+    again=Button(label("Verify again"), elem_id="verify-again"))
