@@ -13,7 +13,7 @@ from torch import Tensor
 from model.checks import oracle
 from model.decode.steps import StepDecoder
 from model.nets.records import ForwardOutput, LayerRecord
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
@@ -68,7 +68,7 @@ class Evidence:
                 if step:
                     decoder.append(ids[:, step])
                 logits = float((decoder.logits[0] - whole.logits[0, step]).abs().max())
-                errors.append((logits, _row_error(decoder.records, whole.decoder_records, step)))
+                errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
         return errors
 
     def source_ids(self) -> Tensor:

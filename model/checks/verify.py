@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.checks import oracle
 from model.checks.evidence import Evidence, Shown
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Refusal, say, words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -111,7 +111,7 @@ def cached_logits(evidence: Evidence) -> tuple[float, str]:
 
 
 def cached_weights(evidence: Evidence) -> tuple[float, str]:
-    layers = len(evidence.output.decoder_records)
+    layers = len(evidence.output.layers(Side.DECODER))
     errors = [weights for _, weights in evidence.cached_steps]
     return max(errors), say("rows of {n} layers, recorded while decoding", n=layers)
 
