@@ -163,7 +163,8 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is not a pickle of tensors alone: {str(error).splitlines()[0]:.200}") from error
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(f"{path} is not a pickle of tensors alone: {said}") from error
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{path} must be a dict of tensors, found {type(found).__name__}")
     for name, value in found.items():
