@@ -15,7 +15,7 @@ CORE = ("core/shared.js", "core/rpc.js")  # what every component's scripts need,
 # A component's scripts in the order in which they need each other; the last one registers it under its name.
 SCRIPTS = {
     "explorer": (
-        *(f"explorer/{name}.js" for name in ("trace", "model", "state", "words", "controls")),
+        *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
         *(f"explorer/views/{name}.js" for name in (
             "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
         *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),

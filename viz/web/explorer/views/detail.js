@@ -43,6 +43,7 @@
         colorbar: {
           thickness: 10, outlinewidth: 0, x: 1.02, xpad: 2, len: 1, tickvals: colouring.ticks.places,
           ticktext: colouring.ticks.texts, tickfont: { size: 11, color: colour("--atlas-muted") },
+          ...(colouring.unit ? { title: { text: atlas.escape(atlas.said(colouring.unit)), side: "right", font: { size: 11 } } } : {}),
         },
       }],
       layout: {
@@ -143,7 +144,10 @@
         current = { map, colouring, size, titles, pinned };
         cursor = null;
         const { data, layout } = cells(map, colouring, size);
-        Plotly.react(plot, data, layout, CONFIG);
+        const picture = () => Plotly.react(plot, data, layout, CONFIG);
+        const mine = current;
+        if (window.Plotly) picture();
+        else atlas.plotly().then(() => current === mine && picture());
         Object.assign(plot.style, { left: `${size.left}px`, top: `${size.top}px` });
         Object.assign(root.style, { width: `${size.width}px`, height: `${size.height}px` });
         root.setAttribute("aria-label", titles.label);
