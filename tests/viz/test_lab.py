@@ -193,9 +193,9 @@ def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
 
     monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
     last = list(checks.check_all(scene))[-1]
-    assert last[0]["tone"] == "bad" and "Drawn grid = trace" in last[0]["text"]
+    assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
     failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
-    assert failing["Drawn grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
+    assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
 
 
 def test_the_models_table_is_drawn(scene) -> None:

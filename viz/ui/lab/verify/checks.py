@@ -19,8 +19,8 @@ DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
 SHOWN = {
     say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
-    say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
-    say("Drawn grid"): say("So does the grid of all heads, each in its place."),
+    say("Notebook heatmap"): say("The heatmap of the selected head holds its weights."),
+    say("Notebook grid"): say("So does the grid of all heads, each in its place."),
 }
 
 
@@ -34,9 +34,9 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
         say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        say("Drawn heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
+        say("Notebook heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        found[say("Drawn grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
+        found[say("Notebook grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
     return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
 
 
