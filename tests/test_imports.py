@@ -26,7 +26,8 @@ MODEL = (
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.translate", "model.benchmark", "model.means", "model.faithfulness"),
+    ("model.train", "model.evaluate", "model.translate", "model.convert", "model.benchmark", "model.means",
+     "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),

@@ -81,6 +81,14 @@ class Folder:
         raise ValueError(f"{self.path} holds no weights: expected {SAFETENSORS} or {PICKLE}, whole or with an index")
 
 
+def name_of(path: Path) -> str:
+    """What a folder's model is called: the hub's cache keeps org/name in models--org--name/snapshots/<commit>."""
+    path = path.resolve()
+    if path.parent.name == "snapshots" and path.parent.parent.name.startswith("models--"):
+        return path.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return path.name
+
+
 class Weights:
     """The tensors of a folder by name, each read when it is asked for. Use as a context manager."""
 
