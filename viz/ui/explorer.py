@@ -8,6 +8,7 @@ import gzip
 import gradio as gr
 
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.export.formats import FORMATS, Taken
@@ -149,7 +150,7 @@ def _find(history: tuple[TranslationTrace, ...], question: Question) -> Translat
     for trace in history:
         if key_of(trace) == question.data.get("key"):
             return trace
-    raise ValueError("This translation is no longer remembered: translate the sentence again.")
+    raise Refusal("This translation is no longer remembered: translate the sentence again.")
 
 
 def _bytes(trace: TranslationTrace) -> int:
