@@ -24,7 +24,7 @@ def traces(translators, every: int):
                 yield translator, trace
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_parts_of_every_word_sum_to_its_logits(shipped_translators):
     """Against the runner-up, and without a contrast; contrasts are linear."""
     words, worst = 0, 0.0
@@ -40,7 +40,7 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_translators):
     assert words >= WORDS and worst <= 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_shares_of_every_word_sum_to_one(shipped_translators):
     for translator, trace in traces(shipped_translators, 30):
         output = translator.inspect(trace.source_ids, trace.target_ids)
@@ -53,7 +53,7 @@ def test_shares_of_every_word_sum_to_one(shipped_translators):
         assert (source >= 0).all() and (source <= 1 + 1e-6).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_integrated_gradients_are_complete_on_nearly_every_word(shipped_translators):
     found = []
     for translator, trace in traces(shipped_translators, 30):

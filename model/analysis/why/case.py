@@ -199,7 +199,8 @@ def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemo
 def open_case(translator: Translator, trace: TranslationTrace, question: Question, *, words: bool = True,
               means: Means | None = None, cross_layer: int | None = None) -> Case:
     """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
-    interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it."""
+    interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
+    Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     if trace.interventions.patches or trace.interventions.in_words:
