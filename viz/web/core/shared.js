@@ -28,7 +28,7 @@
   let loading = null;
   atlas.plotly = function (address) {
     loading ||= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
-      const script = atlas.element("script", { src: address, onload: resolve, onerror: () => reject(new Error(`${address} did not load`)) });
+      const script = atlas.element("script", { src: address, onload: resolve, onerror: () => reject(new Error(address)) });
       document.head.append(script);
     });
     return loading;
