@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from model.trace.language import Refusal
 from model.trace.tokens import Token, TokenKind
 from model.trace.words import in_words, words_by_spaces
 
@@ -77,8 +78,8 @@ def check_utf8(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError(f"the text has half of a surrogate pair at character {error.start + 1}: "
-                         "it cannot be written as UTF-8") from error
+        raise Refusal("the text has half of a surrogate pair at character {n}: it cannot be written as UTF-8",
+                      n=error.start + 1) from error
 
 
 def with_kinds(pieces: Iterable[str], symbols: Collection[int], byte_ids: Collection[int] = ()) -> tuple[Token, ...]:
