@@ -191,11 +191,12 @@ class Translator:
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
              length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search."""
+        prefix = self.forced_prefix(direction)
         memory = self.model.encode(self._padded([list(ids) for ids in sources]))
         return beam_search(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            prefix=self.forced_prefix(direction), keep_pruned=keep_pruned)
+            prefix=prefix, keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
@@ -208,8 +209,12 @@ class Translator:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
 
     def step_limit(self, source_length: int) -> int:
-        """How many tokens a translation may take: twice the source and a little, within the model's limit."""
+        """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
+        little, within the model's limit."""
         return min(self.config.max_length - 1, 2 * source_length + 10)
+
+    def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
+        return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
@@ -217,7 +222,7 @@ class Translator:
         """Greedy ids and the recorded pass over them; the encoder runs once for both."""
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
@@ -227,7 +232,7 @@ class Translator:
             return []
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return greedy(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
