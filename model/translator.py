@@ -190,7 +190,10 @@ class Translator:
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
              length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
-        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search."""
+        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
+
+        Six parameters: those of beam_search() that a user chooses.
+        """
         prefix = self.forced_prefix(direction)
         memory = self.model.encode(self._padded([list(ids) for ids in sources]))
         return beam_search(

@@ -96,6 +96,7 @@ class _Sentence:
 
     def __init__(self, index: int, limit: int, width: int, *, alpha: float, n_best: int, end_id: int,
                  keep_pruned: bool) -> None:
+        """Seven parameters: the settings of beam_search(), for one sentence."""
         self.index, self.limit, self.left, self.alpha = index, limit, width, alpha
         self.n_best, self.end_id, self.keep_pruned = n_best, end_id, keep_pruned
         self.nodes: list[BeamNode] = []
@@ -172,6 +173,7 @@ def beam_search(
     prefix: y1 .. yk, after which every sentence goes on: the trunk of every tree, at no cost and no steps of its own.
     keep_pruned: the tree also holds the candidates that were compared and dropped.
     Raises ValueError for a width, penalty or n_best out of range.
+    More than five parameters: a search has that many independent settings, and each has a default but the ends.
     """
     check_beam(width, length_penalty)
     if not 1 <= n_best <= width:

@@ -33,7 +33,10 @@ class TraceBuilder:
 
     def __init__(self, output: ForwardOutput, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
-        """output: recorded. The rest is the traces' own record of where they come from."""
+        """output: recorded. The rest is the traces' own record of where they come from.
+
+        Six parameters: each is a field of the trace.
+        """
         self.tokenizer = tokenizer
         self.origin = {"seconds": seconds, "device": device, "checkpoint": checkpoint, "digest": digest}
         self.weights = {kind: output.weights(kind).float().cpu().numpy() for kind in output.kinds}

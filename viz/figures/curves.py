@@ -12,7 +12,10 @@ from viz import theme
 
 def plot_curves(curves: Mapping[str, np.ndarray], *, x: np.ndarray | None = None, x_title: str = "", y_title: str = "",
                 marks: Sequence[tuple[float, str]] = (), limits: tuple[float, float] | None = None) -> go.Figure:
-    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y."""
+    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y.
+
+    Six parameters: what one would write at the two axes.
+    """
     lines = []
     for index, (name, values) in enumerate(curves.items()):
         where = np.arange(len(values)) if x is None else np.asarray(x)

@@ -184,6 +184,10 @@ def _trace(translator: Translator, tree: Tree, ids: Sequence[int]) -> Translatio
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, given: int,
           at: int) -> Reply:
+    """Open a branch for a trace that was made from a tree.
+
+    Seven parameters: all that a branch records of how it came about.
+    """
     grown, branch = tree.add(trace, origin, given=given)
     return _opened(translator, grown, branch, trace, at=at, held=_held(tree, data))
 
@@ -200,6 +204,7 @@ def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
 def _opened(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None,
             held: tuple[set[int], Branch | None] = (set(), None)) -> Reply:
     # at: the step to go to; None: the page stays at its own.
+    """The answer that shows an opened branch. Six parameters: each is a part of it."""
     tokenizer, (known, path) = translator.tokenizer, held
     written = [i for i in branch.ids if i not in tokenizer.special_ids]
     respelled = tokenizer.encode(tokenizer.decode(written))

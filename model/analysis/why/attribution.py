@@ -34,6 +34,7 @@ def attribute(translator: Translator, trace: TranslationTrace, *, step: int | No
     cross_layer  of the rows about cross-attention; None: the mean over layers
 
     ValueError, in words, for what cannot be asked.
+    Eight parameters: a question is asked in that many independent ways, and a caller names one or two.
     """
     unknown = [name for name in methods if name not in METHODS]
     if unknown:

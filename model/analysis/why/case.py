@@ -104,9 +104,9 @@ class Case:
             source, target = (torch.from_numpy(row).to(self.source_rows)
                               for row in (self.means.source_embedding, self.means.target_embedding))
             return source, target, f"mean embedding of {self.means.sentences} sentences"
-        config, device = self.model.config, self.source_ids.device
-        source = self._rows(torch.arange(config.vocabulary_size, device=device), decoder=False).mean(0)
-        target = self._rows(torch.arange(config.num_target_tokens, device=device), decoder=True).mean(0)
+        with torch.inference_mode(False), torch.no_grad():
+            source, target = (matrix.mean(0) * self.model.scale
+                              for matrix in (self.model.embedding.weight, self.model.target_matrix))
         return source, target, "mean embedding of the vocabulary"
 
     def metric(self) -> float:
@@ -199,7 +199,8 @@ def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemo
 def open_case(translator: Translator, trace: TranslationTrace, question: Question, *, words: bool = True,
               means: Means | None = None, cross_layer: int | None = None) -> Case:
     """The case of a question about a trace; the options are those of attribution.attribute. ValueError if the trace was
-    made with interventions, or with other weights than the translator's."""
+    made with interventions, or with other weights than the translator's.
+    Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     if trace.interventions:

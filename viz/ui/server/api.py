@@ -64,6 +64,8 @@ def build(translators: Translators) -> None:
                   direction: str = "") -> dict:
         """Translate one sentence and return attention maps, exact to the last bit of every float32.
 
+    Its six parameters are the fields of a request.
+
         Args:
             text: the sentence
             kind: "encoder_self", "decoder_self" or "cross" for one map, "all" for every map of every layer and head

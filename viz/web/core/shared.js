@@ -4,8 +4,9 @@
   const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
 
   // Called from a component's js_on_load. The component's script, or the page's words, may still be loading then. Gradio
-  // reads the names of the events off the call; options: what the component is told once.
-  atlas.mount = function (name, element, props, trigger, watch, server, events, options) {
+  // reads the names of the events off the call; options: what the component is told once; plotly: where Plotly.js is.
+  atlas.mount = function (name, element, props, trigger, watch, server, events, options, plotly) {
+    if (plotly) atlas.plotly(plotly);
     const start = () => {
       const root = element.querySelector(".atlas-root") || element;
       const api = {
@@ -15,11 +16,22 @@
         server,
         options,
       };
+      root.dataset.mounted = "";
       atlas.components[name](root, api);
     };
     const startInWords = () => (atlas.spoken ? atlas.spoken.then(start) : start());
     if (atlas.components[name]) startInWords();
     else window.addEventListener(`atlas:${name}`, startInWords, { once: true });
+  };
+
+  // Once Plotly.js is there. It is large: whoever draws with it draws all else meanwhile.
+  let loading = null;
+  atlas.plotly = function (address) {
+    loading ||= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
+      const script = atlas.element("script", { src: address, onload: resolve, onerror: () => reject(new Error(`${address} did not load`)) });
+      document.head.append(script);
+    });
+    return loading;
   };
 
   // A component's script ends with this.
