@@ -27,6 +27,7 @@ from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
 from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 
 log = logging.getLogger(__name__)
@@ -66,18 +67,20 @@ class Translator:
         direction = self.check_direction(direction)
         text = tidy(text)
         if not text:
-            raise ValueError("The text is empty: type a sentence to translate.")
+            raise Refusal("The text is empty: type a sentence to translate.")
         source, target = parse_direction(direction)
         ids = self.tokenizer.encode_source(text, target, source)
         if len(ids) > self.config.max_length:
-            raise ValueError(f"The text is {len(ids)} tokens long; the limit is {self.config.max_length} tokens.")
+            raise Refusal("The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids),
+                          limit=self.config.max_length)
         return ids
 
     def check_direction(self, direction: str | None) -> str:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
         direction = self.directions[0] if direction is None else direction
         if direction not in self.directions:
-            raise ValueError(f"Unknown direction {direction!r}: this model translates {', '.join(self.directions)}.")
+            raise Refusal("Unknown direction {direction}: this model translates {all}.", direction=repr(direction),
+                          all=", ".join(self.directions))
         return direction
 
     def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
@@ -252,7 +255,8 @@ def tidy(text: str) -> str:
     """What is translated: composed (NFC) and without outer white space. The training data is so too.
     ValueError for more characters than the limit: neither this nor the tokenizer is for megabytes."""
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"The text has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}.")
+        raise Refusal("The text has {n} characters; the limit is {limit}.", n=f"{len(text):,}",
+                      limit=f"{MAX_CHARACTERS:,}")
     return unicodedata.normalize("NFC", text).strip()
 
 
@@ -283,7 +287,8 @@ class Translators(Mapping[str, Translator]):
 
     def __getitem__(self, label: str) -> Translator:
         if label not in self._by_label:
-            raise ValueError(f"Unknown direction {label!r}: there are {', '.join(self._by_label)}.")
+            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
+                          all=", ".join(self._by_label))
         return self._by_label[label]
 
     def route(self, label: str) -> Route:

@@ -15,6 +15,7 @@ from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.language import Refusal
 
 MAX_WIDTH = 8
 
@@ -85,9 +86,10 @@ def length_penalty(length: int, alpha: float) -> float:
 def check_beam(width: int, alpha: float) -> None:
     """ValueError unless 1 <= width <= 8 and 0 <= alpha <= 5."""
     if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_WIDTH:
-        raise ValueError(f"the beam width must be a whole number from 1 to {MAX_WIDTH}, found {width!r}")
+        raise Refusal("the beam width must be a whole number from 1 to {limit}, found {found}", limit=MAX_WIDTH,
+                      found=repr(width))
     if not (math.isfinite(alpha) and 0.0 <= alpha <= 5.0):
-        raise ValueError(f"the length penalty must be from 0 to 5, found {alpha!r}")
+        raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(alpha))
 
 
 class _Sentence:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.nets.sweep import AttentionEdit
+from model.trace.language import Refusal
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -130,7 +131,7 @@ def _cut(mask: Tensor | None, kept_edges: Tensor, first_query: int) -> Tensor:
     mask = kept_edges if mask is None else mask & kept_edges
     if not mask.any(-1).all():
         row = first_query + int((~mask.any(-1)).nonzero()[0][-1])
-        raise ValueError(f"cutting these edges would leave query position {row} nothing to attend to")
+        raise Refusal("cutting these edges would leave query position {row} nothing to attend to", row=row)
     return mask
 
 

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from model.trace.language import Refusal
+
 
 class TextTokenizer(ABC):
     """Text <-> token ids, and the symbols that no text can become.
@@ -69,5 +71,5 @@ def check_utf8(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError(f"the text has half of a surrogate pair at character {error.start + 1}: "
-                         "it cannot be written as UTF-8") from error
+        raise Refusal("the text has half of a surrogate pair at character {n}: it cannot be written as UTF-8",
+                      n=error.start + 1) from error

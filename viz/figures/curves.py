@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz import theme
+from viz.words import join
 
 
 def plot_curves(curves: Mapping[str, np.ndarray], *, x: np.ndarray | None = None, x_title: str = "", y_title: str = "",
@@ -22,7 +23,7 @@ def plot_curves(curves: Mapping[str, np.ndarray], *, x: np.ndarray | None = None
         lines.append(go.Scatter(
             x=where, y=np.asarray(values, np.float32), name=name, mode="lines+markers",
             marker={"size": 4}, line={"width": 2, "color": theme.HEAD_COLOURS[index % len(theme.HEAD_COLOURS)]},
-            hovertemplate=f"{x_title} %{{x}}: %{{y:.4f}}<extra>{name}</extra>"))
+            hovertemplate=join((x_title, " %{x}: %{y:.4f}<extra>", name, "</extra>"))))
     grid = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
     layout = theme.figure_layout(
         xaxis={"title": {"text": x_title}, **grid}, yaxis={"title": {"text": y_title}, **grid},

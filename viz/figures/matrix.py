@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from viz import theme
 from viz.maps import labels
+from viz.words import join, say
 
 # Transparent at zero, so that it reads on light and dark pages alike.
 DIVERGING = ((0.0, "rgba(29, 95, 191, 1)"), (0.5, "rgba(128, 128, 128, 0.04)"), (1.0, "rgba(206, 92, 0, 1)"))
@@ -28,8 +29,8 @@ def plot_matrix(values: np.ndarray, *, rows: Sequence[str] | None = None, column
     heatmap = go.Heatmap(
         z=values.astype(np.float32), zmin=-limit if signed else 0.0, zmax=limit, showscale=shades,
         colorscale=DIVERGING if signed else SEQUENTIAL, colorbar={"thickness": 10, "len": 0.9, "outlinewidth": 0},
-        hovertemplate=f"{row_title or 'row'} %{{y}}, {column_title or 'column'} %{{x}}<br>"
-                      f"{unit or 'value'} %{{z:.4f}}<extra></extra>")
+        hovertemplate=join((row_title or say("row"), " %{y}, ", column_title or say("column"), " %{x}<br>",
+                            unit or say("value"), " %{z:.4f}<extra></extra>")))
     layout = theme.figure_layout(
         xaxis=_axis(x, column_title, values.shape[1]), yaxis={**_axis(y, row_title, values.shape[0]),
                                                               "autorange": "reversed"},

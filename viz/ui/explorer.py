@@ -8,6 +8,7 @@ import gzip
 import gradio as gr
 
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.export.formats import FORMATS, Taken
@@ -19,7 +20,6 @@ from viz.ui.session import TRANSLATES, Selection
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
 from viz.wire.summary import INVITATION
-from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
@@ -105,7 +105,7 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
             if size > LARGEST:
                 break
     except (ValueError, TypeError) as error:
-        return _answer(event, error=known(str(error)))
+        return _answer(event, error=words_of(error))
     return _answer(event, key=event._data["key"], layers=blocks)
 
 
@@ -116,7 +116,7 @@ def overlaid(translators: Translators | None, history: tuple[TranslationTrace, .
         view = View.of(event._data.get("view"))
         found = overlays.shown(name, overlays.Place(trace, view, translators))
     except ValueError as error:
-        return _answer(event, error=known(str(error)))
+        return _answer(event, error=words_of(error))
     sent = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
     return _answer(event, key=event._data["key"], overlay=sent, **{"as": event._data.get("as")})
 
@@ -135,7 +135,7 @@ def exported(translators: Translators | None, history: tuple[TranslationTrace, .
         taken = Taken(trace, view, shown, selection.fitted(trace))
         data = (FORMATS[name].trace or FORMATS[name].map).write(taken)
     except ValueError as error:
-        return _answer(event, error=known(str(error)))
+        return _answer(event, error=words_of(error))
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
     what = key_of(trace) if FORMATS[name].trace else f"{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
     return _answer(event, download={"name": f"{overlay or 'attention'}-{what}.{name}", "type": FORMATS[name].media_type,
@@ -151,7 +151,7 @@ def _find(history: tuple[TranslationTrace, ...], event: gr.EventData) -> Transla
     for trace in history:
         if key_of(trace) == event._data.get("key"):
             return trace
-    raise ValueError("This translation is no longer remembered: translate the sentence again.")
+    raise Refusal("This translation is no longer remembered: translate the sentence again.")
 
 
 def _bytes(trace: TranslationTrace) -> int:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 
-from viz.words import for_page, known
+from model.trace.language import words_of
+from viz.words import for_page
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Question:
 
     def failed(self, error: ValueError) -> dict:
         """The same for what cannot be answered: why, in words."""
-        return self.answer(error=known(str(error)))
+        return self.answer(error=words_of(error))
 
 
 def told(**content: object) -> dict:

@@ -16,6 +16,7 @@ from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns, columns
 from model.trace.why.means import Means
@@ -204,8 +205,8 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     if trace.interventions:
-        raise ValueError(f"this trace was written with changes to the model ({trace.interventions.describe()}): ask "
-                         "about a plain one")
+        raise Refusal("this trace was written with changes to the model ({changes}): ask about a plain one",
+                      changes=trace.interventions.describe())
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers

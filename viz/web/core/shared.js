@@ -45,23 +45,13 @@
   atlas.parts = function (english, values = {}) {
     return (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? said(values[part]) : part));
   };
-  // A sentence composed elsewhere, whose words stand in the table with {names}: those words and the values.
-  function fitting(text, values) {
-    if (atlas.words?.[text]) return [text, values];
-    for (const english of atlas.sentences || []) {
-      const names = [...english.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
-      const found = new RegExp(`^${english.replace(/[.*+?^$()[\]\\|]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "s").exec(text);
-      if (found) return [english, Object.fromEntries(names.map((name, i) => [name, found[i + 1]]))];
-    }
-    return [text, values];
-  }
   atlas.t = (english, values) => atlas.parts(english, values).join("");
 
   // The same for later, such as a module's constants: words that said() and element() put into the page's language.
   atlas.say = (english, values = {}) => ({ say: english, with: values });
 
   // What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
-  const said = (given) => (given?.say === undefined ? given : atlas.t(...fitting(given.say, given.with)));
+  const said = (given) => (given?.say === undefined ? given : atlas.t(given.say, given.with));
   atlas.said = said;
 
   // document.createElement with attributes and children; strings become text, never markup.

@@ -19,6 +19,7 @@ from model.decode.greedy import greedy
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, SmallestSet
 from model.translator import Translator
@@ -83,7 +84,7 @@ def smallest_set(found: Whole, instead: Instead, *, seed: int | None = None) -> 
     """
     heads = all_heads(found.case)
     if found.margins([[]], instead)[0].min() <= 0:
-        raise ValueError("the model by itself writes another translation: there is nothing to keep")
+        raise Refusal("the model by itself writes another translation: there is nothing to keep")
     costs = found.margins([[]], instead)[1][0] - found.margins([[head] for head in heads], instead)[1]
     if seed is not None:
         costs = costs * np.random.default_rng(seed).uniform(0.5, 2.0, len(costs))
