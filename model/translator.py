@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,13 +24,13 @@ from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
+from model.text.tidy import tidy
 from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 
 log = logging.getLogger(__name__)
-MAX_CHARACTERS = 10_000  # refused before the tokenizer sees it
 
 
 class Translator:
@@ -249,15 +248,6 @@ class Translator:
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
-
-
-def tidy(text: str) -> str:
-    """What is translated: composed (NFC) and without outer white space. The training data is so too.
-    ValueError for more characters than the limit: neither this nor the tokenizer is for megabytes."""
-    if len(text) > MAX_CHARACTERS:
-        raise Refusal("The text has {n} characters; the limit is {limit}.", n=f"{len(text):,}",
-                      limit=f"{MAX_CHARACTERS:,}")
-    return unicodedata.normalize("NFC", text).strip()
 
 
 class Translators(Mapping[str, Translator]):
