@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from model.trace.language import Refusal
+
 MAX_CHARACTERS = 10_000
 
 
