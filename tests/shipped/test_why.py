@@ -8,7 +8,6 @@ import pytest
 from model.analysis.why.averages import own_sentences
 from model.analysis.why.case import open_case
 from model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from model.analysis.why.methods import gradients
 from model.analysis.why.pinned import ask
 from model.analysis.why.split import parts
 from model.trace.flow import decoder_flow, encoder_flow
@@ -24,7 +23,7 @@ def traces(translators, every: int):
                 yield translator, trace
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_parts_of_every_word_sum_to_its_logits(shipped_translators):
     """Against the runner-up, and without a contrast; contrasts are linear."""
     words, worst = 0, 0.0
@@ -40,7 +39,7 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_translators):
     assert words >= WORDS and worst <= 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_shares_of_every_word_sum_to_one(shipped_translators):
     for translator, trace in traces(shipped_translators, 30):
         output = translator.inspect(trace.source_ids, trace.target_ids)
@@ -51,12 +50,3 @@ def test_shares_of_every_word_sum_to_one(shipped_translators):
             np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-6)
         source = joint[-1, :, :len(trace.source_ids)].sum(-1)
         assert (source >= 0).all() and (source <= 1 + 1e-6).all()
-
-
-@pytest.mark.slow
-def test_integrated_gradients_are_complete_on_nearly_every_word(shipped_translators):
-    found = []
-    for translator, trace in traces(shipped_translators, 30):
-        case = open_case(translator, trace, ask(translator, trace))
-        found.append(gradients.integrated_gradients(case).sum.holds)
-    assert len(found) >= 20 and np.mean(found) >= 0.95

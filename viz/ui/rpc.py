@@ -42,7 +42,7 @@ class Question:
         """A component's next value. content: JSON-ready, with Words as they are; no NaN."""
         return {"id": self.id, "at": self.at, "json": json.dumps(for_page(content), allow_nan=False)}
 
-    def failed(self, error: ValueError) -> dict:
+    def failed(self, error: Exception) -> dict:
         """The same for what cannot be answered: why, in words."""
         return self.answer(error=words_of(error))
 

@@ -199,14 +199,14 @@ def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemo
 
 def open_case(translator: Translator, trace: TranslationTrace, question: Question, *, words: bool = True,
               means: Means | None = None, cross_layer: int | None = None) -> Case:
-    """The case of a question about a trace; the options are those of attribution.attribute. ValueError if the trace was
-    made with interventions, or with other weights than the translator's.
+    """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
+    interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
     Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
-    if trace.interventions:
-        raise Refusal("this trace was written with changes to the model ({changes}): ask about a plain one",
-                      changes=trace.interventions.describe())
+    if trace.interventions.patches or trace.interventions.in_words:
+        raise Refusal("this trace was written with changes to the model that cannot be run again ({changes}): ask "
+                      "about another one", changes=trace.interventions.describe())
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers
@@ -216,4 +216,4 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     return Case(
         translator.model, question, torch.tensor([trace.source_ids], device=device),
         torch.tensor([trace.decoder_ids[:question.step + 1]], device=device),
-        columns(trace, question.step, words=words), means=means, cross_layer=cross_layer)
+        columns(trace, question.step, words=words), trace.interventions, means, cross_layer=cross_layer)

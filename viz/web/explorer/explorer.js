@@ -174,11 +174,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     ask(event, question);
   }
 
-  // Trigger an event that is answered. Gradio does not pass on an answer equal to the one before: the serial number,
-  // which comes back in it, makes each a different one.
   function ask(event, question) {
-    ask.serial = (ask.serial || 0) + 1;
-    api.trigger(event, { ...question, serial: ask.serial });
+    rpc.ask(event, question, receive);
   }
 
   function tellOthers() {
@@ -199,7 +196,6 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
 
   async function receive(value) {
-    if (!value) return;
     if (value.invitation) {
       lay();
       return atlas.invite(root, value.invitation);
@@ -282,9 +278,9 @@ AttentionAtlas.register("explorer", (root, api) => {
       return tellOthers();
     }
     awaited = wanted;
-    ask("restore", what);
+    api.trigger("restore", what); // its answer is another translation, which everybody is told
   }
   window.addEventListener("hashchange", openLink);
-  receive(api.value()).then(openLink);
-  api.onValue(receive);
+  const rpc = atlas.rpc(api, receive);
+  rpc.take(api.value()).then(openLink);
 });
