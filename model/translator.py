@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,13 +24,13 @@ from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
+from model.text.tidy import tidy
 from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 
 log = logging.getLogger(__name__)
-MAX_CHARACTERS = 10_000  # refused before the tokenizer sees it
 
 
 class Translator:
@@ -197,11 +196,12 @@ class Translator:
 
         Six parameters: those of beam_search() that a user chooses.
         """
+        prefix = self.forced_prefix(direction)
         memory = self.model.encode(self._padded([list(ids) for ids in sources]))
         return beam_search(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            prefix=self.forced_prefix(direction), keep_pruned=keep_pruned)
+            prefix=prefix, keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
@@ -214,8 +214,12 @@ class Translator:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
 
     def step_limit(self, source_length: int) -> int:
-        """How many tokens a translation may take: twice the source and a little, within the model's limit."""
+        """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
+        little, within the model's limit."""
         return min(self.config.max_length - 1, 2 * source_length + 10)
+
+    def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
+        return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
@@ -223,7 +227,7 @@ class Translator:
         """Greedy ids and the recorded pass over them; the encoder runs once for both."""
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
@@ -233,7 +237,7 @@ class Translator:
             return []
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return greedy(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
@@ -244,15 +248,6 @@ class Translator:
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
-
-
-def tidy(text: str) -> str:
-    """What is translated: composed (NFC) and without outer white space. The training data is so too.
-    ValueError for more characters than the limit: neither this nor the tokenizer is for megabytes."""
-    if len(text) > MAX_CHARACTERS:
-        raise Refusal("The text has {n} characters; the limit is {limit}.", n=f"{len(text):,}",
-                      limit=f"{MAX_CHARACTERS:,}")
-    return unicodedata.normalize("NFC", text).strip()
 
 
 class Translators(Mapping[str, Translator]):

@@ -12,9 +12,8 @@ from model.nets.masks import causal_mask
 from model.trace.interventions import positions_off
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.trace.words import SPACE, word_groups
 from model.translator import Translator
-
-WORD_START = "▁"
 
 
 def shuffled(text: str, *, seed: int) -> str:
@@ -41,7 +40,7 @@ def token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
     for word in _words(new):
         if not places.get(word):
             raise Refusal("{word} is not a word of the sentence: type its words in another order, with the same "
-                          "spelling.", word=repr("".join(word).replace(WORD_START, "")))
+                          "spelling.", word=repr("".join(word).replace(SPACE, "")))
         first = places[word].pop(0)
         order.extend(range(first, first + len(word)))
     if len(order) != len(old):
@@ -50,13 +49,7 @@ def token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
 
 
 def _words(tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
-    words: list[list[str]] = []
-    for index, token in enumerate(tokens):
-        symbol = index in (0, len(tokens) - 1)  # <2xx> and </s> stand alone
-        if symbol or index == 1 or token.startswith(WORD_START):
-            words.append([])
-        words[-1].append(token)
-    return [tuple(word) for word in words]
+    return [tuple(tokens[i] for i in group) for group in word_groups(tokens)]
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ def _padded_batch(evidence: Evidence) -> tuple[Tensor, Tensor]:
     trace, pad_id = evidence.trace, evidence.translator.tokenizer.pad_id
     rows = []
     for ids in (trace.source_ids, trace.decoder_ids):
-        longer = (*ids, *ids[:5])
+        longer = (*ids, *ids[:min(5, evidence.translator.config.reach - len(ids))])
         rows.append(torch.tensor([[*ids, *([pad_id] * (len(longer) - len(ids)))], list(longer)],
                                  device=evidence.translator.device))
     return rows[0], rows[1]

@@ -34,7 +34,7 @@ from viz.ui.lab.verify import checks
 from viz.ui.language import label
 from viz.ui.session import Selection, Session
 from viz.wire import blocks
-from viz.words import Words
+from viz.words import say
 
 TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
          " ".join(["Boot"] * 14))
@@ -81,7 +81,7 @@ def test_every_panel_is_plain_json(scene, panel) -> None:
 
 def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
     given = []
-    panel = Panel("dummy", label("Map"), Words("look"), Words("section"), lambda scene, *values: given.append(values),
+    panel = Panel("dummy", label("Map"), say("look"), say("section"), lambda scene, *values: given.append(values),
                   controls=(Slider("pair", 0, last_pair, 8), Slider("base", 2, 20, 4), Choice("side", SIDES, "encoder"),
                             Text("words")))
     for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):

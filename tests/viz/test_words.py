@@ -43,7 +43,7 @@ NO_CONTROL = {
     ("model/analysis/dissection.py", "dissect"), ("model/analysis/positions/criteria.py", "judge"),
     ("model/analysis/positions/geometry.py", "rotation_matrix"),
     ("model/analysis/positions/geometry.py", "rotation_residual"), ("model/analysis/positions/schemes.py", "table"),
-    ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "attribute"),
+    ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
