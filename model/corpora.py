@@ -10,7 +10,6 @@ from model.config import TrainConfig
 from model.data import (
     TATOEBA_FILES,
     Corpus,
-    Examples,
     parse_direction,
     read_aligned,
     read_multi30k,
@@ -20,6 +19,9 @@ from model.data import (
     without_leaks,
 )
 from model.tokenizer import Tokenizer
+from model.training.mixture import Mixture
+from model.training.news import read_news
+from model.training.tables import FILES, read_table
 
 MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 
@@ -87,23 +89,23 @@ def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
         archive = root / "tatoeba" / TATOEBA_FILES.get(languages[0], ("",))[0]
         if languages[1] == "en" and archive.is_file():
             found.append(Splits(**split_tatoeba(read_tatoeba(archive, languages[0]))))
+        table = root / "tatoeba-2021" / FILES.get(languages[0], "")
+        if languages[1] == "en" and table.is_file():
+            found.append(Splits(**split_tatoeba(read_table(table, languages[0], name="tatoeba-2021"))))
+        news = read_news(root / "news", languages)
+        if news:
+            found.append(Splits(**news))
     return found
 
 
 def examples(found: list[Splits], config: TrainConfig, tokenizer: Tokenizer, max_length: int
-             ) -> tuple[Examples, list[tuple[str, Corpus]]]:
-    """What an epoch sees, and the (direction, dev corpus) pairs to validate on."""
-    repeats = dict(config.repeats)
-    train, dev = Examples([], []), []
-    for direction in config.directions:
-        for splits in found:
-            encoded = Examples.encode(splits.train.oriented(direction), tokenizer, parse_direction(direction)[1],
-                                      max_length=min(config.max_pair_length, max_length))
-            for _ in range(repeats.get(splits.train.name, 1)):
-                train = train + encoded
-            if splits.dev.oriented(direction):
-                dev.append((direction, splits.dev))
-    return train, dev
+             ) -> tuple[Mixture, list[tuple[str, Corpus]]]:
+    """What the epochs draw from, and the (direction, dev corpus) pairs to validate on."""
+    held_out = [part for splits in found for part in (splits.dev, splits.test)]
+    dev = [(direction, splits.dev) for direction in config.directions for splits in found
+           if splits.dev.oriented(direction)]
+    return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length,
+                   held_out=held_out), dev
 
 
 def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str) -> Tokenizer:

@@ -27,11 +27,14 @@ from model.device import choose_device
 from model.tokenizer import Tokenizer
 from model.training_kernels import summed_cross_entropy
 from model.training_state import Log, TrainingState
+from model.training import history
+from model.training.history import History
+from model.training.mixture import Mixture
 from model.transformer import Transformer
 from model.validate import validate
 
 LOG_EVERY = 50
-SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
+SETTINGS, STATE, LOG, PROBES = "settings.json", "state.safetensors", "metrics.jsonl", "probes.json"
 
 
 class SummedLoss(nn.Module):
@@ -52,9 +55,10 @@ class SummedLoss(nn.Module):
 class Trainer:
     """One run: model, optimiser, data order and log, and the step that moves them on."""
 
-    def __init__(self, config: TrainConfig, model: Transformer, tokenizer: Tokenizer, train: Examples,
+    def __init__(self, config: TrainConfig, model: Transformer, tokenizer: Tokenizer, train: Examples | Mixture,
                  device: torch.device) -> None:
         self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
+        self.examples = Examples([], [])  # of the state's epoch
         self.model = model.to(device)
         self.rank, self.world_size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         loss = SummedLoss(self.model, config.label_smoothing)
@@ -75,11 +79,12 @@ class Trainer:
             self.batches = self._plan()
         rows = self.batches[state.batch]
         state.batch += 1
-        return make_batch(self.train, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
+        return make_batch(self.examples, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
 
     def _plan(self) -> list:
+        self.examples = self.train.epoch(self.state.epoch)
         plan = plan_batches(
-            self.train, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
+            self.examples, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
         if not plan:
             raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
         return plan
@@ -118,12 +123,15 @@ class Trainer:
         self.clock = now
 
 
-def run(trainer: Trainer, folder: Path, dev: list) -> None:
-    """Train to the last update, logging, evaluating and saving on the way."""
+def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = None) -> None:
+    """Train to the last update, logging, evaluating, recording and saving on the way."""
     config, state, chief = trainer.config, trainer.state, trainer.rank == 0
     log = Log(folder / LOG, state.update) if chief else None
     bar = tqdm(total=config.max_updates, initial=state.update, disable=not chief, unit="update", mininterval=5)
     trainer.model.train()
+    recorded = recorded if chief else None
+    if recorded and not recorded.records or recorded and state.update == 0:
+        recorded.record(trainer.model, state.update)
     trainer.clock = time.perf_counter()
     while state.update < config.max_updates:
         trainer.step()
@@ -137,6 +145,10 @@ def run(trainer: Trainer, folder: Path, dev: list) -> None:
                           seconds=round(state.seconds, 2), learning_rate=config.learning_rate_at(state.update))
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
             state.start_window()
+        if recorded and history.due(state.update, config.max_updates):
+            trainer.settle()
+            recorded.record(trainer.model, state.update)
+            trainer.clock = time.perf_counter()
         if state.update % config.evaluate_every == 0 or last:
             trainer.settle()
             if chief and dev:
@@ -157,6 +169,12 @@ def export(folder: Path, out: Path) -> None:
     model, tokenizer, config = chosen_model(folder)
     checkpoint.save(out, model, tokenizer, config.directions)
     checkpoint.replace_file(out / LOG, lambda path: path.write_bytes((folder / LOG).read_bytes()))
+    if (folder / history.NAME).is_file():
+        written = checkpoint.load(out)
+        recorded = History(out / history.NAME, history.read_probes(folder / PROBES, tokenizer), tokenizer)
+        recorded.load(folder / history.NAME)
+        recorded.digest = written.digest
+        recorded.record(written.model, int(recorded.records[-1]["updates"]) - recorded.before)
 
 
 def chosen_model(folder: Path) -> tuple[Transformer, Tokenizer, TrainConfig]:
@@ -201,8 +219,7 @@ def train(args: argparse.Namespace) -> None:
     folder, device = args.run, choose_device(args.device)
     if args.resume:
         model_config, config, tokenizer = read_settings(folder)
-        if args.max_updates:
-            config = replace(config, max_updates=args.max_updates)
+        config = replace(config, **changed(args))
         found = corpora.find(args, list(config.directions))
     else:
         found = corpora.find(args, args.directions)
@@ -218,16 +235,40 @@ def train(args: argparse.Namespace) -> None:
         checkpoint.replace_file(folder / checkpoint.TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
     checkpoint.write_json(folder / SETTINGS, {"model": asdict(model_config), "train": asdict(config)})
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
-    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples.source):,} pairs an epoch, "
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, "
           f"{device}", file=sys.stderr)
     trainer = Trainer(config, model, tokenizer, examples, device)
     if args.resume:
         trainer.state.load(folder / STATE)
         if trainer.rank > 0:  # the file has the first process's generator: others must draw other dropout masks
             torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
-    run(trainer, folder, dev)
+    run(trainer, folder, dev, start_history(args, tokenizer, trainer.state.update))
     if args.out and trainer.rank == 0:
         export(folder, args.out)
+
+
+def changed(args: argparse.Namespace) -> dict:
+    """The settings that --resume may change, where they are given."""
+    given = {name: getattr(args, name) for name in ON_RESUME if getattr(args, name) is not None}
+    return {**given, **({"repeats": tuple(args.repeat)} if args.repeat else {})}
+
+
+def start_history(args: argparse.Namespace, tokenizer: Tokenizer, update: int) -> History | None:
+    """The run's history: new, that of the checkpoint it starts from, or its own up to `update`; None without probes."""
+    kept = args.run / PROBES
+    if args.probes and not kept.exists():
+        checkpoint.replace_file(kept, lambda path: path.write_bytes(args.probes.read_bytes()))
+    if not kept.exists():
+        return None
+    probes, path = history.read_probes(kept, tokenizer), args.run / history.NAME
+    if args.resume and path.exists():
+        recorded = History(path, probes, tokenizer)
+        recorded.load(path, up_to=update)
+        return recorded
+    earlier = args.init / history.NAME if args.init else None
+    if earlier and earlier.exists():
+        return History.go_on(earlier, path, probes, tokenizer)
+    return History(path, probes, tokenizer, before=args.updates_before)
 
 
 def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[Tokenizer, ModelConfig]:
@@ -249,7 +290,8 @@ MODEL_OPTIONS = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_laye
                  "attention_dropout", "max_length")
 TRAIN_OPTIONS = ("max_updates", "tokens_per_batch", "learning_rate", "warmup_updates", "cooldown_updates",
                  "label_smoothing", "clip_norm", "average_decay", "evaluate_every", "save_every", "dev_sentences",
-                 "max_pair_length", "seed")
+                 "max_pair_length", "seed", "substitution", "frame_pairs")
+ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "evaluate_every")
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -262,7 +304,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--init", type=Path, help="start from the weights and tokenizer of this checkpoint folder")
     add("--directions", nargs="+", default=["de-en"])
     add("--repeat", nargs=2, action="append", default=[], metavar=("CORPUS", "TIMES"), type=str,
-        help="how often a corpus is seen in an epoch, such as multi30k 2")
+        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)")
+    add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
+    add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")
     add("--device", help="cpu or cuda")
     add("--bf16", action="store_true", help="bfloat16 autocast")
     add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
@@ -274,11 +318,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     corpora.add_options(parser)
     defaults = {f: getattr(ModelConfig(8), f) for f in MODEL_OPTIONS}
     for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN_OPTIONS}}.items():
-        on_resume = name == "max_updates"
+        on_resume = name in ON_RESUME
         add("--" + name.replace("_", "-"), type=type(default), default=None if on_resume else default,
             help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""))
     args = parser.parse_args(argv)
-    args.repeat = [(name, int(times)) for name, times in args.repeat]
+    args.repeat = [(name, float(times)) for name, times in args.repeat]
     return args
 
 
