@@ -27,15 +27,15 @@ bench-peers: $(VENV)/.bench
 	$(BIN)/python -m bench.compare $(ARGS)
 
 bench-browser: browser
-	$(BIN)/python -m viz.browser_benchmark $(ARGS)
+	$(BIN)/python -m bench.browser $(ARGS)
 
 # 1, 10 and 50 callers at once, five minutes of memory, 500 sessions: about ten minutes  (ARGS="--seconds 10 --soak 30")
 bench-load: $(VENV)/.dev
-	$(BIN)/python -m viz.load_benchmark $(ARGS)
+	$(BIN)/python -m bench.load $(ARGS)
 
 # A clean virtual environment, the variables of a Hugging Face Space, a walk through the page in a real browser.
 space-check: browser
-	$(BIN)/python -m tests.space_check $(ARGS)
+	$(BIN)/python -m tests.server.space_check $(ARGS)
 
 # The tests drive a real browser: the system's Chromium, else one that Playwright brings.
 browser: $(VENV)/.dev

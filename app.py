@@ -25,16 +25,18 @@ except ImportError:
 import gradio as gr
 from starlette.middleware import Middleware
 
-from model.batching import BatchLimits
-from model.device import DEVICE_VARIABLE, cores, return_freed_memory, share_cores
+from model.serve.device import DEVICE_VARIABLE, cores, return_freed_memory, share_cores
+from model.serve.limits import BatchLimits
 from model.translator import Translators
 from viz import theme
-from viz.ui import api, tabs, translate
-from viz.ui.component import WEB, serve_web_files
-from viz.ui.discreet import keep_text_out_of_tracebacks
-from viz.ui.guard import Guard, check_port
+from viz.assets import WEB
+from viz.ui import header, tabs
+from viz.ui.component import serve_web_files
 from viz.ui.language import translations
-from viz.ui.visitors import use_visitors
+from viz.ui.server import api
+from viz.ui.server.discreet import keep_text_out_of_tracebacks
+from viz.ui.server.guard import Guard, check_port
+from viz.ui.server.visitors import use_visitors
 
 HERE = Path(__file__).resolve().parent
 TITLE = "Attention Atlas"
@@ -48,10 +50,9 @@ def build_demo(translators: Translators) -> gr.Blocks:
     """The whole page over these translators."""
     serve_web_files()
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
-        translate.title(TITLE)
+        header.title(TITLE)
         api.build(translators)  # first: a handler of the page may not take an endpoint's name
-        header = translate.build(translators)
-        tabs.build(translators, header)
+        tabs.build(translators, header.build(translators))
     demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)
     return demo
 
@@ -69,7 +70,7 @@ def launch_options() -> dict:
         button_primary_text_color="var(--atlas-on-accent)", button_primary_text_color_dark="var(--atlas-on-accent)")
     # Server-side rendering stays off, even on a Space: its Node process answers past the guard and without its headers,
     # and its page asks Google for fonts (measured with Gradio 6.31).
-    return {"theme": colours, "css": theme.css_variables() + (WEB / "page.css").read_text(encoding="utf-8"),
+    return {"theme": colours, "css": theme.css_variables() + (WEB / "page" / "page.css").read_text(encoding="utf-8"),
             "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
             "i18n": translations(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # endpoints as its tools
             "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}

@@ -30,11 +30,13 @@ from bench.peers import CTranslate2, Marian, Tutorial
 from model import benchmark
 from model.benchmark import LENGTHS, Measurement, take_turns, timed
 from model.config import TrainConfig
-from model.data import Batch, Examples, make_batch, pad, parse_direction, plan_batches
-from model.intervention import NO_INTERVENTIONS
-from model.trace_builder import Request
+from model.decode.trace_builder import Request
+from model.nets.masks import pad
+from model.nets.transformer import Transformer
+from model.trace.directions import parse_direction
+from model.trace.interventions import NO_INTERVENTIONS
 from model.train import Trainer
-from model.transformer import Transformer
+from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.translator import Translator
 
 

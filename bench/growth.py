@@ -17,13 +17,13 @@ from torch.utils._pytree import tree_leaves
 
 from model.benchmark import Measurement, decode_cached, take_turns, translate_with_maps
 from model.checkpoint import Checkpoint
-from model.intervention import NO_INTERVENTIONS
-from model.trace import TranslationTrace
-from model.trace_builder import Request
+from model.decode.trace_builder import Request
+from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.translation import TranslationTrace
 from model.train import SummedLoss
-from model.transformer import Transformer
 from model.translator import Translator
-from viz import paper
+from viz.figures import paper
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

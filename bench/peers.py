@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.positional import sinusoidal_encoding
-from model.tokenizer import BEGIN, END, UNKNOWN, Tokenizer
-from model.transformer import Transformer
+from model.nets.positions import sinusoidal_encoding
+from model.nets.transformer import Transformer
+from model.text.tokenizer import BEGIN, END, UNKNOWN, Tokenizer
 
 
 class Tutorial(nn.Module):

@@ -20,13 +20,16 @@ import torch
 from torch import Tensor
 
 from model.config import TrainConfig
-from model.data import Examples, pad, parse_direction
-from model.decoding import greedy, greedy_with_records
-from model.intervention import NO_INTERVENTIONS
-from model.trace import TranslationTrace
-from model.trace_builder import Request, TraceBuilder
+from model.decode.greedy import greedy
+from model.decode.recorded import greedy_with_records
+from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.masks import pad
+from model.nets.transformer import SourceMemory, Transformer
+from model.trace.directions import parse_direction
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.translation import TranslationTrace
 from model.train import Trainer
-from model.transformer import SourceMemory, Transformer
+from model.training.batches import Examples
 from model.translator import Translator
 
 LENGTHS = (8, 16, 32, 64)  # target tokens

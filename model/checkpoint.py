@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,12 +12,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from model.config import ModelConfig, from_json
-from model.data import parse_direction
-from model.tokenizer import Tokenizer
-from model.transformer import Transformer
+from model.files import read_json, replace_file, write_json
+from model.nets.transformer import Transformer
+from model.text.tokenizer import Tokenizer
+from model.trace.directions import parse_direction
 
 WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
-MAX_CONFIG_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,30 +126,3 @@ def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
     return tensors
 
 
-def read_json(path: Path) -> object:
-    """Decoded JSON. ValueError naming the file if it is not JSON or absurdly large."""
-    if path.stat().st_size > MAX_CONFIG_BYTES:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, at most {MAX_CONFIG_BYTES:,} were expected")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write JSON whole or not at all."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
-
-
-def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file beside `path`, then rename it: a kill at any moment leaves the old file or the new."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        write(partial)
-        partial.chmod(0o644)  # safetensors makes files that only their owner may read
-        with open(partial, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

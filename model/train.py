@@ -20,21 +20,21 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from model import checkpoint, corpora
+from model import checkpoint
 from model.config import ModelConfig, TrainConfig, from_json
-from model.data import Batch, Examples, make_batch, plan_batches
-from model.device import choose_device
-from model.tokenizer import Tokenizer
-from model.training_kernels import summed_cross_entropy
-from model.training_state import Log, TrainingState
-from model.training import history
+from model.nets.transformer import Transformer
+from model.serve.device import choose_device
+from model.text.tokenizer import Tokenizer
+from model.training import corpora, history, options
+from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.history import History
+from model.training.loss import summed_cross_entropy
 from model.training.mixture import Mixture
-from model.transformer import Transformer
-from model.validate import validate
+from model.training.state import Log, TrainingState
+from model.training.validate import validate
 
 LOG_EVERY = 50
-SETTINGS, STATE, LOG, PROBES = "settings.json", "state.safetensors", "metrics.jsonl", "probes.json"
+SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
 
 
 class SummedLoss(nn.Module):
@@ -130,7 +130,7 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
     bar = tqdm(total=config.max_updates, initial=state.update, disable=not chief, unit="update", mininterval=5)
     trainer.model.train()
     recorded = recorded if chief else None
-    if recorded and not recorded.records or recorded and state.update == 0:
+    if recorded and (state.update == 0 or not recorded.records):
         recorded.record(trainer.model, state.update)
     trainer.clock = time.perf_counter()
     while state.update < config.max_updates:
@@ -169,12 +169,8 @@ def export(folder: Path, out: Path) -> None:
     model, tokenizer, config = chosen_model(folder)
     checkpoint.save(out, model, tokenizer, config.directions)
     checkpoint.replace_file(out / LOG, lambda path: path.write_bytes((folder / LOG).read_bytes()))
-    if (folder / history.NAME).is_file():
-        written = checkpoint.load(out)
-        recorded = History(out / history.NAME, history.read_probes(folder / PROBES, tokenizer), tokenizer)
-        recorded.load(folder / history.NAME)
-        recorded.digest = written.digest
-        recorded.record(written.model, int(recorded.records[-1]["updates"]) - recorded.before)
+    written = checkpoint.load(out)
+    history.export(folder, out, written.model, tokenizer, written.digest)
 
 
 def chosen_model(folder: Path) -> tuple[Transformer, Tokenizer, TrainConfig]:
@@ -203,7 +199,7 @@ def read_settings(folder: Path) -> tuple[ModelConfig, TrainConfig, Tokenizer]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    args = options.parse(argv, __doc__)
     if "WORLD_SIZE" in os.environ:
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
         if torch.cuda.is_available():
@@ -219,11 +215,11 @@ def train(args: argparse.Namespace) -> None:
     folder, device = args.run, choose_device(args.device)
     if args.resume:
         model_config, config, tokenizer = read_settings(folder)
-        config = replace(config, **changed(args))
+        config = replace(config, **options.changed(args))
         found = corpora.find(args, list(config.directions))
     else:
         found = corpora.find(args, args.directions)
-        config = TrainConfig(**{name: getattr(args, name) for name in TRAIN_OPTIONS if getattr(args, name) is not None},
+        config = TrainConfig(**{name: getattr(args, name) for name in options.TRAIN if getattr(args, name) is not None},
                              directions=tuple(args.directions), bf16=args.bf16, repeats=tuple(args.repeat))
         tokenizer, model_config = start(args, config, found)
     torch.manual_seed(config.seed + (dist.get_rank() if dist.is_initialized() else 0))
@@ -242,33 +238,11 @@ def train(args: argparse.Namespace) -> None:
         trainer.state.load(folder / STATE)
         if trainer.rank > 0:  # the file has the first process's generator: others must draw other dropout masks
             torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
-    run(trainer, folder, dev, start_history(args, tokenizer, trainer.state.update))
+    history.keep_probes(args.probes, folder)
+    run(trainer, folder, dev, History.of_run(
+        folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before))
     if args.out and trainer.rank == 0:
         export(folder, args.out)
-
-
-def changed(args: argparse.Namespace) -> dict:
-    """The settings that --resume may change, where they are given."""
-    given = {name: getattr(args, name) for name in ON_RESUME if getattr(args, name) is not None}
-    return {**given, **({"repeats": tuple(args.repeat)} if args.repeat else {})}
-
-
-def start_history(args: argparse.Namespace, tokenizer: Tokenizer, update: int) -> History | None:
-    """The run's history: new, that of the checkpoint it starts from, or its own up to `update`; None without probes."""
-    kept = args.run / PROBES
-    if args.probes and not kept.exists():
-        checkpoint.replace_file(kept, lambda path: path.write_bytes(args.probes.read_bytes()))
-    if not kept.exists():
-        return None
-    probes, path = history.read_probes(kept, tokenizer), args.run / history.NAME
-    if args.resume and path.exists():
-        recorded = History(path, probes, tokenizer)
-        recorded.load(path, up_to=update)
-        return recorded
-    earlier = args.init / history.NAME if args.init else None
-    if earlier and earlier.exists():
-        return History.go_on(earlier, path, probes, tokenizer)
-    return History(path, probes, tokenizer, before=args.updates_before)
 
 
 def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[Tokenizer, ModelConfig]:
@@ -283,47 +257,7 @@ def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[T
         vocabulary_size=args.vocabulary_size, algorithm=args.tokenizer_algorithm)
     return tokenizer, ModelConfig(
         vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id,
-        **{name: getattr(args, name) for name in MODEL_OPTIONS}, norm_first=not args.post_norm)
-
-
-MODEL_OPTIONS = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_feedforward", "dropout",
-                 "attention_dropout", "max_length")
-TRAIN_OPTIONS = ("max_updates", "tokens_per_batch", "learning_rate", "warmup_updates", "cooldown_updates",
-                 "label_smoothing", "clip_norm", "average_decay", "evaluate_every", "save_every", "dev_sentences",
-                 "max_pair_length", "seed", "substitution", "frame_pairs")
-ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "evaluate_every")
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.train", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--run", type=Path, required=True, help="folder of the run: state, log, settings")
-    add("--out", type=Path, help="checkpoint folder to write at the end")
-    add("--resume", action="store_true", help="continue the run in --run")
-    add("--init", type=Path, help="start from the weights and tokenizer of this checkpoint folder")
-    add("--directions", nargs="+", default=["de-en"])
-    add("--repeat", nargs=2, action="append", default=[], metavar=("CORPUS", "TIMES"), type=str,
-        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)")
-    add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
-    add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")
-    add("--device", help="cpu or cuda")
-    add("--bf16", action="store_true", help="bfloat16 autocast")
-    add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
-    add("--tokenizer-directions", nargs="+",
-        help="learn the pieces from these directions' corpora; default: --directions")
-    add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
-    add("--vocabulary-size", type=int, default=8000)
-    add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")
-    corpora.add_options(parser)
-    defaults = {f: getattr(ModelConfig(8), f) for f in MODEL_OPTIONS}
-    for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN_OPTIONS}}.items():
-        on_resume = name in ON_RESUME
-        add("--" + name.replace("_", "-"), type=type(default), default=None if on_resume else default,
-            help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""))
-    args = parser.parse_args(argv)
-    args.repeat = [(name, float(times)) for name, times in args.repeat]
-    return args
+        **{name: getattr(args, name) for name in options.MODEL}, norm_first=not args.post_norm)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from model import paths, trace_file
+from model.analysis import paths
+from model.trace import storage
 from model.translator import Translator, tidy
 
 LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first of them is written
@@ -43,7 +44,7 @@ def _write_attention(translator: Translator, lines: list[str], direction: str, a
     ids, = translator.generate([translator.encode(lines[0], direction)], beam=args.beam,
                                length_penalty=args.length_penalty)
     trace = paths.follow(translator, lines[0], ids, direction)
-    args.attention.write_bytes(trace_file.to_npz(trace))
+    args.attention.write_bytes(storage.to_npz(trace))
 
 
 def translate(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace, *,
@@ -102,7 +103,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--json", action="store_true",
         help="a JSON object a line: source, translation, tokens, log_probabilities (natural), finished")
     add("--attention", type=Path, metavar="FILE",
-        help="also write every attention map of one text, in NPZ (model/trace_file.py)")
+        help="also write every attention map of one text, in NPZ (model/trace/storage.py)")
     add("--device", help="cpu or cuda")
     args = parser.parse_args(argv)
     if args.batch_size < 1:

@@ -13,17 +13,21 @@ import torch
 from torch import Tensor
 
 from model import checkpoint as checkpoints
-from model.batching import Batcher, BatchLimits
-from model.beam import BeamResult, beam_search, check_beam
 from model.checkpoint import Checkpoint
-from model.cores import map_over_cores
-from model.data import pad
-from model.decoding import greedy, greedy_with_records
-from model.device import choose_device
-from model.intervention import NO_INTERVENTIONS, Interventions
-from model.trace import AttentionKind, TranslationTrace
-from model.trace_builder import Request, TraceBuilder
-from model.transformer import ForwardOutput, Transformer
+from model.decode.beam import BeamResult, beam_search, check_beam
+from model.decode.greedy import greedy
+from model.decode.recorded import greedy_with_records
+from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.masks import pad
+from model.nets.records import ForwardOutput
+from model.nets.transformer import Transformer
+from model.serve.batching import Batcher
+from model.serve.cores import map_over_cores
+from model.serve.device import choose_device
+from model.serve.limits import BatchLimits
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
 
 log = logging.getLogger(__name__)
 MAX_CHARACTERS = 10_000  # refused before the tokenizer sees it
@@ -78,8 +82,8 @@ class Translator:
                   interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
         """Translate one text greedily and return everything that happened inside.
 
-        Calls from many threads at once share batches (model/batching.py), which raises Busy, a ValueError, when more
-        wait than its limits allow.
+        Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
+        more wait than its limits allow.
         """
         request = self._request(text, direction, interventions)
         return self.requests(request, length=len(request.source_ids), key=interventions)

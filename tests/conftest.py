@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from model import checkpoint
 from model.config import ModelConfig
-from model.tokenizer import Tokenizer
-from model.trace import AttentionMaps, TranslationTrace
-from model.transformer import Transformer
-from model.translator import Translator
-
-pytest_plugins = ("tests.browser", "tests.explorer_page")
+from model.nets.transformer import Transformer
+from model.text.tokenizer import Tokenizer
+from model.trace.maps import AttentionMaps
+from model.trace.translation import TranslationTrace
+from model.translator import Translator, Translators
+from tests import ROOT
 
 SENTENCES = (
     "Der kleine Hund schläft unter dem Tisch.", "The small dog sleeps under the table.",
@@ -100,3 +105,56 @@ def hand_made_trace() -> TranslationTrace:
         entropy=random.uniform(0, 5, steps).astype(np.float32),
         log_probability=np.log(probabilities[:, 0]),
         seconds=0.01, device="cpu", checkpoint="hand-made", digest="0" * 16)
+
+
+@pytest.fixture(scope="session")
+def shipped_checkpoints() -> Path:
+    """The folder of trained checkpoints. Tests that need it fail without it."""
+    folder = Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints"))
+    assert list(folder.glob("*/config.json")), f"no trained checkpoint in {folder}"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shipped_translators(shipped_checkpoints: Path) -> Translators:
+    return Translators.load(shipped_checkpoints, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[[object], str]]:
+    """serve(demo) launches a page as app.py does, on a free port, and returns its address."""
+    import app  # here, so that a test of the model alone loads no server
+
+    running = []
+
+    def start(demo) -> str:
+        demo.queue(max_size=64)
+        url = app.launch(demo, server_name="127.0.0.1", server_port=_free_port())
+        running.append(demo)
+        return url
+
+    yield start
+    for demo in running:
+        demo.close(verbose=False)
+
+
+@pytest.fixture(scope="session")
+def app_url(serve, shipped_translators: Translators) -> str:
+    """The whole app over the trained checkpoints."""
+    import app
+
+    return serve(app.build_demo(shipped_translators))
+
+
+@pytest.fixture(scope="session")
+def tiny_url(serve, tiny_translator: Translator) -> str:
+    """The whole app over the tiny seeded model."""
+    import app
+
+    return serve(app.build_demo(Translators([tiny_translator])))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The one-way imports of the design, read from the sources."""
+"""The one-way imports of the design, read from the sources. CONTRIBUTING.md explains the layers that are named here."""
 
 from __future__ import annotations
 
@@ -9,11 +9,37 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests import ROOT
+
 PRODUCT = sorted([ROOT / "app.py", *ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")])
 NOT_IN_MODEL = {"viz", "gradio", "plotly", "app", "bench"}
-ORACLE = {"model/verify.py", "model/oracle.py"}  # live checks, and torch's layers that they compare with
-NUMPY_ONLY = {"model.trace", "model.intervention", "model.divergence", "model"}  # what viz may know of the model
+ORACLE = {"model/checks/verify.py", "model/checks/oracle.py"}  # live checks, and torch's layers that they compare with
+
+# Each group may import its own package and the groups before it; never a neighbour in the same group.
+MODEL = (
+    ("model.trace", "model.config", "model.files"),
+    ("model.text",),
+    ("model.nets",),
+    ("model.decode", "model.serve"),
+    ("model.checkpoint",),
+    ("model.translator",),
+    ("model.analysis", "model.evaluation", "model.training"),
+    ("model.checks",),
+    ("model.train", "model.evaluate", "model.typed", "model.translate", "model.benchmark"),
+)
+VIZ = (
+    ("viz.theme", "viz.assets"),
+    ("viz.words",),
+    ("viz.maps",),
+    ("viz.figures", "viz.wire"),
+    ("viz.export",),
+    ("viz.ui", "viz", "viz.learning_curves"),
+)
+# A program may use another (what is scored is what a run chose); what is read back is a figure.
+EXCEPTIONS = {("model.evaluate", "model.train"), ("model.benchmark", "model.train"),
+              ("viz.wire.readback", "viz.figures")}
+WITHOUT_TORCH = ("model.trace.interventions", "model.trace.storage", "model.trace.scores", "model.trace.tokens",
+                 "model.trace.divergence", "model.trace.directions")
 
 
 def imports(path: Path) -> set[str]:
@@ -24,10 +50,36 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            # `from model import trace` names a module, `from model.trace import X` does not.
+            # `from model import trace` names a module, `from model.trace.kinds import X` does not.
             names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {n for n in names if (ROOT / (n.replace(".", "/") + ".py")).exists()} or {node.module}
+            found |= {n for n in names if _is_module(n)} or {node.module}
     return found
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def group_of(name: str, layers: tuple[tuple[str, ...], ...]) -> tuple[int, str] | None:
+    """The layer that a module is in, and the longest name there that it stands under."""
+    found = [(len(prefix), level, prefix) for level, group in enumerate(layers) for prefix in group
+             if name == prefix or (name.startswith(prefix + ".") and prefix != "viz")]
+    return max(found)[1:] if found else None
+
+
+def against_the_layers(name: str, imported: set[str]) -> list[str]:
+    """What a module imports from its own layer's neighbours or from above."""
+    layers = MODEL if name.startswith("model") else VIZ
+    level, own = group_of(name, layers) or pytest.fail(f"{name} stands in no layer: name it in {__file__}")
+    wrong = []
+    for other in imported:
+        if other.split(".")[0] != name.split(".")[0] or group_of(other, layers) is None:
+            continue
+        above, theirs = group_of(other, layers)
+        allowed = theirs == own or above < level or (name, theirs) in EXCEPTIONS
+        wrong += [] if allowed else [f"{name} imports {other}"]
+    return wrong
 
 
 def torch_names(path: Path) -> set[str]:
@@ -38,6 +90,24 @@ def torch_names(path: Path) -> set[str]:
 
 def where(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def module(path: Path) -> str:
+    return where(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def test_imports_go_one_way():
+    wrong = [line for path in PRODUCT if module(path) not in ("app", "model")
+             for line in against_the_layers(module(path), imports(path))]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+@pytest.mark.parametrize(("name", "imported"), [
+    ("model.nets.transformer", "model.decode.greedy"), ("model.decode.greedy", "model.serve.batching"),
+    ("model.checkpoint", "model.translator"), ("viz.maps.reduce", "viz.wire.payload"),
+    ("model.analysis.lens", "model.training.batches"), ("viz.figures.grid", "viz.ui.session")])
+def test_the_test_of_layers_sees_a_step_up(name, imported):
+    assert against_the_layers(name, {imported}) and not against_the_layers(name, {"numpy", name})
 
 
 @pytest.mark.parametrize("path", [p for p in PRODUCT if where(p).startswith("model")], ids=where)
@@ -52,7 +122,7 @@ def test_pictures_know_only_traces(path):
     assert not top & {"torch", "app", "bench"}
     if not where(path).startswith("viz/ui"):
         assert "gradio" not in top
-        assert {n for n in found if n.split(".")[0] == "model"} <= NUMPY_ONLY
+        assert all(n.startswith("model.trace") for n in found if n.split(".")[0] == "model")
         assert not any(n.startswith("viz.ui") for n in found)
 
 
@@ -66,13 +136,18 @@ def test_torchs_own_attention_is_the_oracle_only(path):
 
 @pytest.mark.parametrize("path", [p for p in PRODUCT if where(p) not in ORACLE], ids=where)
 def test_only_the_live_checks_import_the_oracle(path):
-    assert "model.oracle" not in imports(path)
+    assert "model.checks.oracle" not in imports(path)
 
 
-@pytest.mark.parametrize("module", ["model.trace", "model.intervention", "model.divergence"])
-def test_importable_without_torch(module):
-    program = f"import sys; sys.modules['torch'] = None; import {module}"
+@pytest.mark.parametrize("name", WITHOUT_TORCH)
+def test_importable_without_torch(name):
+    program = f"import sys; sys.modules['torch'] = None; import {name}"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_what_traces_are_made_of_is_all_importable_without_torch():
+    for path in ROOT.glob("model/trace/*.py"):
+        assert "torch" not in {n.split(".")[0] for n in imports(path)}, path
 
 
 def test_no_import_of_the_model_has_side_effects_on_torch():
@@ -81,6 +156,16 @@ def test_no_import_of_the_model_has_side_effects_on_torch():
                "import model.train, model.translator;"
                "assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()")
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_no_folder_and_no_module_grows_beyond_what_one_reads():
+    """About a dozen files a folder; a module is at most 300 lines, app.py 200."""
+    folders = {p.parent for p in PRODUCT if p.parent != ROOT} | {p.parent for p in ROOT.glob("viz/web/**/*.*")}
+    counts = {where(f): sum(p.is_file() and p.name != "__init__.py" for p in f.iterdir()) for f in folders}
+    crowded = {folder: n for folder, n in counts.items() if n > 13}
+    long = {where(p): n for p in PRODUCT
+            if (n := len(p.read_text(encoding="utf-8").splitlines())) > (200 if p.name == "app.py" else 300)}
+    assert not crowded and not long
 
 
 def test_the_reader_of_imports_sees_them_all(tmp_path):

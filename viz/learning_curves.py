@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from viz import paper
+from viz.figures import paper
 
 LOG = "metrics.jsonl"
 AXES = {"tokens": "target tokens seen", "updates": "updates", "hours": "hours of training"}

@@ -1,15 +1,16 @@
-"""The page's own words in its languages. The table stands in viz/web/words.js, for the page and for Python alike.
+"""The page's own words in its languages. The table stands in viz/web/words/words.js, for the page and for Python alike.
 
 English is the key and the fallback. Python never knows a visitor's language: it sends the English with the values that
-belong into it, and viz/web/shared.js puts the values into the words of that language.
+belong into it, and viz/web/core/shared.js puts the values into the words of that language.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-TABLE = Path(__file__).resolve().parent / "web" / "words.js"
+from viz import assets
+
+TABLE = assets.WEB / "words" / "words.js"
 LANGUAGES = ("de", "fr", "zh", "ko")  # besides English; the columns of the table
 
 
@@ -36,7 +37,7 @@ def known(text: str) -> Words:
 
 
 def for_page(value: object) -> object:
-    """The same JSON-ready value, its Words as {say, with} for viz/web/shared.js."""
+    """The same JSON-ready value, its Words as {say, with} for viz/web/core/shared.js."""
     if isinstance(value, Words):
         return {"say": value.english, "with": for_page(value.values)}
     if isinstance(value, dict):

@@ -1,0 +1,1 @@
+"""What trains: corpora, batches, loss, state, validation."""

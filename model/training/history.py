@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.checkpoint import Checkpoint, read_json, replace_file
-from model.data import parse_direction
-from model.tokenizer import Tokenizer
-from model.trace import AttentionKind
-from model.transformer import Transformer
+from model.checkpoint import Checkpoint
+from model.files import read_json, replace_file
+from model.nets.transformer import Transformer
+from model.text.tokenizer import Tokenizer
+from model.trace.directions import parse_direction
+from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
-NAME = "history.npz"
+NAME, PROBES = "history.npz", "probes.json"  # in a run's folder
 MAX_PIECES = 10  # a side, without symbols: the maps of six such sentences at twenty updates stay within 1.5 MB
 LAST_DOUBLING, EVEN = 256, 10  # updates 0, 1, 2, 4 .. 256, then ten more up to the last
 LEVELS = 255  # a weight of 1 in the maps
@@ -51,6 +52,12 @@ def read_probes(path: Path, tokenizer: Tokenizer) -> tuple[Probe, ...]:
     return probes
 
 
+def keep_probes(path: Path | None, run: Path) -> None:
+    """Copy a new run's probes into its folder, from where every later start reads them."""
+    if path and not (run / PROBES).exists():
+        replace_file(run / PROBES, lambda partial: partial.write_bytes(path.read_bytes()))
+
+
 def due(update: int, last: int) -> bool:
     """Whether a run of `last` updates records after this one."""
     if update <= LAST_DOUBLING:
@@ -68,11 +75,17 @@ class History:
         self.digest = ""
 
     @classmethod
-    def go_on(cls, source: Path, path: Path, probes: tuple[Probe, ...], tokenizer: Tokenizer) -> History:
-        """A new run's history that continues the one in `source`, of the weights that it starts from."""
-        history = cls(path, probes, tokenizer)
-        history.load(source)
-        history.before = int(history.records[-1]["updates"])
+    def of_run(cls, run: Path, tokenizer: Tokenizer, *, update: int, init: Path | None, before: int) -> History | None:
+        """A run's own history up to `update`; at its start the one of the checkpoint `init` that it goes on from, else
+        a new one. None if the run has no probes."""
+        if not (run / PROBES).exists():
+            return None
+        history = cls(run / NAME, read_probes(run / PROBES, tokenizer), tokenizer, before=before)
+        if history.path.exists():
+            history.load(history.path, up_to=update)
+        elif init and (init / NAME).exists():
+            history.load(init / NAME)
+            history.before = int(history.records[-1]["updates"])
         return history
 
     def load(self, path: Path, *, up_to: int | None = None) -> None:
@@ -112,17 +125,29 @@ class History:
         replace_file(self.path, write)
 
 
+def export(run: Path, out: Path, model: Transformer, tokenizer: Tokenizer, digest: str) -> None:
+    """Write a finished run's history beside its checkpoint: the last record is of the exported weights, with their
+    digest."""
+    if not (run / NAME).is_file():
+        return
+    history = History(out / NAME, read_probes(run / PROBES, tokenizer), tokenizer)
+    history.load(run / NAME)
+    history.digest = digest
+    history.record(model, int(history.records[-1]["updates"]) - history.before)
+
+
 @torch.inference_mode()
 def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
-    """One record: loss float32 [probes], nats a target token, teacher-forced on the reference; translation str [probes],
-    greedy; maps_<kind>_<probe> uint8 [layers, heads, query, key]; entropy_<kind> (bits) and largest_<kind> float32
-    [layers, heads], means over the rows of all probes. Teacher-forced, too; the source has its symbols."""
+    """One record: loss float32 [probes], nats a target token, teacher-forced on the reference; translation str
+    [probes], greedy; maps_<kind>_<probe> uint8 [layers, heads, query, key], teacher-forced, with all symbols;
+    entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all probes."""
     device = next(model.parameters()).device
     losses, translations, maps = [], [], {}
     rows: dict[AttentionKind, list[torch.Tensor]] = {kind: [] for kind in AttentionKind}
     for number, probe in enumerate(probes):
         target = tokenizer.encode(probe.reference)
-        source = torch.tensor([tokenizer.encode_source(probe.source, parse_direction(probe.direction)[1])], device=device)
+        source_ids = tokenizer.encode_source(probe.source, parse_direction(probe.direction)[1])
+        source = torch.tensor([source_ids], device=device)
         inputs = torch.tensor([[tokenizer.begin_id, *target]], device=device)
         output = model(source, inputs, record=True)
         wanted = torch.tensor([*target, tokenizer.end_id], device=device)

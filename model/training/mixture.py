@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.config import TrainConfig
-from model.data import Corpus, Examples, normalised, parse_direction
-from model.tokenizer import Tokenizer
-from model.training.fillers import LANGUAGES, Fillers
-from model.training.frames import fill, read_frames
+from model.text.slots.fillers import LANGUAGES, Fillers
+from model.text.slots.frames import fill, read_frames
+from model.text.tokenizer import Tokenizer
+from model.trace.directions import parse_direction
+from model.training.batches import Examples
+from model.training.readers import Corpus, normalised
 from model.training.substitution import Slot, Substituter
 
 

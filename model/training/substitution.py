@@ -8,35 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.training.fillers import LANGUAGES, Filler, Fillers, read_towns
-from model.training.frames import elided, usual_form
-from model.training.written import (
-    DECIMAL,
-    MONTHS,
-    READ_THOUSANDS,
-    Date,
-    Number,
-    Time,
-    Year,
-    draw_date,
-    draw_decimal,
-    draw_full_date,
-    draw_number,
-    draw_small,
-    draw_time,
-    draw_year,
-)
+from model.text.slots.fillers import Fillers, read_towns
+from model.text.slots.frames import elided, usual_form
+from model.text.slots.written import DECIMAL, MONTHS, READ_THOUSANDS, Date, Number, Time, Value, draw
 
 # Names that one language's corpus writes in another way than English.
 OTHER_FORMS = {"Mary": ("Maria", "Marie"), "John": ("Johannes", "Jean"), "Marie": ("Maria",), "Alice": ("Alicia",)}
 CAPITALISED = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-ÞŁŠŽČ][^\W\d_]+(?:-[A-Z][^\W\d_]+)*")
 # Capitals that German, French and English share without their being names.
-NO_NAMES = frozenset("Internet Computer Restaurant Hotel Park Bus Radio Baby Pizza Sport Film Tennis Professor Taxi "
-                     "Person Problem Hand Ball Name Ring Bank Golf Jazz Winter August September November April "
-                     "Monsieur Madame Champagne God Mama Papa Euro Yen Dollar".split())
+NO_NAMES = frozenset((
+    "Internet", "Computer", "Restaurant", "Hotel", "Park", "Bus", "Radio", "Baby", "Pizza", "Sport", "Film", "Tennis",
+    "Professor", "Taxi", "Person", "Problem", "Hand", "Ball", "Name", "Ring", "Bank", "Golf", "Jazz", "Winter",
+    "August", "September", "November", "April", "Monsieur", "Madame", "Champagne", "God", "Mama", "Papa", "Euro",
+    "Yen", "Dollar"))
 _DATES = {
     "en": re.compile(rf"\b(?:(?P<m>{'|'.join(MONTHS['en'])}) (?P<d>\d\d?)(?:st|nd|rd|th)?(?:,? (?P<y>\d{{4}}))?"
-                     rf"|(?P<d2>\d\d?)(?:st|nd|rd|th)? (?:of )?(?P<m2>{'|'.join(MONTHS['en'])})(?:,? (?P<y2>\d{{4}}))?)\b"),
+                     rf"|(?P<d2>\d\d?)(?:st|nd|rd|th)? (?:of )?(?P<m2>{'|'.join(MONTHS['en'])})"
+                     r"(?:,? (?P<y2>\d{4}))?)\b"),
     "de": re.compile(rf"\b(?P<d>\d\d?)\. (?P<m>{'|'.join(MONTHS['de'])})(?: (?P<y>\d{{4}}))?\b"),
     "fr": re.compile(rf"\b(?P<d>\d\d?)(?:er)? (?P<m>{'|'.join(MONTHS['fr'])})(?: (?P<y>\d{{4}}))?\b"),
 }
@@ -75,7 +63,8 @@ class Substituter:
         taken: tuple[list, list] = ([], [])
         for slot in (*self._both(pair, "date", _read_date), *self._both(pair, "time", _read_time),
                      *self._both(pair, "number", _read_number), *self._names(pair)):
-            if not any(_overlap(span, other) for spans, used in zip(slot.spans, taken) for span in spans for other in used):
+            if not any(_overlap(span, other) for spans, used in zip(slot.spans, taken)
+                       for span in spans for other in used):
                 found.append(slot)
                 for spans, used in zip(slot.spans, taken):
                     used.extend(spans)
@@ -95,12 +84,12 @@ class Substituter:
         if slot.kind in self.fillers.kinds:
             return self.fillers.sample(slot.kind, random)
         start, end = slot.spans[0][0]
-        return _DRAW[slot.kind](pair[0][start:end], random)
+        return _redrawn(slot.kind, pair[0][start:end], random)
 
     def _both(self, pair: tuple[str, str], kind: str, read: Callable) -> list[Slot]:
         """Slots of the values that stand equally often, and at least once, on both sides."""
         sides = [read(text, language) for text, language in zip(pair, self.languages)]
-        return [Slot(_KIND.get(type(value), kind) if kind != "date" else ("full_date" if value.year else "date"),
+        return [Slot("full_date" if kind == "date" and value.year else kind,
                      (tuple(sides[0][value]), tuple(sides[1][value])))
                 for value in sides[0] if len(sides[0][value]) == len(sides[1].get(value, ()))]
 
@@ -113,14 +102,12 @@ class Substituter:
             if kind is None:
                 continue
             here = _occurrences(text, name)
+            german = self.languages[1 - english] == "de"
             there = next((spans for form in forms
-                          if len(spans := _occurrences(other, form, genitive=self._german(1 - english))) == len(here)), ())
+                          if len(spans := _occurrences(other, form, genitive=german)) == len(here)), ())
             if here and there:
                 slots.append(Slot(kind, (tuple(here), tuple(there)) if english == 0 else (tuple(there), tuple(here))))
         return slots
-
-    def _german(self, side: int) -> bool:
-        return self.languages[side] == "de"
 
     def _kind(self, name: str, text: str) -> tuple[str | None, tuple[str, ...]]:
         """A capitalised English word's kind, and what it may be called on the other side; None: not a name."""
@@ -164,19 +151,14 @@ def _read_number(text: str, language: str) -> dict[Number, list[tuple[int, int]]
     return found
 
 
-def _redrawn_number(old: str, random: np.random.Generator) -> Number | Year:
-    """A number of the same sort: with decimals, like a year, of two digits or fewer, or any."""
-    digits = re.sub(r"\D", "", old)
-    if re.search(r"[.,]\d{1,2}$", old):
-        return draw_decimal(random)
-    if old == digits and len(digits) == 4 and digits[0] in "12":
-        return draw_year(random)
-    return draw_small(random) if len(digits) < 3 else draw_number(random)
-
-
-_KIND = {Time: "time", Number: "number"}
-_DRAW = {"date": lambda old, random: draw_date(random), "full_date": lambda old, random: draw_full_date(random),
-         "time": lambda old, random: draw_time(random), "number": _redrawn_number}
+def _redrawn(kind: str, old: str, random: np.random.Generator) -> Value:
+    """A value of the same sort; a number for one with decimals, like a year, of two digits or fewer, or any."""
+    if kind == "number":
+        digits = re.sub(r"\D", "", old)
+        year = old == digits and len(digits) == 4 and digits[0] in "12"
+        kind = ("decimal" if re.search(r"[.,]\d{1,2}$", old) else "year" if year
+                else "small" if len(digits) < 3 else "number")
+    return draw(kind, random)
 
 
 def _occurrences(text: str, word: str, *, genitive: bool = False) -> list[tuple[int, int]]:
@@ -200,5 +182,3 @@ def _edited(text: str, edits: list[tuple[tuple[int, int], str]], language: str) 
             result, end = result + "’", stop + 1  # "Hans’ Haus", not "Hanss"
     return result + text[end:]
 
-
-assert set(LANGUAGES) == set(_DATES) == set(_TIMES) == set(_NUMBERS)

@@ -7,16 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gradio as gr
-import plotly
 
+from viz import assets
 from viz.words import for_page
-
-WEB = Path(__file__).resolve().parent.parent / "web"
-PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
 
 class Component(gr.HTML):
-    """A component drawn by viz/web/NAME.js, styled by viz/web/NAME.css.
+    """A component drawn by the scripts that viz/assets.py names for it, and styled by the sheet beside the last one.
 
     The script registers itself: `AttentionAtlas.components.NAME = (root, api) => ...`, where api has value(),
     onValue(callback), trigger(event, data) and server. Values are data, never markup: the script builds the page's
@@ -24,15 +21,14 @@ class Component(gr.HTML):
     Python as `component.EVENT(handler)` with a gr.EventData.
     """
 
-    def __init__(self, name: str, value: object = None, *, scripts: tuple[str, ...] = (), plotly: bool = False,
+    def __init__(self, name: str, value: object = None, *, plotly: bool = False,
                  events: tuple[str, ...] = (), elem_id: str | None = None,
                  server_functions: list[Callable] | None = None, visible: bool = True) -> None:
-        """scripts: further files of viz/web/ that NAME.js needs, in order. plotly: load Plotly.js, too. events: names
-        that the script triggers; Gradio offers an event only if its name stands in the script it is given."""
-        files = [WEB / "shared.js", WEB / "words.js", *(WEB / script for script in scripts), WEB / f"{name}.js"]
-        styles = [path for path in (WEB / "shared.css", WEB / f"{name}.css") if path.is_file()]
-        head = "".join(f'<link rel="stylesheet" href="{_url(path)}">' for path in styles)
-        head += "".join(f'<script src="{_url(path)}"></script>' for path in ([PLOTLY] if plotly else []) + files)
+        """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
+        stands in the script it is given."""
+        files = (*([assets.PLOTLY] if plotly else []), *assets.scripts(name))
+        head = f'<link rel="stylesheet" href="{_url(assets.style(name))}">'
+        head += "".join(f'<script src="{_url(path)}"></script>' for path in files)
         super().__init__(
             value, html_template=f'<div class="atlas-root atlas-{name}"></div>', css_template="", head=head,
             js_on_load=f"AttentionAtlas.mount({name!r}, element, props, trigger, watch, "
@@ -54,7 +50,7 @@ class Component(gr.HTML):
 
 def serve_web_files() -> None:
     """Let Gradio serve viz/web/ and the installed Plotly.js; nothing else beside them."""
-    gr.set_static_paths([WEB, PLOTLY])
+    gr.set_static_paths([assets.WEB, assets.PLOTLY])
 
 
 def _url(path: Path) -> str:

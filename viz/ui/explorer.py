@@ -7,14 +7,15 @@ import gzip
 
 import gradio as gr
 
-from model import trace_file
-from model.trace import AttentionKind, TranslationTrace
+from model.trace import storage
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
 from model.translator import Translators
-from viz import export
-from viz.payload import LARGEST, block, key_of, payload, selection_dict
+from viz.export import standalone
 from viz.ui.component import Component
+from viz.ui.header import Header
 from viz.ui.session import TRANSLATES, Selection
-from viz.ui.translate import Header
+from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
 from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
@@ -26,7 +27,7 @@ def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     session = header.session
     explorer = Component(
-        "explorer", payload(header.first, header.first_selection), scripts=export.EXPLORER_SCRIPTS, plotly=True,
+        "explorer", payload(header.first, header.first_selection), plotly=True,
         events=("select", "layers", "export", "restore"), elem_id="explorer")
     history = gr.State((header.first,))
     private = {"api_visibility": "private", "show_progress": "hidden"}
@@ -92,11 +93,11 @@ def exported(history: tuple[TranslationTrace, ...], selection: Selection, event:
     try:
         trace, form = _find(history, event), event._data.get("format")
         if form == "json":
-            data = trace_file.to_json(trace).encode()
+            data = storage.to_json(trace).encode()
         elif form == "npz":
-            data = trace_file.to_npz(trace)
+            data = storage.to_npz(trace)
         elif form == "html":
-            data = export.to_html(trace, selection.fitted(trace)).encode()
+            data = standalone.to_html(trace, selection.fitted(trace)).encode()
         else:
             raise ValueError(f"unknown export {form!r}")
     except ValueError as error:

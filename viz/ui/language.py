@@ -9,7 +9,7 @@ from viz.words import LANGUAGES, table
 
 
 def label(english: str) -> I18nData:
-    """A label of the section `controls` of viz/web/words.js. For labels, choices, infos and buttons: Gradio 6.31
+    """A label of the section `controls` of viz/web/words/words.js. For labels, choices, infos and buttons: Gradio 6.31
     translates no placeholders."""
     return I18nData(english)
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 import gradio as gr
 import numpy as np
 
-from model.batching import BatchLimits, Turns
-from model.trace import AttentionKind, TranslationTrace
+from model.serve.limits import BatchLimits
+from model.serve.turns import Turns
+from model.trace.kinds import AttentionKind
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
-from viz.branches import Tree
-from viz.summary import is_symbol
+from viz.maps.branches import Tree
 
 # How many events of a kind run at once. Translations share batches inside the translator, so many may be under way;
 # other work on the model ("concurrency_id": "model") goes one by one, as many at once as `--concurrency` says.

@@ -13,21 +13,18 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from model import paths
-from model.beam import check_beam
-from model.trace import TranslationTrace
+from model.analysis import paths
+from model.decode.beam import check_beam
+from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
-from viz import steps
-from viz.branches import Branch, Origin, Tree, compare
-from viz.payload import selection_dict
+from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
 from viz.ui.explorer import chosen
+from viz.ui.header import Header
 from viz.ui.session import Selection, serving
-from viz.ui.translate import Header
+from viz.wire import steps
+from viz.wire.payload import selection_dict
 from viz.words import Words, known
-
-SCRIPTS = ("explorer-trace.js", "explorer-atlas.js", "stepper-path.js", "stepper-tokens.js", "stepper-heads.js",
-           "stepper-panels.js", "stepper-beam.js")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,7 @@ def build(translators: Translators, header: Header) -> None:
     session, tree = header.session, Tree.of(header.first)
     start = {**_opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page,
              "selection": selection_dict(header.first_selection)}
-    stepper = Component("stepper", _packed(start), scripts=SCRIPTS, events=("act", "select", "publish"),
+    stepper = Component("stepper", _packed(start), events=("act", "select", "publish"),
                         elem_id="stepper")
     tree_state, opened_state = gr.State(tree), gr.State(header.first)
     private = {"api_visibility": "private", "show_progress": "hidden"}

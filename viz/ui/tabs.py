@@ -5,16 +5,17 @@ from __future__ import annotations
 import gradio as gr
 
 from model.translator import Translators
-from viz.ui import explorer, lab_checks, lab_inside, lab_positions, stepper
+from viz.ui import explorer, stepper
+from viz.ui.header import Header
+from viz.ui.lab import checks, inside, positions
 from viz.ui.language import label
-from viz.ui.translate import Header
 
 TABS = (  # (title, id, module)
     (label("Attention"), "explorer", explorer),
     (label("Step by step"), "stepper", stepper),
-    (label("Positions"), "positions", lab_positions),
-    (label("Inside"), "inside", lab_inside),
-    (label("Verify"), "verify", lab_checks),
+    (label("Positions"), "positions", positions),
+    (label("Inside"), "inside", inside),
+    (label("Verify"), "verify", checks),
 )
 
 

@@ -1,0 +1,50 @@
+"""How fast the page answers, in a real browser: `python -m bench.browser [--json FILE] [--only NAME ..]`
+
+Every figure is the median of 20 after 3 for warming up, from the click (or key) to the frame in which the change has
+been painted. The servers are processes of their own. A measurement is a function Stage -> iterable of Measurement;
+MEASUREMENTS lists them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from bench.browser_explorer import first_paint, growth, head_switches, payload_size
+from bench.browser_stage import ROOT, Measurement, Stage
+from bench.browser_tabs import lab_checks, lab_inside, lab_positions, stepper
+from bench.chromium import launch_chromium
+
+# The names that each prints are its own; further tabs add their functions here.
+MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
+    head_switches, first_paint, payload_size, growth, lab_positions, lab_inside, lab_checks, stepper)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.browser", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write a list of {name, value, unit}")
+    parser.add_argument("--only", nargs="*", help=f"of {', '.join(m.__name__ for m in MEASUREMENTS)}")
+    parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
+    args = parser.parse_args(argv)
+    chosen = [m for m in MEASUREMENTS if not args.only or m.__name__ in args.only]
+    found = []
+    with sync_playwright() as playwright, contextlib.ExitStack() as stack:
+        browser = launch_chromium(playwright)
+        stage = Stage(browser, stack, args.checkpoints)
+        for measure in chosen:
+            for measurement in measure(stage):
+                found.append(measurement)
+                print(f"{measurement.name:<28} {measurement.value:>10,.1f} {measurement.unit}", flush=True)
+        browser.close()
+    if args.json:
+        args.json.write_text(json.dumps([asdict(m) for m in found], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

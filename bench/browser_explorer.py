@@ -1,0 +1,104 @@
+"""The explorer's part of the benchmark: switching heads, the first paint, what is sent, and what is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from playwright.sync_api import Page
+
+from bench.browser_stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
+
+SWITCHES = 200  # head switches between the two counts of nodes and heap
+
+
+def head_switches(stage: Stage) -> Iterator[Measurement]:
+    """A click on another head, in the explorer and in a gr.Plot that shows the same maps, taking turns."""
+    for tokens in (30, 100):
+        page = stage.random_page(tokens)
+        page.locator(".thumbnail[data-layer='2'][data-head='0']").click()
+        page.wait_for_selector(".detail .heatmaplayer image")
+        ours, plots = [], []
+        for i in range(WARM_UP + RUNS):
+            head = 1 + i % 7
+            ours.append(switch_head(page, 2, head))
+            plots.append(switch_plot(page, head))
+        yield from medians({f"head_switch_{tokens}": ours, f"gr_plot_switch_{tokens}": plots})
+        page.context.close()
+
+
+def switch_head(page: Page, layer: int, head: int) -> float:
+    """Click a thumbnail; done when the detail's picture is another one and its title names the head."""
+    page.evaluate("window.__image = document.querySelector('.detail .heatmaplayer image').getAttribute('href')")
+    return timed(
+        page, f"document.querySelector(\".thumbnail[data-layer='{layer}'][data-head='{head}']\").click()",
+        "document.querySelector('.detail .heatmaplayer image')?.getAttribute('href') !== window.__image && "
+        f"document.querySelector('.heading-line').textContent.endsWith('Head {head + 1}')")
+
+
+def switch_plot(page: Page, head: int) -> float:
+    """Click a button whose handler answers with the figure of a head; done when gr.Plot shows its title."""
+    return timed(page, f"document.querySelector('#plot-head-{head}').click()",
+                 f"document.querySelector('#plot .gtitle')?.textContent.includes('head {head + 1}:')")
+
+
+def first_paint(stage: Stage) -> Iterator[Measurement]:
+    """From the server's answer to a translation (its payload in the page) to the atlas and the map painted."""
+    page = stage.random_page(30)
+    page.evaluate("""() => {
+      const root = document.querySelector('.atlas-explorer');
+      root.addEventListener('atlas-received', () => (window.__begin = performance.now()));
+      root.addEventListener('atlas-drawn', () =>
+        requestAnimationFrame(() => setTimeout(() => (window.__drawn = performance.now() - window.__begin), 0)));
+    }""")
+
+    def translate(_: int) -> float:
+        page.evaluate("window.__drawn = 0")
+        page.locator("#translate").click()
+        page.wait_for_function("window.__drawn > 0")
+        return page.evaluate("window.__drawn")
+
+    yield Measurement("first_paint_30", round(median_of(translate), 1), "ms")
+    whole = "window.__before !== document.querySelector('.atlas-explorer .field.wide select').value"
+
+    def round_trip(_: int) -> float:
+        page.evaluate("window.__before = document.querySelector('.atlas-explorer .field.wide select').value")
+        return timed(page, "document.querySelector('#translate').click()", whole)
+
+    yield Measurement("first_paint_with_server_30", round(median_of(round_trip), 1), "ms")
+    page.context.close()
+
+
+def payload_size(stage: Stage) -> Iterator[Measurement]:
+    """Bytes that one translation sends to the page: the whole event stream of its answer."""
+    page, sizes = stage.random_page(30), []
+    page.on("requestfinished", lambda r: sizes.append(r.sizes()["responseBodySize"]) if "queue/data" in r.url else None)
+    page.locator("#translate").click()
+    page.wait_for_function("document.querySelector('.atlas-explorer .field.wide select').options.length === 2")
+    page.wait_for_timeout(1000)
+    yield Measurement("payload_30", round(max(sizes) / 1000, 1), "kB")
+    page.context.close()
+
+
+def growth(stage: Stage) -> Iterator[Measurement]:
+    """DOM nodes and heap after 200 head switches and a forced garbage collection, relative to before."""
+    page = stage.random_page(30)
+    session = page.context.new_cdp_session(page)
+
+    def counts() -> tuple[float, float]:
+        for _ in range(3):
+            session.send("HeapProfiler.collectGarbage")
+        found = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
+        return found["Nodes"], found["JSHeapUsedSize"]
+
+    session.send("Performance.enable")
+    page.wait_for_selector(".detail .heatmaplayer image")
+    for i in range(2 * WARM_UP):
+        switch_head(page, i % 6, 1 + i % 7)
+    before = counts()
+    for i in range(SWITCHES):
+        switch_head(page, i % 6, 1 + i % 7)
+    page.wait_for_timeout(600)
+    after = counts()
+    for name, old, new in zip(("nodes_growth", "heap_growth"), before, after):
+        yield Measurement(name, round(100 * (new / old - 1), 1), "%")
+    page.context.close()

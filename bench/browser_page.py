@@ -1,0 +1,54 @@
+"""A page for `python -m bench.browser`: the explorer over a random trace, and beside it what it is measured
+against, a gr.Plot of the same maps that asks the server for every head. `python -m bench.browser_page --help`"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+import gradio as gr
+
+from bench.synthetic import random_trace
+from viz import theme
+from viz.assets import WEB
+from viz.figures.heatmap import plot_heatmap
+from viz.maps.reduce import View
+from viz.ui import explorer
+from viz.ui.component import Component, serve_web_files
+from viz.wire.payload import payload
+
+
+def build(tokens: int) -> gr.Blocks:
+    """Random attention, 6 layers x 8 heads x 3 kinds, `tokens` a side."""
+    serve_web_files()
+    private = {"api_visibility": "private", "show_progress": "hidden"}
+    with gr.Blocks(title="Benchmark", analytics_enabled=False) as demo:
+        traces = [random_trace(tokens, tokens, seed=seed) for seed in range(2)]
+        history, count = gr.State(tuple(traces)), gr.State(0)
+        component = Component("explorer", payload(traces[0]), plotly=True,
+                              events=("select", "layers", "export", "restore"), elem_id="explorer")
+        component.layers(explorer.layers, [history], [component], **private)
+        translate = gr.Button("Translate", elem_id="translate")
+        translate.click(lambda n: (payload(traces[(n + 1) % 2]), n + 1), [count], [component, count], **private)
+
+        heads = [gr.Button(f"H{head + 1}", elem_id=f"plot-head-{head}") for head in range(8)]
+        plot = gr.Plot(plot_heatmap(traces[0], View("cross", 2, 0)), elem_id="plot")
+        for head, button in enumerate(heads):
+            button.click(lambda head=head: plot_heatmap(traces[0], View("cross", 2, head)), [], [plot], **private)
+    return demo
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.browser_page", description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--tokens", type=int, default=30)
+    args = parser.parse_args(argv)
+    css = theme.css_variables() + (WEB / "page" / "page.css").read_text(encoding="utf-8")
+    build(args.tokens).launch(server_name="127.0.0.1", server_port=args.port, css=css, run_history=False, quiet=True)
+
+
+if __name__ == "__main__":
+    main()

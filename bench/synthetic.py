@@ -1,0 +1,37 @@
+"""Traces of any size without a model: random attention, for measuring and for tests of size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.trace.maps import AttentionMaps
+from model.trace.translation import TranslationTrace
+
+CANDIDATES = 10
+
+
+def random_trace(source: int, target: int, *, layers: int = 6, heads: int = 8, seed: int = 0) -> TranslationTrace:
+    """source and target tokens a side, special ones included; softmax of normal scores (standard deviation 2)."""
+    random = np.random.default_rng(seed)
+
+    def maps(queries: tuple[str, ...], keys: tuple[str, ...], *, causal: bool = False) -> AttentionMaps:
+        scores = 2 * random.standard_normal((layers, heads, len(queries), len(keys)))
+        if causal:
+            scores = np.where(np.tri(len(queries), len(keys), dtype=bool), scores, -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return AttentionMaps((weights / weights.sum(-1, keepdims=True)).astype(np.float32), queries, keys)
+
+    source_tokens = ("<2en>", *(f"▁wort{i}" for i in range(source - 2)), "</s>")
+    target_tokens = (*(f"▁word{i}" for i in range(target - 1)), "</s>")
+    inputs = ("<s>", *target_tokens[:-1])
+    probabilities = np.tile(np.linspace(0.5, 0.01, CANDIDATES, dtype=np.float32), (target, 1))
+    return TranslationTrace(
+        source_text=" ".join(t[1:] for t in source_tokens[1:-1]), direction="de-en",
+        source_ids=tuple(range(source)), source_tokens=source_tokens, decoder_ids=tuple(range(target)),
+        decoder_inputs=inputs, target_ids=tuple(range(target)), target_tokens=target_tokens, finished=True,
+        translation=" ".join(t[1:] for t in target_tokens[:-1]), encoder_self=maps(source_tokens, source_tokens),
+        decoder_self=maps(inputs, inputs, causal=True), cross=maps(inputs, source_tokens),
+        top_ids=np.zeros((target, CANDIDATES), np.int32), top_tokens=(("▁word",) * CANDIDATES,) * target,
+        top_probabilities=probabilities, chosen_rank=np.ones(target, np.int32),
+        entropy=np.ones(target, np.float32), log_probability=np.log(probabilities[:, 0]),
+        seconds=0.0, device="cpu", checkpoint="random", digest="0" * 16)

@@ -1,0 +1,1 @@
+"""What looks inside a pass: one file a method."""

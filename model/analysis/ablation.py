@@ -1,0 +1,66 @@
+"""Break the model and compare: positions off or shifted, words shuffled, heads switched off.
+
+Every run goes down the model's one path with Interventions as arguments. Two traces stand side by side: the free
+translation of each, and, so that maps have equal shapes, the broken model forced through the plain translation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.order import token_order
+from model.trace.divergence import jensen_shannon_bits
+from model.trace.interventions import Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The plain model and a broken one on the same sentence.
+
+    plain, broken     their own free translations
+    forced_log_probability  float32 [step]: of the plain translation's tokens, under the broken model
+    changes           per kind: float64 [layers, heads], mean over rows of the Jensen-Shannon divergence in bits between
+                      the plain map and the broken one, both reading the plain translation (0: the same map; 1: no
+                      weight in common). Where words were shuffled, keys and rows are put back in the plain order first.
+    """
+
+    plain: TranslationTrace
+    broken: TranslationTrace
+    forced_log_probability: np.ndarray
+    changes: dict[AttentionKind, np.ndarray]
+
+
+def compare(translator: Translator, trace: TranslationTrace, interventions: Interventions, *,
+            text: str | None = None) -> Comparison:
+    """Translate again with something broken. text: another order of the same words, None for the sentence itself.
+
+    ValueError if an intervention names what does not exist, or if text is not the trace's words in another order.
+    """
+    ids = trace.source_ids if text is None else tuple(translator.encode(text, trace.direction))
+    order = np.arange(len(ids)) if text is None else token_order(
+        trace.source_tokens, translator.tokenizer.tokens(ids))
+    broken = translator.translate(trace.source_text if text is None else text, trace.direction,
+                                  interventions=interventions)
+    output = translator.inspect(ids, trace.target_ids, interventions=interventions)
+    log_p = output.logits[0].float().log_softmax(-1)
+    forced = log_p.gather(1, torch.tensor(trace.target_ids, device=log_p.device)[:, None])[:, 0]
+    maps = {
+        AttentionKind.ENCODER_SELF: _stack([r.self_attention.weights for r in output.encoder_records]),
+        AttentionKind.DECODER_SELF: _stack([r.self_attention.weights for r in output.decoder_records]),
+        AttentionKind.CROSS: _stack([r.cross_attention.weights for r in output.decoder_records])}
+    back = np.argsort(order)  # the place in the new sentence of each token of the old one
+    maps[AttentionKind.ENCODER_SELF] = maps[AttentionKind.ENCODER_SELF][:, :, back][..., back]
+    maps[AttentionKind.CROSS] = maps[AttentionKind.CROSS][..., back]
+    changes = {kind: jensen_shannon_bits(trace.maps(kind).weights, maps[kind]).mean(-1) for kind in AttentionKind}
+    return Comparison(trace, broken, forced.cpu().numpy(), changes)
+
+
+def _stack(weights: list[torch.Tensor]) -> np.ndarray:
+    return torch.stack([w[0] for w in weights]).float().cpu().numpy()  # [layers, heads, query, key]
+

@@ -1,0 +1,144 @@
+"""One query of one attention taken apart: every stage of softmax(q K^T / sqrt(d_k)) V, as numbers.
+
+The inputs are those the model used (a LayerRecord's queries, keys and values); the stages are computed again here, in
+float64, and compared with the weights the model recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.nets.masks import causal_mask
+from model.nets.records import AttentionRecord, ForwardOutput
+from model.trace.kinds import AttentionKind
+
+
+@dataclass(frozen=True, eq=False)
+class Dissection:
+    """The stages for one query of one head, over all keys in one order. float64 unless said otherwise.
+
+    query [d_k]; keys, values [key, d_k]
+    products     [key, d_k]   q * k, element by element
+    dots         [key]        their sums
+    scaled       [key]        dots / sqrt(d_k)
+    allowed      bool [key]   what the mask lets through
+    masked       [key]        scaled, -inf where not allowed
+    weights      [key]        softmax(masked)
+    contributions [key, d_k]  weight * value
+    output       [d_k]        their sum: what this head says at this position
+    recorded     float32 [key]  the weights the model itself computed
+    unscaled_weights [key]    softmax without the division by sqrt(d_k)
+    """
+
+    query: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    products: np.ndarray
+    dots: np.ndarray
+    scaled: np.ndarray
+    allowed: np.ndarray
+    masked: np.ndarray
+    weights: np.ndarray
+    contributions: np.ndarray
+    output: np.ndarray
+    recorded: np.ndarray
+    unscaled_weights: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The largest difference from the model's own weights."""
+        return float(np.abs(self.weights - self.recorded).max())
+
+
+def attention_record(output: ForwardOutput, kind: AttentionKind, layer: int) -> AttentionRecord:
+    """The record of one attention. ValueError if the layer does not exist."""
+    records = output.encoder_records if kind is AttentionKind.ENCODER_SELF else output.decoder_records
+    if not 0 <= layer < len(records):
+        raise ValueError(f"{kind.value} has layers 0 to {len(records) - 1}, found {layer}")
+    return records[layer].cross_attention if kind is AttentionKind.CROSS else records[layer].self_attention
+
+
+def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *, query: int) -> Dissection:
+    """Take one query position of one head apart. output: Translator.inspect's, a batch of one.
+
+    ValueError if layer, head or query do not exist.
+    """
+    record = attention_record(output, kind, layer)
+    _, heads, queries, keys = record.weights.shape
+    if not 0 <= head < heads:
+        raise ValueError(f"heads are 0 to {heads - 1}, found {head}")
+    if not 0 <= query < queries:
+        raise ValueError(f"query positions are 0 to {queries - 1}, found {query}")
+    allowed = np.ones(keys, bool)
+    if kind is AttentionKind.DECODER_SELF:
+        allowed = causal_mask(keys)[0, 0, query].numpy()
+    return stages(
+        _numpy(record.queries[0, head, query]), _numpy(record.keys[0, head]), _numpy(record.values[0, head]), allowed,
+        recorded=record.weights[0, head, query].float().cpu().numpy())
+
+
+def stages(query: np.ndarray, keys: np.ndarray, values: np.ndarray, allowed: np.ndarray, *,
+           recorded: np.ndarray) -> Dissection:
+    """Every stage from q [d_k], K and V [key, d_k] and the mask's row [key] (Vaswani et al. 2017, equation 1)."""
+    products = keys * query
+    dots = products.sum(-1)
+    scaled = dots / math.sqrt(len(query))
+    masked = np.where(allowed, scaled, -np.inf)
+    weights = softmax(masked)
+    contributions = weights[:, None] * values
+    return Dissection(
+        query=query, keys=keys, values=values, products=products, dots=dots, scaled=scaled, allowed=allowed,
+        masked=masked, weights=weights, contributions=contributions, output=contributions.sum(0), recorded=recorded,
+        unscaled_weights=softmax(np.where(allowed, dots, -np.inf)))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """exp(s) / sum exp(s) along the last axis; -inf becomes 0. At least one score must be finite."""
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A scoring function's scores and weights [key] for one query. trained: False for an illustration, whose numbers
+    the model was never trained with."""
+
+    name: str
+    formula: str
+    source: str
+    trained: bool
+    scores: np.ndarray
+    weights: np.ndarray
+
+
+def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring, ...]:
+    """Four scoring functions on the same q and K: scaled dot product (the trained one), dot product, additive
+    (Bahdanau et al. 2015, section 3.1, with weights drawn at random) and the Gaussian kernel with width^2 = sqrt(d_k).
+
+    With that width the Gaussian's exponent is the scaled dot product minus |k|^2 / (2 sqrt(d_k)), up to a constant of
+    the query: it differs only by favouring short keys.
+    """
+    query, keys, width = dissection.query, dissection.keys, len(dissection.query)
+    random = np.random.default_rng(seed)
+    # Xavier's scale, as an untrained additive attention would start with (Glorot and Bengio 2010).
+    w_query, w_key = (random.normal(0, math.sqrt(1 / width), (width, width)) for _ in range(2))
+    direction = random.normal(0, math.sqrt(2 / (width + 1)), width)
+    rows = (
+        ("scaled dot product", "q·k / √d_k", "Vaswani et al. 2017, equation 1", True, dissection.scaled),
+        ("dot product", "q·k", "Luong et al. 2015, section 3.1", False, dissection.dots),
+        ("additive", "vᵀ tanh(W q + U k)", "Bahdanau et al. 2015, section 3.1", False,
+         np.tanh(query @ w_query.T + keys @ w_key.T) @ direction),
+        ("Gaussian kernel", "−|q − k|² / (2 √d_k)", "Nadaraya 1964; Watson 1964", False,
+         -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width))),
+    )
+    return tuple(
+        Scoring(name, formula, source, trained, scores, softmax(np.where(dissection.allowed, scores, -np.inf)))
+        for name, formula, source, trained, scores in rows)
+
+
+def _numpy(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.double().cpu().numpy()

@@ -1,0 +1,106 @@
+"""Multi-head attention the slow way, one head after the other, beside the model's own that does all at once."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.nets.attention import MultiHeadAttention, scaled_dot_product
+from model.nets.masks import causal_mask
+from model.nets.records import ForwardOutput
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionInput:
+    """What one attention of the model read: its module, the (normed) stream its queries come from
+    [batch, query, d_model], the one its keys and values come from [batch, key, d_model], and its mask."""
+
+    module: MultiHeadAttention
+    queries: Tensor
+    memory: Tensor
+    mask: Tensor | None
+
+
+@torch.inference_mode()
+def attention_input(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int) -> AttentionInput:
+    """Find it again from a recorded pass of Translator.inspect. ValueError if the layer does not exist."""
+    encoder = kind is AttentionKind.ENCODER_SELF
+    stack = translator.model.encoder if encoder else translator.model.decoder
+    records = output.encoder_records if encoder else output.decoder_records
+    if not 0 <= layer < len(records):
+        raise ValueError(f"{kind.value} has layers 0 to {len(records) - 1}, found {layer}")
+    index = 1 if kind is AttentionKind.CROSS else 0  # the sub-layer, and the residual it reads
+    stream = stack.layers[layer].sublayers[index].enter(records[layer].residuals[index])
+    if kind is AttentionKind.CROSS:
+        return AttentionInput(stack.layers[layer].cross_attention, stream, output.memory, None)
+    mask = None if encoder else causal_mask(stream.shape[1], device=stream.device)
+    return AttentionInput(stack.layers[layer].self_attention, stream, stream, mask)
+
+
+@torch.inference_mode()
+def vectorised(given: AttentionInput) -> tuple[Tensor, Tensor]:
+    """The model's own way: output [batch, query, d_model] and weights [batch, heads, query, key]."""
+    module = given.module
+    keys, values = module.project_keys_values(given.memory)
+    return module(module.project_queries(given.queries), keys, values, given.mask)
+
+
+@torch.inference_mode()
+def one_by_one(given: AttentionInput) -> tuple[Tensor, Tensor]:
+    """The paper's formula as written: head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V), in a loop, then
+    Concat(head_1 .. head_h) W^O (Vaswani et al. 2017, section 3.2.2). Shapes as in vectorised()."""
+    module = given.module
+    d_model, width = module.d_model, module.d_model // module.num_heads
+    outputs, weights = [], []
+    for head in range(module.num_heads):
+        q, k, v = (
+            stream @ module.projection.weight[rows].T + module.projection.bias[rows]  # [batch, length, d_k]
+            for part, stream in enumerate((given.queries, given.memory, given.memory))
+            for rows in [slice(part * d_model + head * width, part * d_model + (head + 1) * width)])
+        mask = None if given.mask is None else given.mask[:, 0]
+        out, weight = scaled_dot_product(q, k, v, mask)
+        outputs.append(out)
+        weights.append(weight)
+    return module.output(torch.cat(outputs, dim=-1)), torch.stack(weights, dim=1)
+
+
+@dataclass(frozen=True)
+class HeadsComparison:
+    """Largest differences between the two ways, and the median seconds of each (None where not measured)."""
+
+    output_difference: float
+    weight_difference: float
+    loop_seconds: float | None = None
+    vectorised_seconds: float | None = None
+    runs: int = 0
+
+
+def compare_ways(given: AttentionInput, *, runs: int = 0) -> HeadsComparison:
+    """Compute both ways; with runs > 0 also time each that often, alternating, and take medians."""
+    loop_output, loop_weights = one_by_one(given)
+    output, weights = vectorised(given)
+    differences = (float((loop_output - output).abs().max()), float((loop_weights - weights).abs().max()))
+    if not runs:
+        return HeadsComparison(*differences)
+    loops, together = [], []
+    for _ in range(runs):  # alternating: whatever else the machine does then falls on both alike
+        loops.append(_seconds(one_by_one, given))
+        together.append(_seconds(vectorised, given))
+    return HeadsComparison(*differences, statistics.median(loops), statistics.median(together), runs)
+
+
+def _seconds(function: Callable, given: AttentionInput) -> float:
+    if given.queries.is_cuda:
+        torch.cuda.synchronize(given.queries.device)
+    started = time.perf_counter()
+    function(given)
+    if given.queries.is_cuda:
+        torch.cuda.synchronize(given.queries.device)
+    return time.perf_counter() - started

@@ -1,0 +1,134 @@
+"""Paths through decoding that a person chooses: go on from any prefix, and look at any target as if the model wrote it.
+
+Everything starts from token ids; caches are rebuilt from them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.lens import LogitLens, logit_lens
+from model.decode.recorded import forced_with_records, greedy_with_records
+from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.records import ForwardOutput
+from model.nets.transformer import SourceMemory
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.translation import TranslationTrace
+from model.translator import Translator, tidy
+
+TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What a trace leaves out because it needs the whole vocabulary.
+
+    lens             the logit lens at each step
+    log_normalisers  float32 [temperature, step]: log of the sum over the vocabulary of p^(1/T), so that the
+                     probability at temperature T is p^(1/T) / exp(log_normaliser)
+    entropies        float32 [temperature, step], bits, at each temperature
+    """
+
+    lens: LogitLens
+    log_normalisers: np.ndarray
+    entropies: np.ndarray
+
+
+def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]:
+    """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
+    ids = [int(i) for i in target_ids]
+    limit, vocabulary = translator.config.max_length - 1, len(translator.tokenizer)
+    if not ids:
+        raise ValueError("The target is empty: there is nothing to follow.")
+    if len(ids) > limit:
+        raise ValueError(f"The target is {len(ids)} tokens long; the limit is {limit} tokens.")
+    for i in ids:
+        if not 0 <= i < vocabulary:
+            raise ValueError(f"There is no token {i}: the vocabulary has tokens 0 to {vocabulary - 1}.")
+    if translator.tokenizer.end_id in ids[:-1]:
+        raise ValueError("Nothing can follow the end of the sentence.")
+    return ids
+
+
+@torch.inference_mode()
+def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None,
+           ) -> TranslationTrace:
+    """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
+
+    ValueError for a text or target that cannot be used.
+    """
+    started, ids = time.perf_counter(), check_target(translator, target_ids)
+    request = _request(translator, text, direction)
+    output = forced_with_records(translator.model, _encoded(translator, request), ids,
+                                 begin_id=translator.tokenizer.begin_id)
+    return _trace(translator, request, ids, output, started)
+
+
+@torch.inference_mode()
+def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None,
+             ) -> TranslationTrace:
+    """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
+    ValueError as in follow()."""
+    started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
+    request, tokenizer = _request(translator, text, direction), translator.tokenizer
+    # A long prefix still gets a few steps of its own, as far as the model reaches.
+    left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
+               translator.config.max_length - 1 - len(ids))
+    if left == 0 or tokenizer.end_id in ids[-1:]:
+        return follow(translator, text, ids, direction)
+    (found,), output = greedy_with_records(
+        translator.model, _encoded(translator, request), [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+        prefix=ids)
+    return _trace(translator, request, found, output, started)
+
+
+def _request(translator: Translator, text: str, direction: str | None) -> Request:
+    direction = translator.check_direction(direction)
+    return Request(tidy(text), tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
+
+
+def _encoded(translator: Translator, request: Request) -> SourceMemory:
+    return translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
+
+
+def _trace(translator: Translator, request: Request, ids: list[int], output: ForwardOutput, started: float,
+           ) -> TranslationTrace:
+    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
+                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
+    return build(0, request, ids)
+
+
+def details(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> Details:
+    """The logit lens, and what every temperature makes of each step's distribution. ValueError as in follow()."""
+    ids = check_target(translator, target_ids)
+    output = translator.inspect(source_ids, ids)
+    return Details(logit_lens(translator.model, output, ids), *_tempered(output.logits[0].float().log_softmax(-1)))
+
+
+def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:
+    """Ids of text that a person puts into a target. joined: without the space that starts a word.
+    ValueError, in words, for no text."""
+    if not text.strip():
+        raise ValueError("There is no text: type a word or more.")
+    encode = translator.tokenizer.encode_joined if joined else translator.tokenizer.encode
+    return encode(tidy(text))
+
+
+def _tempered(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """log_p [step, vocabulary], natural -> log-normalisers and entropies in bits, each [temperature, step]."""
+    largest = log_p.max(-1, keepdim=True).values  # taken out, so that no exponent overflows or all of them vanish
+    normalisers, entropies = [], []
+    for temperature in TEMPERATURES:
+        scaled = (log_p - largest) / temperature
+        powers = scaled.exp()
+        total = powers.sum(-1)
+        mean = (powers * scaled).sum(-1) / total  # of the exponents, under the new distribution
+        normalisers.append(total.log() + largest[:, 0] / temperature)
+        entropies.append((total.log() - mean) / math.log(2))
+    return torch.stack(normalisers).cpu().numpy(), torch.stack(entropies).cpu().numpy()

@@ -1,0 +1,134 @@
+"""What a code for positions should be able to do, computed for each scheme: never prose, always the violation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.analysis.positions.geometry import pairwise_distances
+from model.analysis.positions.schemes import SCHEMES, Scheme
+
+SAME = 1e-6  # two codes closer than this are one: below what float32 sums of order 1 resolve
+LONGER = 4  # "any length" is tried at this many times the length
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a scheme meets a criterion: the measured figure, the limit it is held to, and what shows it in words
+    (the pair of positions that breaks it, or comes nearest to)."""
+
+    passed: bool
+    measured: float
+    limit: float
+    shown_by: str
+
+
+@dataclass(frozen=True)
+class Criterion:
+    name: str
+    meaning: str
+
+
+CRITERIA = (
+    Criterion("unique", "no two positions share a code, and the same position always gets the same one"),
+    Criterion("length-independent", "a position's code does not depend on how long the sentence is"),
+    Criterion("extends", f"at {LONGER} times the length every position still has a code of its own, and the old ones "
+                         "are unchanged"),
+    Criterion("equal offsets", "positions k apart are equally far apart everywhere in the sentence"),
+    Criterion("bounded", f"no value exceeds 1, at {LONGER} times the length either"),
+)
+
+
+def closest_pair(table: np.ndarray) -> tuple[float, int, int]:
+    """The smallest Euclidean distance between two rows of table [length, width], and the two positions."""
+    if len(table) < 2:
+        return float("inf"), 0, 0
+    gaps = pairwise_distances(table)
+    gaps[np.diag_indices(len(gaps))] = np.inf
+    first, second = np.unravel_index(gaps.argmin(), gaps.shape)
+    return float(gaps[first, second]), int(min(first, second)), int(max(first, second))
+
+
+def unique(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
+    table, again = (scheme.table(length, d_model, base=base) for _ in range(2))
+    gap, first, second = closest_pair(table)
+    passed = gap > SAME and np.array_equal(table, again)
+    return Verdict(passed, gap, SAME, f"closest codes: positions {first} and {second}, {gap:.3g} apart")
+
+
+def length_independent(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
+    here, longer = (scheme.table(n, d_model, base=base) for n in (length, LONGER * length))
+    change = np.abs(here - longer[:length]).max(-1)
+    at = int(change.argmax())
+    return Verdict(bool(change[at] <= SAME), float(change[at]), SAME,
+                   f"position {at} of {length} and of {LONGER * length} tokens: codes differ by {change[at]:.3g}")
+
+
+def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
+    same = length_independent(scheme, length, d_model, base)
+    if not same.passed:
+        return same
+    gap, first, second = closest_pair(scheme.table(LONGER * length, d_model, base=base))
+    return Verdict(gap > SAME, gap, SAME, f"closest codes of {LONGER * length}: positions {first} and {second}, "
+                                          f"{gap:.3g} apart")
+
+
+def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
+    """The largest difference between the distances of two pairs with the same offset."""
+    gaps = pairwise_distances(scheme.table(length, d_model, base=base))
+    worst, shown = 0.0, "every offset has one distance"
+    for offset in range(1, length):
+        along = gaps.diagonal(offset)
+        spread = float(along.max() - along.min())
+        if spread > worst:
+            low, high = int(along.argmin()), int(along.argmax())
+            worst = spread
+            shown = (f"{offset} apart: positions {low} and {low + offset} are {along[low]:.3g} apart, {high} and "
+                     f"{high + offset} {along[high]:.3g}")
+    return Verdict(worst <= SAME, worst, SAME, shown)
+
+
+def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
+    sizes = np.abs(scheme.table(LONGER * length, d_model, base=base)).max(-1)
+    at = int(sizes.argmax())
+    return Verdict(bool(sizes[at] <= 1.0 + SAME), float(sizes[at]), 1.0,
+                   f"position {at} of {LONGER * length} holds {sizes[at]:.4g}")
+
+
+CHECKS = (unique, length_independent, extends, equal_offsets, bounded)
+
+
+def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) -> tuple[Verdict, ...]:
+    """One verdict for each of CRITERIA, on sentences of `length` tokens. ValueError if length is below 2."""
+    if length < 2:
+        raise ValueError(f"length must be at least 2 to compare positions, found {length}")
+    return tuple(check(scheme, length, d_model, base) for check in CHECKS)
+
+
+@dataclass(frozen=True)
+class FewestDimensions:
+    """The smallest width whose closest two codes are more than `margin` apart, or None up to the limit tried."""
+
+    scheme: str
+    margin: float
+    width: int | None
+    gap: float
+    pair: tuple[int, int]
+
+
+def fewest_dimensions(scheme: Scheme, length: int, *, margin: float = SAME, limit: int = 64,
+                      base: float = 10_000.0) -> FewestDimensions:
+    """Try every width from the smallest up. The gap and the pair are those of the width found, else of the last."""
+    widths = (1,) if scheme.step == 0 else range(scheme.step, limit + 1, scheme.step)
+    gap, pair = 0.0, (0, 0)
+    for width in widths:
+        gap, *pair = closest_pair(scheme.table(length, width, base=base))
+        if gap > margin:
+            return FewestDimensions(scheme.name, margin, width, gap, (pair[0], pair[1]))
+    return FewestDimensions(scheme.name, margin, None, gap, (pair[0], pair[1]))
+
+
+def judge_all(length: int, d_model: int, *, base: float = 10_000.0) -> dict[str, tuple[Verdict, ...]]:
+    """judge() for every scheme, by name."""
+    return {scheme.name: judge(scheme, length, d_model, base=base) for scheme in SCHEMES}

@@ -1,0 +1,207 @@
+"""The way of one sentence through the model: the shape at every arrow, and what happens at each station. Numpy out.
+
+Everything is read from the records of one teacher-forced pass (Translator.inspect).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.nets.records import ForwardOutput, LayerRecord
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """What flows out of one station of the model: its name, the shape, and how often the station is repeated.
+
+    panel: the name of the view that opens the station up. side: "source", "target" or "output".
+    """
+
+    station: str
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+    side: str
+    panel: str
+    repeated: int = 1
+
+
+def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int, ...]) -> tuple[Arrow, ...]:
+    """The map of the architecture with this sentence's shapes (Vaswani et al. 2017, figure 1), without the batch."""
+    config = translator.config
+    source = _shape(output.memory)[:1]
+    target = _shape(output.hidden)[:1]
+    model, heads, wide = (config.d_model,), config.num_heads, (config.d_feedforward,)
+    first, last = output.encoder_records[0], output.decoder_records[0]
+
+    def stack(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
+        name, length = ("encoder", "source") if side == "source" else ("decoder", "target")
+        found = [Arrow(f"{name} self-attention weights", _shape(record.self_attention.weights),
+                       ("heads", f"{length} query", f"{length} key"), side, "attention", repeated)]
+        if record.cross_attention is not None:
+            found.append(Arrow("cross-attention weights", _shape(record.cross_attention.weights),
+                               ("heads", "target query", "source key"), side, "attention", repeated))
+        return found + [
+            Arrow("add & norm", _shape(record.residuals[1]), (length, "d_model"), side, "add-norm", repeated),
+            Arrow("feed-forward, inside", _shape(record.activations), (length, "d_feedforward"), side,
+                  "feed-forward", repeated),
+            Arrow(f"{name} layer", _shape(record.residuals[-1]), (length, "d_model"), side, "residual", repeated)]
+
+    assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide
+    return (
+        Arrow("source ids", (len(source_ids),), ("source",), "source", "embedding"),
+        Arrow("embedding × √d_model", (*source, *model), ("source", "d_model"), "source", "embedding"),
+        Arrow("+ position", _shape(first.residuals[0]), ("source", "d_model"), "source", "positions"),
+        *stack("source", first, config.num_encoder_layers),
+        Arrow("memory", _shape(output.memory), ("source", "d_model"), "source", "residual"),
+        Arrow("decoder inputs", target, ("target",), "target", "embedding"),
+        Arrow("embedding × √d_model", (*target, *model), ("target", "d_model"), "target", "embedding"),
+        Arrow("+ position", _shape(last.residuals[0]), ("target", "d_model"), "target", "positions"),
+        *stack("target", last, config.num_decoder_layers),
+        Arrow("projection", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
+        Arrow("softmax", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingRows:
+    """Rows of the shared embedding for some tokens, and what becomes of them. float32 [token, d_model] each:
+    scaled = embedding * sqrt(d_model); positions, what is added; added, the sum that enters the first layer."""
+
+    scaled: np.ndarray
+    positions: np.ndarray
+    added: np.ndarray
+
+
+@torch.inference_mode()
+def embedding_rows(translator: Translator, ids: tuple[int, ...], output: ForwardOutput, *,
+                   side: str) -> EmbeddingRows:
+    """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"."""
+    model = translator.model
+    records = output.encoder_records if side == "source" else output.decoder_records
+    where = torch.tensor(ids, device=translator.device)
+    scaled = model.embedding(where) * math.sqrt(model.config.d_model)
+    return EmbeddingRows(_numpy(scaled), _numpy(model.position_table[:len(ids)]), _numpy(records[0].residuals[0][0]))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualNorms:
+    """The length of the residual stream's vectors: float32 [station, token], stations in the order they are passed."""
+
+    stations: tuple[str, ...]
+    norms: np.ndarray
+
+
+def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
+    """Of the encoder or the decoder: the input, then after each sub-layer of each layer."""
+    stations, rows = ["input"], [records[0].residuals[0]]
+    for index, record in enumerate(records):
+        names = ("self-attention", "feed-forward") if len(record.residuals) == 3 else (
+            "self-attention", "cross-attention", "feed-forward")
+        for name, residual in zip(names, record.residuals[1:]):
+            stations.append(f"{index + 1} {name}")
+            rows.append(residual)
+    return ResidualNorms(tuple(stations), _numpy(torch.stack([row[0].norm(dim=-1) for row in rows])))
+
+
+@dataclass(frozen=True, eq=False)
+class AddAndNorm:
+    """One sub-layer's residual connection and norm, per token [token]: the stream's length before, the length of what
+    the sub-layer adds, the cosine between the two, the length after, and the factor the norm multiplied by.
+
+    read, normed [token, d_model]: with pre-norm the norm's input, and its output before gain and bias (mean 0, variance
+    1); with post-norm, where the sum is not kept, the stream before and after.
+    """
+
+    before: np.ndarray
+    added: np.ndarray
+    cosine: np.ndarray
+    after: np.ndarray
+    scale: np.ndarray
+    read: np.ndarray
+    normed: np.ndarray
+
+
+def add_and_norm(record: LayerRecord, sublayer: int, *, norm_first: bool) -> AddAndNorm:
+    """Of sub-layer 0, 1 (or 2 in the decoder). With pre-norm the norm reads the stream before, x; with post-norm the
+    sum x + f(x), of which the record keeps the normed result only: there `added` is what the stream changed by."""
+    if not 0 <= sublayer < len(record.norm_scales):
+        raise ValueError(f"this layer has sub-layers 0 to {len(record.norm_scales) - 1}, found {sublayer}")
+    before, after = (record.residuals[sublayer + i][0].float() for i in (0, 1))
+    added = after - before
+    scale = record.norm_scales[sublayer][0].float()
+    normed = (before - before.mean(-1, keepdim=True)) * scale[:, None] if norm_first else after
+    return AddAndNorm(
+        _numpy(before.norm(dim=-1)), _numpy(added.norm(dim=-1)),
+        _numpy(torch.cosine_similarity(before, added, dim=-1)), _numpy(after.norm(dim=-1)), _numpy(scale),
+        _numpy(before), _numpy(normed))
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveUnits:
+    """A feed-forward's hidden units: for each token its most active ones, and how many are active at all.
+
+    units int [token, k], values float32 [token, k], most active first; share float32 [token]: units above 0.
+    """
+
+    units: np.ndarray
+    values: np.ndarray
+    share: np.ndarray
+
+
+def active_units(record: LayerRecord, count: int = 8) -> ActiveUnits:
+    """Of one layer (section 3.3, after the ReLU)."""
+    active = record.activations[0].float()  # [token, d_feedforward]
+    values, units = active.topk(min(count, active.shape[-1]), dim=-1)
+    return ActiveUnits(units.cpu().numpy(), _numpy(values), _numpy((active > 0).float().mean(-1)))
+
+
+@dataclass(frozen=True, eq=False)
+class NextToken:
+    """The distribution of the token after one step, its best `count`: ids, tokens, logits and probabilities [count].
+
+    entropy: bits, of the whole distribution. log_sum: log sum exp(logits), so that p = exp(logit - log_sum). rest: the
+    probability of all tokens not listed.
+    """
+
+    ids: np.ndarray
+    tokens: tuple[str, ...]
+    logits: np.ndarray
+    probabilities: np.ndarray
+    entropy: float
+    log_sum: float
+    rest: float
+
+
+def next_token(translator: Translator, output: ForwardOutput, step: int, *, count: int = 20) -> NextToken:
+    """Logits and softmax at one step. ValueError if there is no such step."""
+    steps = output.logits.shape[1]
+    if not 0 <= step < steps:
+        raise ValueError(f"steps are 0 to {steps - 1}, found {step}")
+    logits = output.logits[0, step].double()
+    log_probabilities = logits.log_softmax(-1)
+    probabilities = log_probabilities.exp()
+    best, ids = logits.topk(min(count, len(logits)))
+    return NextToken(
+        ids.cpu().numpy(), translator.tokenizer.tokens(ids.tolist()), best.cpu().numpy(),
+        probabilities[ids].cpu().numpy(), -float((probabilities * log_probabilities).sum()) / math.log(2),
+        float(logits.logsumexp(-1)), float(1.0 - probabilities[ids].sum()))
+
+
+def records_of(output: ForwardOutput, kind: AttentionKind) -> tuple[LayerRecord, ...]:
+    """The layers that an attention of this kind stands in."""
+    return output.encoder_records if kind is AttentionKind.ENCODER_SELF else output.decoder_records
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(tensor.shape[1:])  # without the batch of one
+
+
+def _numpy(tensor: Tensor) -> np.ndarray:
+    return tensor.float().cpu().numpy()

@@ -1,0 +1,1 @@
+"""Live checks, and torch's own layers that they compare with."""

@@ -1,0 +1,103 @@
+"""torch.nn's own attention and layers with our weights copied in: what model/checks/verify.py compares with."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.analysis.dissection import attention_record
+from model.analysis.loop import attention_input
+from model.config import ModelConfig
+from model.nets.attention import MultiHeadAttention
+from model.nets.masks import causal_mask
+from model.nets.records import ForwardOutput
+from model.nets.transformer import Layer
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+
+
+def stacked_weights(output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
+    """The recorded maps of a batch of one: float32 [layers, heads, query, key]."""
+    records = output.encoder_records if kind is AttentionKind.ENCODER_SELF else output.decoder_records
+    weights = [attention_record(output, kind, layer).weights[0] for layer in range(len(records))]
+    return torch.stack(weights).float().cpu().numpy()
+
+
+def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
+    """nn.MultiheadAttention with our weights."""
+    theirs = nn.utils.skip_init(nn.MultiheadAttention, ours.d_model, ours.num_heads, batch_first=True)
+    theirs.load_state_dict(_attention_state(ours))
+    return theirs.to(ours.output.weight.device, ours.output.weight.dtype).eval()
+
+
+def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
+    """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights."""
+    decoder = ours.cross_attention is not None
+    kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
+    theirs = nn.utils.skip_init(
+        kind, config.d_model, config.num_heads, config.d_feedforward, dropout=0.0, batch_first=True,
+        norm_first=config.norm_first)
+    state = {f"self_attn.{k}": v for k, v in _attention_state(ours.self_attention).items()}
+    if decoder:
+        state |= {f"multihead_attn.{k}": v for k, v in _attention_state(ours.cross_attention).items()}
+    for name, linear in (("linear1", ours.feed_forward.expand), ("linear2", ours.feed_forward.contract)):
+        state |= {f"{name}.weight": linear.weight, f"{name}.bias": linear.bias}
+    for index, sublayer in enumerate(ours.sublayers):
+        state |= {f"norm{index + 1}.weight": sublayer.norm.weight, f"norm{index + 1}.bias": sublayer.norm.bias}
+    theirs.load_state_dict({k: v.detach() for k, v in state.items()})
+    return theirs.to(ours.feed_forward.expand.weight.device, ours.feed_forward.expand.weight.dtype).eval()
+
+
+def _attention_state(ours: MultiHeadAttention) -> dict[str, Tensor]:
+    return {"in_proj_weight": ours.projection.weight.detach(), "in_proj_bias": ours.projection.bias.detach(),
+            "out_proj.weight": ours.output.weight.detach(), "out_proj.bias": ours.output.bias.detach()}
+
+
+@torch.inference_mode()
+def attention_errors(
+    translator: Translator, output: ForwardOutput, trace: TranslationTrace,
+) -> tuple[list[float], list[float]]:
+    """For every attention of the model: the largest difference between nn.MultiheadAttention's weights and both the
+    recorded ones and the trace's; and the largest one between its output and ours."""
+    of_weights, of_outputs = [], []
+    for kind in AttentionKind:
+        shown = trace.maps(kind).weights
+        for layer in range(shown.shape[0]):
+            given = attention_input(translator, output, kind, layer)
+            mask = None if given.mask is None else ~given.mask[0, 0]  # torch's True = may NOT attend
+            theirs, weights = torch_attention(given.module)(
+                given.queries, given.memory, given.memory, attn_mask=mask, average_attn_weights=False)
+            recorded = attention_record(output, kind, layer)
+            joined, _ = given.module(recorded.queries, recorded.keys, recorded.values, given.mask)
+            of_weights.append(max(
+                _error(weights, recorded.weights),
+                float(np.abs(weights[0].float().cpu().numpy() - shown[layer]).max())))
+            of_outputs.append(_error(theirs, joined))
+    return of_weights, of_outputs
+
+
+@torch.inference_mode()
+def encoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[float]:
+    """For each encoder layer: the largest difference of the residual stream after it, in its own input's terms."""
+    errors = []
+    for layer, record in zip(translator.model.encoder.layers, output.encoder_records):
+        theirs = torch_layer(layer, translator.config)(record.residuals[0])
+        errors.append(_error(theirs, record.residuals[-1]))
+    return errors
+
+
+@torch.inference_mode()
+def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[float]:
+    """For each decoder layer, as for the encoder's."""
+    errors = []
+    for layer, record in zip(translator.model.decoder.layers, output.decoder_records):
+        mask = ~causal_mask(record.residuals[0].shape[1], device=output.memory.device)[0, 0]
+        theirs = torch_layer(layer, translator.config)(record.residuals[0], output.memory, tgt_mask=mask)
+        errors.append(_error(theirs, record.residuals[-1]))
+    return errors
+
+
+def _error(theirs: Tensor, ours: Tensor) -> float:
+    return float((theirs - ours).abs().max())

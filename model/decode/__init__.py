@@ -1,0 +1,1 @@
+"""From a network to ids: steps, greedy, beam, and the traces of what was decoded."""

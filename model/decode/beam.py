@@ -1,0 +1,208 @@
+"""Beam search over the step-by-step decoder, batched over sentences, and the tree that it searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from model.decode.steps import StepDecoder
+from model.nets.transformer import SourceMemory, Transformer
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+
+MAX_WIDTH = 8
+
+
+class Fate(str, Enum):
+    """What became of a node of the search tree at the step that made it."""
+
+    KEPT = "kept"  # among the best: the search went on from it
+    PRUNED = "pruned"  # compared, and not among the best
+    FINISHED = "finished"  # ended in the end symbol
+    STOPPED = "stopped"  # kept until the limit of steps
+
+
+@dataclass(frozen=True)
+class BeamNode:
+    """One token of one hypothesis. parent: index of the node before it, None after `<s>`; depth: its place, from 1.
+    log_probability: natural, of this token after its prefix; total: of the whole prefix; score: total / penalty."""
+
+    parent: int | None
+    token_id: int
+    depth: int
+    log_probability: float
+    total: float
+    score: float
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """ids y1 .. yT, with the end symbol if finished; node: index of its last token in the tree."""
+
+    ids: tuple[int, ...]
+    log_probability: float
+    score: float
+    finished: bool
+    node: int
+
+
+@dataclass(frozen=True)
+class BeamResult:
+    """hypotheses: finished ones first, each kind best score first. nodes: the tree; a node comes after its parent."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    nodes: tuple[BeamNode, ...]
+
+    def prefix(self, node: int) -> tuple[int, ...]:
+        """The ids from the first token to this node. ValueError if there is no such node."""
+        return prefix_of(self.nodes, node)
+
+
+def prefix_of(nodes: Sequence[BeamNode], node: int) -> tuple[int, ...]:
+    """The ids from the first token to nodes[node]. ValueError if there is no such node."""
+    if not 0 <= node < len(nodes):
+        raise ValueError(f"the tree has nodes 0 to {len(nodes) - 1}, found {node}")
+    ids, at = [], node
+    while at is not None:
+        ids.append(nodes[at].token_id)
+        at = nodes[at].parent
+    return tuple(reversed(ids))
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """lp(Y) = ((5 + |Y|) / (5 + 1))^alpha, by which log P(Y) is divided; 1 for alpha 0 (Wu et al. 2016, equation 14).
+    length: of the hypothesis, the end symbol included."""
+    return ((5.0 + length) / 6.0) ** alpha
+
+
+def check_beam(width: int, alpha: float) -> None:
+    """ValueError unless 1 <= width <= 8 and 0 <= alpha <= 5."""
+    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_WIDTH:
+        raise ValueError(f"the beam width must be a whole number from 1 to {MAX_WIDTH}, found {width!r}")
+    if not (math.isfinite(alpha) and 0.0 <= alpha <= 5.0):
+        raise ValueError(f"the length penalty must be from 0 to 5, found {alpha!r}")
+
+
+class _Sentence:
+    """The search for one sentence. A finished hypothesis leaves the beam and narrows it by one place (Sutskever et al.
+    2014, section 3.2), so that width 1 is greedy decoding, whatever the penalty."""
+
+    def __init__(self, index: int, limit: int, width: int, *, alpha: float, n_best: int, end_id: int,
+                 keep_pruned: bool) -> None:
+        self.index, self.limit, self.left, self.alpha = index, limit, width, alpha
+        self.n_best, self.end_id, self.keep_pruned = n_best, end_id, keep_pruned
+        self.nodes: list[BeamNode] = []
+        self.live: list[int | None] = [None]  # last node of each hypothesis of the beam, None after `<s>`
+        self.ended: list[int] = []
+        self.depth = 0
+
+    def advance(self, log_p: list[list[float]], ids: list[list[int]]) -> list[tuple[int, int]]:
+        """One step. log_p, ids [live, k]: the best tokens after each live hypothesis, best first. Returns (row among
+        the live, token) of each hypothesis that lives on; none: the search is over."""
+        self.depth += 1
+        penalty = length_penalty(self.depth, self.alpha)
+        totals = [0.0 if node is None else self.nodes[node].total for node in self.live]
+        compared = [(totals[row] + p, row, rank)
+                    for row, best in enumerate(log_p) for rank, p in enumerate(best[:self.left])]
+        compared.sort(key=lambda c: -c[0])  # stable: ties go to the earlier hypothesis, then to the better rank
+        live, rows = [], []
+        for place, (total, row, rank) in enumerate(compared):
+            if place >= self.left and not self.keep_pruned:
+                break
+            fate = Fate.PRUNED
+            if place < self.left:
+                ends, stops = ids[row][rank] == self.end_id, self.depth == self.limit
+                fate = Fate.FINISHED if ends else Fate.STOPPED if stops else Fate.KEPT
+            self.nodes.append(BeamNode(self.live[row], ids[row][rank], self.depth, log_p[row][rank], total,
+                                       total / penalty, fate))
+            if fate == Fate.KEPT:
+                live.append(len(self.nodes) - 1)
+                rows.append((row, ids[row][rank]))
+            elif fate != Fate.PRUNED:
+                self.ended.append(len(self.nodes) - 1)
+        self.left = len(live)
+        self.live = live
+        if live and self._is_decided():
+            for node in live:
+                self.nodes[node] = replace(self.nodes[node], fate=Fate.PRUNED)
+            return []
+        return rows
+
+    def _is_decided(self) -> bool:
+        # A total only falls from here on, and no later penalty divides by more than the limit's.
+        if len(self.ended) < self.n_best:
+            return False
+        best_possible = self.nodes[self.live[0]].total / length_penalty(self.limit, self.alpha)
+        return sorted((self.nodes[n].score for n in self.ended), reverse=True)[self.n_best - 1] >= best_possible
+
+    def result(self) -> BeamResult:
+        found = []
+        for n in self.ended:
+            node = self.nodes[n]
+            found.append(Hypothesis(prefix_of(self.nodes, n), node.total, node.score, node.fate == Fate.FINISHED, n))
+        found.sort(key=lambda h: (not h.finished, -h.score))
+        return BeamResult(tuple(found[:self.n_best]), tuple(self.nodes))
+
+
+def beam_search(
+    model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int, width: int = 5,
+    length_penalty: float = 0.0, n_best: int = 1, interventions: Interventions = NO_INTERVENTIONS,
+    keep_pruned: bool = False,
+) -> list[BeamResult]:
+    """The most probable translations found by keeping `width` hypotheses a step: one BeamResult a sentence.
+
+    source: an encoded batch; limits: steps a sentence may take; width: 1 to 8, 1 is greedy decoding.
+    length_penalty: alpha of Wu et al. 2016, equation 14; 0 ranks by log-probability alone.
+    n_best: hypotheses returned, at most `width` (a search ends as soon as no other can be among them).
+    keep_pruned: the tree also holds the candidates that were compared and dropped.
+    Raises ValueError for a width, penalty or n_best out of range.
+    """
+    check_beam(width, length_penalty)
+    if not 1 <= n_best <= width:
+        raise ValueError(f"n_best must be from 1 to the beam width, {width}, found {n_best}")
+    sentences = [_Sentence(i, limit, width, alpha=length_penalty, n_best=n_best, end_id=end_id,
+                           keep_pruned=keep_pruned) for i, limit in enumerate(limits)]
+    start = torch.full((len(limits), 1), begin_id, device=source.memory.device)
+    decoder = StepDecoder(model, source, start, interventions=interventions)
+    alive = sentences
+    while alive:
+        log_p, ids = _best_tokens(decoder.logits, max(s.left for s in alive))
+        owners = [s.index for s in alive for _ in s.live]
+        rows, tokens, next_owners, first = [], [], [], 0
+        for sentence in alive:
+            last = first + len(sentence.live)
+            for row, token in sentence.advance(log_p[first:last], ids[first:last]):
+                rows.append(first + row)
+                tokens.append(token)
+                next_owners.append(sentence.index)
+            first = last
+        continuing = set(next_owners)
+        alive = [s for s in alive if s.index in continuing]
+        if alive:
+            _rearrange(decoder, rows, same_sources=owners == next_owners)
+            decoder.append(torch.tensor(tokens, device=start.device))
+    return [s.result() for s in sentences]
+
+
+def _best_tokens(logits: Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
+    """Log-probabilities and ids [rows, count] of the best tokens, best first."""
+    logits = logits.float()
+    # Ranked by the logits themselves: the softmax rounds, and could tie what greedy decoding tells apart.
+    top, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
+    return (top.double() - logits.logsumexp(-1, keepdim=True).double()).tolist(), ids.tolist()
+
+
+def _rearrange(decoder: StepDecoder, rows: list[int], *, same_sources: bool) -> None:
+    """Make `rows` the decoder's batch, copying no more of its cache than the change asks for."""
+    if same_sources and rows == list(range(len(rows))):
+        return
+    index = torch.tensor(rows, device=decoder.prefix.device)
+    if same_sources:
+        decoder.reorder(index)
+    else:
+        decoder.select(index)

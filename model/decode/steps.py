@@ -1,0 +1,72 @@
+"""Decoding by hand, one token at a time over a key/value cache. Greedy decoding and beam search are built on it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from model.nets.cache import KeyValueCache
+from model.nets.records import LayerRecord
+from model.nets.step import DecoderStep
+from model.nets.transformer import SourceMemory, Transformer
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+
+
+class StepDecoder:
+    """A batch of growing prefixes over encoded sources, and the distribution of each one's next token.
+
+    prefix   int64 [batch, length], from `<s>` on
+    logits   float [batch, vocabulary]: of the token after the prefix
+    records  the decoder's LayerRecords of the rows added last, with record=True
+
+    Any token may be appended, not only the best; rewind() goes back. Each step costs the model only its new rows.
+    """
+
+    def __init__(
+        self, model: Transformer, source: SourceMemory, prefix: Tensor, *,
+        interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
+    ) -> None:
+        """prefix: int64 [batch, length], at least `<s>`; it is run in one pass."""
+        self.model, self.source, self.interventions, self.record = model, source, interventions, record
+        self.cache = KeyValueCache(model.config.num_decoder_layers)
+        lean = not (interventions.on_edges or record or model.training)
+        self.step = DecoderStep(model, interventions) if lean else None
+        self.prefix = prefix[:, :0]
+        self.logits = prefix.new_empty(0)
+        self.records: tuple[LayerRecord, ...] = ()
+        self.extend(prefix)
+
+    def extend(self, ids: Tensor) -> None:
+        """Append ids [batch, new] to the prefixes."""
+        with torch.inference_mode():
+            if self.step is not None and ids.shape[1] == 1:
+                self.logits = self.step(ids[:, 0], self.source, self.cache)
+            else:
+                hidden, self.records = self.model.decode(
+                    ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record)
+                self.logits = self.model.project(hidden[:, -1])
+            self.prefix = torch.cat((self.prefix, ids), dim=1)
+
+    def append(self, ids: Tensor) -> None:
+        """Append one token to each prefix: ids [batch]."""
+        self.extend(ids[:, None])
+
+    def rewind(self, length: int) -> None:
+        """Go back to the first `length` tokens of each prefix (at least `<s>`)."""
+        assert 1 <= length <= self.prefix.shape[1]
+        last = self.prefix[:, length - 1:length]
+        self.prefix = self.prefix[:, :length - 1]
+        self.cache.truncate(length - 1)
+        self.extend(last)
+
+    def reorder(self, rows: Tensor) -> None:
+        """Make rows [new_batch] of the prefixes the new batch; row i must keep the source it had."""
+        self.prefix, self.logits = self.prefix.index_select(0, rows), self.logits.index_select(0, rows)
+        self.cache.reorder(rows)
+
+    def select(self, rows: Tensor) -> None:
+        """Make rows [new_batch] the new batch, each with its own source."""
+        self.reorder(rows)
+        self.source = self.source.select(rows)
+
+

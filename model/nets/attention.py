@@ -1,0 +1,136 @@
+"""Attention: the function, the module, its masks and its key/value cache (Vaswani et al. 2017, section 3.2).
+
+Two conventions hold everywhere:
+  axes are  [batch, heads, query, key]
+  masks are boolean, True = may attend, broadcastable to those axes
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.trace.interventions import LayerEdit
+
+
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)), the left half of equation 1.
+
+    queries [batch, heads, query, d_head], keys [batch, heads, key, d_head], mask: True = may attend, None = all.
+    Returns [batch, heads, query, key]; rows sum to 1, masked cells are exactly 0. Every row of the mask needs at
+    least one True: the functions below that build masks guarantee it.
+    """
+    # Dividing the queries, not the scores, is the same product with far fewer divisions.
+    scores = (queries / math.sqrt(queries.shape[-1])) @ keys.transpose(-2, -1)  # [batch, heads, query, key]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(dim=-1)
+
+
+def scaled_dot_product(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *,
+    dropout: float = 0.0, keep: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V  (Vaswani et al. 2017, equation 1).
+
+    queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head].
+    keep: an intervention; cells that are False lose their weight after the softmax, unrenormalised.
+    Returns the output [batch, heads, query, d_head] and the weights [batch, heads, query, key] as the softmax gave
+    them, before dropout and before `keep`.
+    """
+    weights = attention_weights(queries, keys, mask)
+    used = weights if keep is None else weights * keep
+    if dropout > 0.0:
+        used = F.dropout(used, dropout)
+    return used @ values, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_O, all heads at once (section 3.2.2).
+
+    One matrix holds W_Q, W_K and W_V, so that self-attention projects with one product. Projection is apart from
+    attention, because a decoder that keeps its keys and values projects only what is new.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        assert d_model % num_heads == 0
+        self.d_model, self.num_heads, self.dropout = d_model, num_heads, dropout
+        self.projection = nn.Linear(d_model, 3 * d_model)  # rows: queries, keys, values
+        self.output = nn.Linear(d_model, d_model)
+        for part in self.projection.weight.chunk(3):  # each matrix by its own fan-in and fan-out
+            nn.init.xavier_uniform_(part)
+        nn.init.xavier_uniform_(self.output.weight)
+        nn.init.zeros_(self.projection.bias)
+        nn.init.zeros_(self.output.bias)
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """[batch, length, d_model] -> [batch, heads, length, d_head]"""
+        batch, length, d_model = x.shape
+        return x.view(batch, length, self.num_heads, d_model // self.num_heads).transpose(1, 2)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of one sequence x [batch, length, d_model]: self-attention."""
+        batch, length, d_model = x.shape
+        joined = self.projection(x).view(batch, length, 3, self.num_heads, d_model // self.num_heads)
+        queries, keys, values = joined.permute(2, 0, 3, 1, 4).unbind()  # each [batch, heads, length, d_head]
+        return queries, keys, values
+
+    def project_queries(self, x: Tensor) -> Tensor:
+        """Queries of the decoder's stream x [batch, query, d_model]: cross-attention."""
+        d = self.d_model
+        return self.split_heads(F.linear(x, self.projection.weight[:d], self.projection.bias[:d]))
+
+    def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of the encoder's output, memory [batch, key, d_model]: cross-attention."""
+        d = self.d_model
+        keys, values = F.linear(memory, self.projection.weight[d:], self.projection.bias[d:]).chunk(2, dim=-1)
+        return self.split_heads(keys), self.split_heads(values)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *,
+        edit: LayerEdit | None = None, first_query: int = 0,
+    ) -> tuple[Tensor, Tensor]:
+        """Attend with projected heads, join them and apply W_O.
+
+        queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask as in
+        scaled_dot_product. first_query: the position of the first query row, for an edit that names positions.
+        Returns the output [batch, query, d_model] and the weights [batch, heads, query, key].
+        """
+        keep = None
+        if edit is not None and (edit.cut or edit.zeroed):
+            shape = (self.num_heads, queries.shape[2], keys.shape[2])
+            mask = _cut(mask, edges_mask(edit.cut, shape, first_query).to(queries.device), first_query)
+            keep = edges_mask(edit.zeroed, shape, first_query).to(queries.device)
+        context, weights = scaled_dot_product(
+            queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep)
+        if edit is not None and edit.heads_off:
+            on = torch.ones(self.num_heads, device=context.device, dtype=context.dtype)
+            on[list(edit.heads_off)] = 0.0
+            context = context * on[:, None, None]
+        joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head = d_model]
+        return self.output(joined), weights
+
+
+def edges_mask(edges: tuple, shape: tuple[int, int, int], first_query: int = 0) -> Tensor:
+    """Boolean [heads, query, key], False at the named edges (query, key, head or None for all heads).
+    Edges outside the shape, such as those of rows not yet decoded, concern nothing here."""
+    mask = torch.ones(shape, dtype=torch.bool)
+    for query, key, head in edges:
+        row = query - first_query
+        if 0 <= row < shape[1] and key < shape[2]:
+            mask[slice(None) if head is None else head, row, key] = False
+    return mask
+
+
+def _cut(mask: Tensor | None, kept_edges: Tensor, first_query: int) -> Tensor:
+    mask = kept_edges if mask is None else mask & kept_edges
+    if not mask.any(-1).all():
+        row = first_query + int((~mask.any(-1)).nonzero()[0][-1])
+        raise ValueError(f"cutting these edges would leave query position {row} nothing to attend to")
+    return mask
+
+

@@ -1,0 +1,57 @@
+"""What a decoder keeps of the prefix that it has read: keys and values, a row a token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass
+class LayerCache:
+    """The keys and values of one decoder layer's self-attention, which grow by a row a token."""
+
+    keys: Tensor | None = None  # [batch, heads, capacity, d_head]
+    values: Tensor | None = None
+
+    def extend(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Store new rows [batch, heads, new, d_head] from position `start`; return all rows up to there."""
+        end = start + keys.shape[2]
+        if self.keys is None or self.keys.shape[2] < end:
+            self.keys = _grown(self.keys, keys, start, end)
+            self.values = _grown(self.values, values, start, end)
+        self.keys.narrow(2, start, end - start).copy_(keys)
+        self.values.narrow(2, start, end - start).copy_(values)
+        return self.keys.narrow(2, 0, end), self.values.narrow(2, 0, end)
+
+
+def _grown(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
+    # Capacity doubles, so that a decode of n steps copies O(n) rows in all, not O(n^2).
+    batch, heads, _, d_head = new.shape
+    grown = new.new_zeros(batch, heads, max(32, 2 * end), d_head)
+    if old is not None:
+        grown[:, :, :start] = old[:, :, :start]
+    return grown
+
+
+class KeyValueCache:
+    """What a decoder remembers of its prefix. The caller owns it; the model only reads and extends it. (The keys and
+    values of cross-attention do not depend on the prefix: model.transformer.SourceMemory keeps them.)
+
+    `length` rows are valid. truncate() goes back: later rows are simply overwritten.
+    """
+
+    def __init__(self, num_layers: int) -> None:
+        self.layers = [LayerCache() for _ in range(num_layers)]
+        self.length = 0
+
+    def truncate(self, length: int) -> None:
+        """Forget the rows from position `length` on."""
+        assert 0 <= length <= self.length
+        self.length = length
+
+    def reorder(self, rows: Tensor) -> None:
+        """Take the batch rows [new_batch] anew."""
+        for layer in self.layers:
+            if layer.keys is not None:  # index_select copies a row at a time, keys[rows] an element at a time
+                layer.keys, layer.values = layer.keys.index_select(0, rows), layer.values.index_select(0, rows)

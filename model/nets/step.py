@@ -1,0 +1,137 @@
+"""The decoder for one new token a sentence, with little around the arithmetic.
+
+One step of decoding is so little work that looking up modules and weights through torch.nn, splitting into small
+operations, and reshaping between them take most of its time. This looks everything up once for many steps, keeps rows
+as plain matrices, and uses torch's fused attention (4 operations in 1). It computes what Transformer.decode computes;
+tests hold them equal.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.nets.attention import MultiHeadAttention
+from model.nets.cache import KeyValueCache, LayerCache
+from model.nets.transformer import Layer, SourceMemory, SubLayer, Transformer
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.kinds import AttentionKind
+
+
+class DecoderStep:
+    """Steps of one model in evaluation mode, without records and with all interventions but those on single edges.
+    Holds the model's own weights, so it follows changes made to them in place."""
+
+    def __init__(self, model: Transformer, interventions: Interventions = NO_INTERVENTIONS) -> None:
+        assert not model.training and not interventions.on_edges
+        self.embedding = model.embedding.weight
+        self.encoding = partial(model.position_encoding, length=1, positions=interventions.target_positions)
+        self.scale = math.sqrt(model.config.d_model)
+        self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
+        self.norm = model.decoder.norm
+        self.logits = _Affine(self.embedding, None)
+
+    def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
+        """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
+        grows by a row."""
+        position = cache.length
+        x, encoding = torch.embedding(self.embedding, ids), self.encoding(position)
+        x = x * self.scale if encoding is None else torch.add(encoding, x, alpha=self.scale)
+        for layer, layer_cache in zip(self.layers, cache.layers):
+            x = layer(x, source, layer_cache, position)
+        cache.length += 1
+        return self.logits(self.norm(x))
+
+
+class _LayerStep:
+    """What model.transformer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
+
+    def __init__(self, layer: Layer, interventions: Interventions) -> None:
+        d_model = layer.self_attention.d_model
+        self.layer = layer
+        self.norm_first = layer.sublayers[0].norm_first
+        self.norms = [_norm(sublayer) for sublayer in layer.sublayers]
+        self.heads = layer.self_attention.num_heads
+        self.projection = _linear(layer.self_attention.projection)
+        self.output = _linear(layer.self_attention.output)
+        self.self_on = _heads_on(layer.self_attention, interventions, AttentionKind.DECODER_SELF, layer.index)
+        self.cross_on = _heads_on(layer.cross_attention, interventions, AttentionKind.CROSS, layer.index)
+        cross: MultiHeadAttention = layer.cross_attention
+        self.cross_queries = _Affine(cross.projection.weight[:d_model], cross.projection.bias[:d_model])
+        self.cross_output = _linear(cross.output)
+        self.expand, self.contract = _linear(layer.feed_forward.expand), _linear(layer.feed_forward.contract)
+
+    def __call__(self, x: Tensor, source: SourceMemory, cache: LayerCache, position: int) -> Tensor:
+        batch, d_model = x.shape
+        heads, d_head = self.heads, d_model // self.heads
+        around_self, around_cross, around_feed_forward = self.norms
+
+        joined = self.projection(self._enter(x, around_self))  # [batch, 3 * d_model]
+        queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
+        keys, values = cache.extend(position, keys, values)
+        context = F.scaled_dot_product_attention(queries, keys, values)  # [batch, heads, 1, d_head]
+        if self.self_on is not None:
+            context = context * self.self_on
+        x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
+
+        queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
+        keys, values = source.keys_values(self.layer)
+        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask)
+        if self.cross_on is not None:
+            context = context * self.cross_on
+        x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
+
+        active = self.expand(self._enter(x, around_feed_forward)).relu_()
+        return self._leave(x, self.contract(active), around_feed_forward)
+
+    def _enter(self, x: Tensor, norm: tuple) -> Tensor:
+        return torch.layer_norm(x, *norm) if self.norm_first else x
+
+    def _leave(self, x: Tensor, output: Tensor, norm: tuple) -> Tensor:
+        return x + output if self.norm_first else torch.layer_norm(x + output, *norm)
+
+
+class _Affine:
+    """x W^T + b for rows x [batch, in]. torch uses several cores badly for few rows, and not at all for a single one:
+    where it has several, each gets a share of the output's columns."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """weight [out, in], bias [out] or None"""
+        self.bias, self.weight = bias, weight.t()
+        shares = torch.get_num_threads() if weight.device.type == "cpu" else 1
+        self.shares = shares if weight.shape[0] % shares == 0 else 1
+        self.split_bias = None if bias is None else bias.view(self.shares, 1, -1)
+        self.split_weight = weight.unflatten(0, (self.shares, -1)).transpose(1, 2)  # [shares, in, out / shares]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.shares == 1:
+            return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
+        rows = x.expand(self.shares, -1, -1)
+        split = (torch.bmm(rows, self.split_weight) if self.bias is None
+                 else torch.baddbmm(self.split_bias, rows, self.split_weight))  # [shares, batch, out / shares]
+        batch = x.shape[0]
+        return split.view(1, -1) if batch == 1 else split.transpose(0, 1).reshape(batch, -1)
+
+
+def _linear(module) -> _Affine:
+    return _Affine(module.weight, module.bias)
+
+
+def _heads_on(attention: MultiHeadAttention, interventions: Interventions, kind: AttentionKind,
+              layer: int) -> Tensor | None:
+    """1 for heads that speak and 0 for those switched off, [heads, 1, 1]; None where all speak."""
+    edit = interventions.for_attention(kind, layer)
+    if edit is None:
+        return None
+    on = attention.output.weight.new_ones(attention.num_heads, 1, 1)
+    on[list(edit.heads_off)] = 0.0
+    return on
+
+
+def _norm(sublayer: SubLayer) -> tuple:
+    norm = sublayer.norm
+    return norm.normalized_shape, norm.weight, norm.bias, norm.eps

@@ -1,0 +1,1 @@
+"""Many requests on few cores: batches, turns, devices."""

@@ -1,0 +1,123 @@
+"""What to switch off, cut or shift in a forward pass. Plain values: no torch needed to describe one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.trace.kinds import AttentionKind
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One cell of an attention map, or the same cell of several.
+
+    query and key are positions (from 0). layer or head None: in every layer, in every head.
+    """
+
+    kind: AttentionKind
+    query: int
+    key: int
+    layer: int | None = None
+    head: int | None = None
+
+
+@dataclass(frozen=True)
+class Positions:
+    """How one side's positional encoding is used: not at all, or at position + shift."""
+
+    enabled: bool = True
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class LayerEdit:
+    """The part of an Interventions that concerns one attention of one layer. Edges are (query, key, head or None)."""
+
+    heads_off: tuple[int, ...] = ()
+    cut: tuple[tuple[int, int, int | None], ...] = ()
+    zeroed: tuple[tuple[int, int, int | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Interventions:
+    """Changes to one forward pass, honoured alike by the full and the cached path. Empty: exactly the plain model.
+
+    heads_off     (kind, layer, head): the head's output is zero, as if its slice of the output projection were
+    cut_edges     masked before the softmax: the rest of the row renormalises. A row must keep one edge (ValueError)
+    zeroed_edges  zero after the softmax: the row loses that mass. The recorded weights are the softmax's, before this
+    source_positions, target_positions   the positional encoding of the encoder's and the decoder's input
+    """
+
+    heads_off: frozenset[tuple[AttentionKind, int, int]] = frozenset()
+    cut_edges: frozenset[Edge] = frozenset()
+    zeroed_edges: frozenset[Edge] = frozenset()
+    source_positions: Positions = Positions()
+    target_positions: Positions = Positions()
+
+    def __bool__(self) -> bool:
+        return self != NO_INTERVENTIONS
+
+    @property
+    def on_edges(self) -> bool:
+        """Whether single cells of attention maps are changed."""
+        return bool(self.cut_edges or self.zeroed_edges)
+
+    def for_attention(self, kind: AttentionKind, layer: int) -> LayerEdit | None:
+        """What concerns the attention of this kind in this layer; None for nothing."""
+        if not (self.heads_off or self.on_edges):
+            return None
+        edit = LayerEdit(
+            heads_off=tuple(sorted(h for k, at, h in self.heads_off if k == kind and at == layer)),
+            cut=_edges_of(self.cut_edges, kind, layer),
+            zeroed=_edges_of(self.zeroed_edges, kind, layer),
+        )
+        return None if edit == LayerEdit() else edit
+
+    def check(self, num_layers: dict[AttentionKind, int], num_heads: int) -> None:
+        """Raise ValueError if a layer or head does not exist in a model of this size."""
+        edges = self.cut_edges | self.zeroed_edges
+        named = [(k, layer, head) for k, layer, head in self.heads_off]
+        named += [(e.kind, e.layer, e.head) for e in edges]
+        for kind, layer, head in named:
+            if layer is not None and not 0 <= layer < num_layers[kind]:
+                raise ValueError(f"{kind.value} has layers 0 to {num_layers[kind] - 1}, found {layer}")
+            if head is not None and not 0 <= head < num_heads:
+                raise ValueError(f"heads are 0 to {num_heads - 1}, found {head}")
+        for edge in edges:
+            if edge.query < 0 or edge.key < 0:
+                raise ValueError(f"an edge's positions count from 0, found {edge}")
+
+    def describe(self) -> str:
+        """In words, for a trace's record; empty for nothing."""
+        parts = [f"{k.value} layer {layer + 1} head {h + 1} off" for k, layer, h in sorted(self.heads_off)]
+        parts += [f"{len(edges)} {name}" for name, edges in
+                  (("edges cut", self.cut_edges), ("edges zeroed", self.zeroed_edges)) if edges]
+        for side, positions in (("source", self.source_positions), ("target", self.target_positions)):
+            if not positions.enabled:
+                parts.append(f"{side} positions off")
+            elif positions.shift:
+                parts.append(f"{side} positions shifted by {positions.shift}")
+        return "; ".join(parts)
+
+
+def _edges_of(edges: frozenset[Edge], kind: AttentionKind, layer: int) -> tuple:
+    mine = [(e.query, e.key, e.head) for e in edges if e.kind == kind and e.layer in (None, layer)]
+    return tuple(sorted(mine, key=lambda e: (e[0], e[1], -1 if e[2] is None else e[2])))
+
+
+NO_INTERVENTIONS = Interventions()
+
+
+def positions_off() -> Interventions:
+    """No positional encoding on either side."""
+    return Interventions(source_positions=Positions(enabled=False), target_positions=Positions(enabled=False))
+
+
+def positions_shifted(shift: int) -> Interventions:
+    """Every position, on both sides, moved by `shift`."""
+    return Interventions(source_positions=Positions(shift=shift), target_positions=Positions(shift=shift))
+
+
+def heads_off(kind: AttentionKind, layer: int, heads: tuple[int, ...]) -> Interventions:
+    """These heads of one attention say nothing."""
+    return Interventions(heads_off=frozenset((kind, layer, head) for head in heads))

@@ -1,0 +1,40 @@
+"""A map derived from attention: combined, hidden, merged, attributed. Never passes for attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """A map derived from attention, ready to draw.
+
+    values        float32 [row, column]; NaN where a row is blank
+    rows, columns        what each is called (display text, not escaped)
+    row_positions, column_positions   the token positions each row and column stands for
+    unit          what a value is, in words; `attention` says whether rows are attention that sums to 1 (blank rows and
+                  hidden, unrenormalised mass apart)
+    hidden        mean share of a row's mass that lay on hidden keys; None where nothing was hidden or for scores
+    row_title, column_title   axis titles
+    """
+
+    values: np.ndarray
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_positions: Groups
+    column_positions: Groups
+    unit: str
+    attention: bool
+    row_title: str
+    column_title: str
+    signed: bool = False
+    hidden: float | None = None
+
+    def __post_init__(self) -> None:
+        expected = (len(self.rows), len(self.columns))
+        if self.values.shape != expected:
+            raise ValueError(f"values are {self.values.shape}, labels {expected} (rows, columns)")

@@ -1,0 +1,79 @@
+"""What a translation left behind, as numpy arrays: the one type that crosses from the model to the pictures.
+
+Importable without torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.maps import AttentionMaps
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationTrace:
+    """One sentence's way through the model.
+
+    Row t of decoder_self and cross READ decoder_inputs[t] and PREDICTED target_tokens[t]; both tuples have the
+    same length. `finished` is False when decoding was stopped by its length limit (then target_tokens does not end
+    in `</s>`). log_probability is natural, entropy in bits, both of the model's full next-token distribution;
+    chosen_rank counts from 1. `interventions` says in words what was switched off or cut; empty for the plain model.
+    """
+
+    source_text: str
+    direction: str  # such as "de-en"
+    source_ids: tuple[int, ...]
+    source_tokens: tuple[str, ...]  # <2en> x1 .. xS </s>
+    decoder_ids: tuple[int, ...]
+    decoder_inputs: tuple[str, ...]  # <s> y1 .. yT
+    target_ids: tuple[int, ...]
+    target_tokens: tuple[str, ...]  # y1 .. yT </s>
+    finished: bool
+    translation: str
+    encoder_self: AttentionMaps
+    decoder_self: AttentionMaps
+    cross: AttentionMaps
+    top_ids: np.ndarray  # int32 [step, k], most probable first
+    top_tokens: tuple[tuple[str, ...], ...]  # [step][k]
+    top_probabilities: np.ndarray  # float32 [step, k]
+    chosen_rank: np.ndarray  # int32 [step]
+    entropy: np.ndarray  # float32 [step], bits
+    log_probability: np.ndarray  # float32 [step], of target_ids
+    seconds: float  # wall-clock time of the batch it was translated in
+    device: str
+    checkpoint: str
+    digest: str  # first 16 hex digits of the weights file's SHA-256
+    interventions: str = ""
+
+    def __post_init__(self) -> None:
+        steps = len(self.target_ids)
+        lengths = {
+            "source_tokens": (len(self.source_tokens), len(self.source_ids)),
+            "decoder_ids": (len(self.decoder_ids), steps),
+            "decoder_inputs": (len(self.decoder_inputs), steps),
+            "target_tokens": (len(self.target_tokens), steps),
+            "top_ids": (len(self.top_ids), steps),
+            "top_tokens": (len(self.top_tokens), steps),
+            "top_probabilities": (len(self.top_probabilities), steps),
+            "chosen_rank": (len(self.chosen_rank), steps),
+            "entropy": (len(self.entropy), steps),
+            "log_probability": (len(self.log_probability), steps),
+        }
+        for name, (found, expected) in lengths.items():
+            if found != expected:
+                raise ValueError(f"{name} has {found} entries, expected {expected}")
+        for kind, queries, keys in (
+            (AttentionKind.ENCODER_SELF, self.source_tokens, self.source_tokens),
+            (AttentionKind.DECODER_SELF, self.decoder_inputs, self.decoder_inputs),
+            (AttentionKind.CROSS, self.decoder_inputs, self.source_tokens),
+        ):
+            maps = self.maps(kind)
+            if maps.query_tokens != queries or maps.key_tokens != keys:
+                raise ValueError(f"the tokens of the {kind.value} maps are not the trace's own")
+
+    def maps(self, kind: AttentionKind) -> AttentionMaps:
+        """The maps of one kind."""
+        return getattr(self, AttentionKind(kind).value)

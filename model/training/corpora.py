@@ -1,0 +1,115 @@
+"""Which corpora a program reads: its command-line options, their splits, and what is made of them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.config import TrainConfig
+from model.text.tokenizer import Tokenizer
+from model.trace.directions import parse_direction
+from model.training.mixture import Mixture
+from model.training.news import read_news
+from model.training.readers import (
+    TATOEBA_FILES,
+    Corpus,
+    read_aligned,
+    read_multi30k,
+    read_synthetic,
+    read_tatoeba,
+    split_tatoeba,
+    without_leaks,
+)
+from model.training.tables import FILES, read_table
+
+MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """One corpus in three parts; a file pair without held-out parts has empty ones."""
+
+    train: Corpus
+    dev: Corpus
+    test: Corpus
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say where corpora are."""
+    parser.add_argument("--data", type=Path, default=Path("data"),
+                        help="folder with multi30k/data/task1/raw/ and tatoeba/*-eng.zip; what is there is used")
+    parser.add_argument("--pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
+                        help="line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; "
+                             "with this option --data is not read")
+    parser.add_argument("--dev-pair", nargs=3, action="append", default=[],
+                        metavar=("DIRECTION", "SOURCE", "TARGET"), help="line-aligned files to choose on")
+    parser.add_argument("--test-pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
+                        help="line-aligned files to keep from training: pairs that share a side with them are left out")
+    parser.add_argument("--synthetic", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
+                        help="also train on these line-aligned files, whose SOURCE a model translated from TARGET "
+                             "(back-translation); such sources are tagged")
+
+
+def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
+    """The corpora named by the options. ValueError if there are none for a wanted direction."""
+    directions = [parse_direction(d) for d in wanted]
+    found = _files(args) if args.pair else _folder(args.data, directions)
+    for direction in wanted:
+        if not any(splits.train.oriented(direction) for splits in found):
+            where = "--pair" if args.pair else f"the folder {args.data}"
+            raise ValueError(f"no corpus for the direction {direction} in {where}")
+    nothing = Corpus("none", ("", ""), ())
+    for direction, source, target in args.synthetic:
+        found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
+    held_out = [part for splits in found for part in (splits.dev, splits.test)]
+    clean = [Splits(without_leaks(s.train, held_out), s.dev, s.test) for s in found]
+    for direction in wanted:
+        if not any(splits.train.oriented(direction) for splits in clean):
+            raise ValueError(f"{direction}: every training pair shares a side with a held-out (dev or test) pair")
+    return clean
+
+
+def _files(args: argparse.Namespace) -> list[Splits]:
+    def corpora(rows: list) -> list[Corpus]:
+        return [read_aligned(source, target, parse_direction(direction)) for direction, source, target in rows]
+
+    nothing = Corpus("none", ("", ""), ())
+    return [*(Splits(train, nothing, nothing) for train in corpora(args.pair)),
+            *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
+            *(Splits(nothing, nothing, test) for test in corpora(args.test_pair))]
+
+
+def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
+    found = []
+    for languages in dict.fromkeys(tuple(sorted(d, key=lambda code: code == "en")) for d in directions):
+        captions = root / "multi30k"
+        if all((captions / "data/task1/raw" / f"train.{language}.gz").is_file() for language in languages):
+            found.append(Splits(*(read_multi30k(captions, name, languages) for name in MULTI30K_SPLITS.values())))
+        archive = root / "tatoeba" / TATOEBA_FILES.get(languages[0], ("",))[0]
+        if languages[1] == "en" and archive.is_file():
+            found.append(Splits(**split_tatoeba(read_tatoeba(archive, languages[0]))))
+        table = root / "tatoeba-2021" / FILES.get(languages[0], "")
+        if languages[1] == "en" and table.is_file():
+            found.append(Splits(**split_tatoeba(read_table(table, languages[0], name="tatoeba-2021"))))
+        news = read_news(root / "news", languages)
+        if news:
+            found.append(Splits(**news))
+    return found
+
+
+def examples(found: list[Splits], config: TrainConfig, tokenizer: Tokenizer, max_length: int
+             ) -> tuple[Mixture, list[tuple[str, Corpus]]]:
+    """What the epochs draw from, and the (direction, dev corpus) pairs to validate on."""
+    held_out = [part for splits in found for part in (splits.dev, splits.test)]
+    dev = [(direction, splits.dev) for direction in config.directions for splits in found
+           if splits.dev.oriented(direction)]
+    return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length,
+                   held_out=held_out), dev
+
+
+def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str) -> Tokenizer:
+    """A tokenizer for all languages of the corpora, learnt from their training parts alone."""
+    sentences = sorted({side for splits in found for pair in splits.train.pairs for side in pair})
+    languages = sorted({language for splits in found for language in splits.train.languages if language})
+    return Tokenizer.train(sentences, vocabulary_size=vocabulary_size, languages=languages, algorithm=algorithm)

@@ -1,0 +1,117 @@
+"""All that changes while a model trains, its one file on disk, and the log beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from model.files import replace_file
+from model.nets.transformer import Transformer
+
+
+class TrainingState:
+    """Weights, their moving average, the optimiser's moments, the place in the data and the random generators.
+
+    The file is one safetensors, renamed into place: a kill at any moment leaves the last state or the new one.
+    """
+
+    def __init__(self, model: Transformer, optimizer: torch.optim.Adam, average_decay: float) -> None:
+        self.model, self.optimizer, self.average_decay = model, optimizer, average_decay
+        self.update = 0  # finished updates
+        self.epoch = 0
+        self.batch = 0  # batches of this epoch already used
+        self.loss_sum = torch.zeros((), device=next(model.parameters()).device)
+        self.start_window()
+        self.average = [p.detach().clone() for p in model.parameters()] if average_decay else []
+
+    def start_window(self) -> None:
+        """Begin anew what the next line of the log sums up: loss, target tokens and seconds of training."""
+        self.loss_sum.zero_()
+        self.tokens, self.seconds = 0, 0.0
+
+    @torch.no_grad()
+    def update_average(self) -> None:
+        """Move the average towards the weights. Early on it moves faster, so that it forgets the random start."""
+        if self.average:
+            decay = min(self.average_decay, (1 + self.update) / (10 + self.update))
+            torch._foreach_lerp_(self.average, list(self.model.parameters()), 1.0 - decay)
+
+    @torch.no_grad()
+    def use_average(self) -> None:
+        """Put the averaged weights into the model."""
+        for parameter, average in zip(self.model.parameters(), self.average):
+            parameter.copy_(average)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange the weights and their average, in place; a second call undoes it."""
+        for parameter, average in zip(self.model.parameters(), self.average):
+            kept = parameter.clone()
+            parameter.copy_(average)
+            average.copy_(kept)
+
+    def save(self, path: Path) -> None:
+        tensors = {}
+        for i, (name, parameter) in enumerate(self.model.named_parameters()):
+            tensors[f"weight.{name}"] = parameter.detach()
+            if self.average:
+                tensors[f"average.{name}"] = self.average[i]
+            for moment, value in self.optimizer.state.get(parameter, {}).items():
+                tensors[f"{moment}.{name}"] = value
+        tensors["random.cpu"] = torch.get_rng_state()
+        if torch.cuda.is_available():
+            tensors["random.cuda"] = torch.cuda.get_rng_state()
+        place = json.dumps({"update": self.update, "epoch": self.epoch, "batch": self.batch,
+                            "loss_sum": self.loss_sum.item(), "tokens": self.tokens, "seconds": self.seconds})
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+        replace_file(path, lambda partial: save_file(tensors, partial, metadata={"place": place}))
+
+    @torch.no_grad()
+    def load(self, path: Path) -> None:
+        """ValueError if the file is missing, damaged or of another model."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                place = json.loads(file.metadata()["place"])
+                self._load_tensors(file)
+        except (SafetensorError, OSError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is not the state of this run: {error}") from error
+        self.update, self.epoch, self.batch = place["update"], place["epoch"], place["batch"]
+        self.loss_sum.fill_(place.get("loss_sum", 0.0))
+        self.tokens, self.seconds = place.get("tokens", 0), place.get("seconds", 0.0)
+
+    def _load_tensors(self, file) -> None:
+        for i, (name, parameter) in enumerate(self.model.named_parameters()):
+            parameter.copy_(file.get_tensor(f"weight.{name}"))
+            if self.average:
+                self.average[i].copy_(file.get_tensor(f"average.{name}"))
+            self.optimizer.state[parameter] = {
+                moment: file.get_tensor(f"{moment}.{name}").to(parameter.device)
+                for moment in ("step", "exp_avg", "exp_avg_sq")}
+        torch.set_rng_state(file.get_tensor("random.cpu"))
+        if torch.cuda.is_available() and "random.cuda" in file.keys():
+            torch.cuda.set_rng_state(file.get_tensor("random.cuda"))
+
+
+class Log:
+    """metrics.jsonl. Opened at an update, it forgets what a killed run wrote beyond it."""
+
+    def __init__(self, path: Path, update: int) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        kept = [line for line in lines if _update_of(line) <= update]
+        replace_file(path, lambda partial: partial.write_text("".join(f"{k}\n" for k in kept)))
+
+    def write(self, **values: object) -> None:
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+
+def _update_of(line: str) -> float:
+    try:
+        return json.loads(line)["update"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return float("inf")  # half a line, written as the run was killed

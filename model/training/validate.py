@@ -1,0 +1,69 @@
+"""Dev-set loss, BLEU and chrF while a model trains."""
+
+from __future__ import annotations
+
+import numpy as np
+import sacrebleu
+import torch
+
+from model.checkpoint import Checkpoint
+from model.config import TrainConfig
+from model.nets.transformer import Transformer
+from model.text.tokenizer import Tokenizer
+from model.trace.directions import parse_direction
+from model.training.batches import Examples, make_batch, plan_batches
+from model.training.state import TrainingState
+from model.translator import Translator
+
+
+def validate(model: Transformer, state: TrainingState, tokenizer: Tokenizer, dev: list, config: TrainConfig) -> dict:
+    """Scores of the weights and of their moving average on the dev corpora.
+
+    dev: (direction, corpus) pairs. Returns {"weights": .., "average": .., "averaged_is_better": bool}; each holds a
+    loss a token (natural log, no smoothing) and, for each direction and corpus, greedy BLEU and chrF on the first
+    `dev_sentences`. The average is better if its mean BLEU is.
+    """
+    model.eval()
+    scores = {"weights": _scores(model, tokenizer, dev, config)}
+    if state.average:
+        state.swap()
+        scores["average"] = _scores(model, tokenizer, dev, config)
+        state.swap()
+    scores["averaged_is_better"] = bool(
+        state.average and scores["average"]["mean_bleu"] > scores["weights"]["mean_bleu"])
+    return scores
+
+
+def _scores(model: Transformer, tokenizer: Tokenizer, dev: list, config: TrainConfig) -> dict:
+    device = next(model.parameters()).device
+    result: dict = {}
+    loss, tokens, bleus = 0.0, 0, []
+    for direction, corpus in dev:
+        target, limit = parse_direction(direction)[1], model.config.max_length
+        pairs = corpus.oriented(direction)[:config.dev_sentences]
+        pairs = [p for p in pairs if Examples.encode([p], tokenizer, target, max_length=limit).source]
+        examples = Examples.encode(pairs, tokenizer, target, max_length=limit)
+        corpus_loss, corpus_tokens = summed_loss(model, examples, tokenizer, config.tokens_per_batch)
+        loss, tokens = loss + corpus_loss, tokens + corpus_tokens
+        translator = Translator(Checkpoint("", model, tokenizer, (direction,), {}, ""), device)
+        translations = translator.translate_batch([s for s, _ in pairs])
+        references = [[t for _, t in pairs]]
+        bleu = sacrebleu.corpus_bleu(translations, references).score
+        bleus.append(bleu)
+        result[f"{direction} {corpus.name}"] = {
+            "bleu": round(bleu, 2), "chrf": round(sacrebleu.corpus_chrf(translations, references).score, 2)}
+    return {"loss": round(loss / tokens, 4), "mean_bleu": round(float(np.mean(bleus)), 2), **result}
+
+
+@torch.inference_mode()
+def summed_loss(model: Transformer, examples: Examples, tokenizer: Tokenizer, tokens_per_batch: int
+                ) -> tuple[float, int]:
+    """Cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
+    total, tokens = 0.0, 0
+    for rows in plan_batches(examples, tokens_per_batch, seed=0, epoch=0):
+        batch = make_batch(examples, rows, tokenizer).to(next(model.parameters()).device)
+        logits = model(batch.source, batch.inputs).logits
+        total += torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), batch.outputs.flatten(), ignore_index=tokenizer.pad_id, reduction="sum").item()
+        tokens += batch.tokens
+    return total, tokens

@@ -1,0 +1,102 @@
+"""Broken models: every change goes down the model's one path, and what it changes is measured right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from model.analysis import ablation
+from model.analysis.order import order_blindness, shuffled, token_order
+from model.trace.divergence import jensen_shannon_bits
+from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
+from model.trace.kinds import AttentionKind
+
+TEXT = "Zwei Kinder bauen eine Burg aus Sand."
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.translate(TEXT)
+
+
+def test_nothing_broken_changes_nothing(tiny_translator, trace) -> None:
+    found = ablation.compare(tiny_translator, trace, Interventions())
+    assert found.broken.target_ids == trace.target_ids
+    np.testing.assert_array_equal(found.broken.cross.weights, trace.cross.weights)
+    # The trace has the numbers of its own decoding, a token at a time; here all rows went through at once.
+    np.testing.assert_allclose(found.forced_log_probability, trace.log_probability, atol=1e-5, rtol=0)
+    assert all((change == 0).all() for change in found.changes.values())
+    assert {k: c.shape for k, c in found.changes.items()} == {
+        AttentionKind.ENCODER_SELF: (2, 4), AttentionKind.DECODER_SELF: (3, 4), AttentionKind.CROSS: (3, 4)}
+
+
+def test_changes_are_scipys_divergence(tiny_translator, trace) -> None:
+    off = positions_off()
+    found = ablation.compare(tiny_translator, trace, off)
+    output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=off)
+    broken = output.decoder_records[2].cross_attention.weights[0, 1].numpy()
+    expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in zip(trace.cross.weights[2, 1], broken)])
+    assert found.changes[AttentionKind.CROSS][2, 1] == pytest.approx(expected, abs=1e-6)
+    assert found.broken.interventions == off.describe() and expected > 1e-4
+
+
+def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
+    broken = heads_off(AttentionKind.DECODER_SELF, 1, (0, 2))
+    changes = ablation.compare(tiny_translator, trace, broken).changes
+    assert (changes[AttentionKind.ENCODER_SELF] == 0).all()
+    assert (changes[AttentionKind.DECODER_SELF][:2] == 0).all() and (changes[AttentionKind.DECODER_SELF][2] > 0).all()
+    assert (changes[AttentionKind.CROSS][0] == 0).all() and (changes[AttentionKind.CROSS][1:] > 0).all()
+    with pytest.raises(ValueError, match="found 9"):
+        ablation.compare(tiny_translator, trace, heads_off(AttentionKind.CROSS, 0, (9,)))
+
+
+def test_a_shift_moves_both_sides(tiny_translator, trace) -> None:
+    found = ablation.compare(tiny_translator, trace, positions_shifted(5))
+    assert "shifted by 5" in found.broken.interventions
+    assert found.changes[AttentionKind.ENCODER_SELF].max() > 1e-5
+
+
+def test_shuffled_words_without_positions_change_no_map(tiny_translator, trace) -> None:
+    text = shuffled(TEXT, seed=3)
+    off = positions_off()
+    straight = ablation.compare(tiny_translator, trace, off)
+    mixed = ablation.compare(tiny_translator, trace, off, text=text)
+    for kind in AttentionKind:  # put back in order, the maps are those of the unshuffled sentence
+        np.testing.assert_allclose(mixed.changes[kind], straight.changes[kind], atol=1e-5)
+    np.testing.assert_allclose(mixed.forced_log_probability, straight.forced_log_probability, atol=1e-4)
+    with_positions = ablation.compare(tiny_translator, trace, Interventions(), text=text)
+    assert with_positions.changes[AttentionKind.ENCODER_SELF].max() > 1e-3
+
+
+def test_shuffling_keeps_the_words() -> None:
+    mixed = shuffled("a b c d", seed=1)
+    assert sorted(mixed.split()) == list("abcd") and mixed != "a b c d"
+    assert mixed == shuffled("a b c d", seed=1)
+    for text in ("word", "no no no", ""):
+        with pytest.raises(ValueError, match="nothing to shuffle"):
+            shuffled(text, seed=1)
+
+
+def test_token_order_keeps_words_whole() -> None:
+    old = ("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>")
+    new = ("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>")
+    order = token_order(old, new)
+    assert [old[i] for i in order] == list(new)
+    twice = ("<2en>", "▁a", "▁a", "▁b", "</s>")
+    assert list(token_order(twice, ("<2en>", "▁b", "▁a", "▁a", "</s>"))) == [0, 3, 1, 2, 4]
+    with pytest.raises(ValueError, match="'Haus' is not a word"):
+        token_order(old, ("<2en>", "▁Haus", "</s>"))
+    with pytest.raises(ValueError, match="use every word once"):
+        token_order(old, ("<2en>", "▁ich", "</s>"))
+
+
+def test_without_positions_an_encoder_is_blind_to_order_and_a_causal_decoder_is_not(tiny_translator, trace) -> None:
+    found = order_blindness(tiny_translator, trace)
+    assert found.encoder_off < 1e-5 and found.decoder_open < 1e-4
+    assert found.encoder_on > 1e-2 and found.decoder_off > 1e-2
+
+
+def test_divergence_of_hand_made_rows() -> None:
+    assert jensen_shannon_bits(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(1.0)
+    assert jensen_shannon_bits(np.array([0.5, 0.5]), np.array([0.5, 0.5])) == 0.0

@@ -1,0 +1,214 @@
+"""The inside of attention: stages, scoring functions, heads one by one, stations of the model, BLEU laid out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+from scipy.special import log_softmax, logsumexp
+from scipy.special import softmax as scipy_softmax
+
+from model.analysis import loop, stations
+from model.analysis.dissection import attention_record, compare_scorings, dissect, softmax, stages
+from model.config import ModelConfig
+from model.evaluation import bleu
+from model.nets.transformer import Transformer
+from model.trace.kinds import AttentionKind
+
+TEXT = "Meine Schwester malt ein rotes Boot."
+
+
+@pytest.fixture(scope="module")
+def seen(tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    return tiny_translator, trace, tiny_translator.inspect(trace.source_ids, trace.target_ids)
+
+
+@pytest.mark.parametrize("kind", AttentionKind)
+def test_every_stage_of_every_head_leads_to_the_models_weights(seen, kind) -> None:
+    translator, trace, output = seen
+    maps = trace.maps(kind)
+    for layer in range(maps.num_layers):
+        for head in range(maps.num_heads):
+            for query in (0, len(maps.query_tokens) - 1):
+                found = dissect(output, kind, layer, head, query=query)
+                assert np.abs(found.weights - maps.weights[layer, head, query]).max() < 1e-6
+                assert found.error < 1e-6
+                np.testing.assert_allclose(found.products.sum(-1), found.keys @ found.query, atol=1e-12)
+                np.testing.assert_allclose(found.scaled, found.dots / math.sqrt(translator.config.d_head))
+                expected = torch.nn.functional.scaled_dot_product_attention(
+                    torch.tensor(found.query)[None], torch.tensor(found.keys), torch.tensor(found.values),
+                    attn_mask=torch.tensor(found.allowed)[None])[0]
+                np.testing.assert_allclose(found.output, expected.numpy(), atol=1e-12)
+                if kind is AttentionKind.DECODER_SELF:
+                    assert found.allowed.sum() == query + 1 and (found.weights[query + 1:] == 0).all()
+                    assert (found.unscaled_weights[query + 1:] == 0).all()
+
+
+def test_softmax_is_scipys_and_survives_large_scores() -> None:
+    scores = np.array([[1e4, 0.0, -np.inf], [3.0, -2.0, 1.0]])
+    np.testing.assert_allclose(softmax(scores), scipy_softmax(scores, axis=-1))
+
+
+def test_what_does_not_exist_cannot_be_dissected(seen) -> None:
+    output = seen[2]
+    for arguments, found in (((3, 0), 3), ((0, 4), 4)):
+        with pytest.raises(ValueError, match=f"found {found}"):
+            dissect(output, AttentionKind.CROSS, *arguments, query=0)
+    with pytest.raises(ValueError, match="found 99"):
+        dissect(output, AttentionKind.CROSS, 0, 0, query=99)
+
+
+def test_scoring_functions_against_their_formulas(seen) -> None:
+    found = dissect(seen[2], AttentionKind.DECODER_SELF, 1, 2, query=3)
+    by_name = {scoring.name: scoring for scoring in compare_scorings(found)}
+    assert [name for name, scoring in by_name.items() if scoring.trained] == ["scaled dot product"]
+    np.testing.assert_array_equal(by_name["scaled dot product"].weights, found.weights)
+    np.testing.assert_array_equal(by_name["dot product"].scores, found.dots)
+    width = len(found.query)
+    gaussian = [-math.dist(found.query, key) ** 2 / (2 * math.sqrt(width)) for key in found.keys]
+    np.testing.assert_allclose(by_name["Gaussian kernel"].scores, gaussian)
+    # Shifting all scores changes no softmax: the Gaussian differs from the scaled dot by the keys' lengths only.
+    lengths = (found.keys**2).sum(-1) / (2 * math.sqrt(width))
+    np.testing.assert_allclose(
+        by_name["Gaussian kernel"].weights, scipy_softmax(np.where(found.allowed, found.scaled - lengths, -np.inf)))
+    for scoring in by_name.values():
+        assert scoring.weights.sum() == pytest.approx(1) and (scoring.weights[~found.allowed] == 0).all()
+    additive = by_name["additive"].scores
+    np.testing.assert_array_equal(additive, {s.name: s for s in compare_scorings(found)}["additive"].scores)
+    assert np.abs(additive).max() > 0 and not np.array_equal(additive, compare_scorings(found, seed=1)[2].scores)
+
+
+def test_additive_score_on_a_hand_made_case() -> None:
+    one = stages(np.zeros(2), np.zeros((3, 2)), np.ones((3, 2)), np.ones(3, bool), recorded=np.full(3, 1 / 3))
+    assert (compare_scorings(one)[2].scores == 0).all()  # tanh(0) v = 0
+    np.testing.assert_allclose(one.output, 1.0)
+
+
+@pytest.mark.parametrize("kind", AttentionKind)
+def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
+    translator, trace, output = seen
+    for layer in range(trace.maps(kind).num_layers):
+        given = loop.attention_input(translator, output, kind, layer)
+        found = loop.compare_ways(given)
+        assert found.output_difference < 1e-5 and found.weight_difference < 1e-5 and found.loop_seconds is None
+        together = loop.vectorised(given)
+        assert float((together[1] - attention_record(output, kind, layer).weights).abs().max()) < 1e-6
+        assert loop.one_by_one(given)[0].shape == together[0].shape
+    timed = loop.compare_ways(given, runs=3)
+    assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
+
+
+def test_a_wrong_head_is_seen(seen) -> None:
+    translator, _, output = seen
+    given = loop.attention_input(translator, output, AttentionKind.CROSS, 0)
+    weights = loop.one_by_one(given)[1]
+    assert float((weights - weights.roll(1, dims=1)).abs().max()) > 0.01
+    with pytest.raises(ValueError, match="found 7"):
+        loop.attention_input(translator, output, AttentionKind.ENCODER_SELF, 7)
+
+
+def test_the_map_has_the_live_shapes(seen) -> None:
+    translator, trace, output = seen
+    source, target = len(trace.source_ids), len(trace.target_ids)
+    arrows = stations.arrows(translator, output, trace.source_ids)
+    shapes = {(a.side, a.station): (a.shape, a.repeated) for a in arrows}
+    assert shapes["source", "source ids"] == ((source,), 1)
+    assert shapes["source", "encoder self-attention weights"] == ((4, source, source), 2)
+    assert shapes["target", "decoder self-attention weights"] == ((4, target, target), 3)
+    assert shapes["target", "cross-attention weights"] == ((4, target, source), 3)
+    assert shapes["source", "feed-forward, inside"] == ((source, 48), 2)
+    assert shapes["target", "decoder layer"] == ((target, 32), 3)
+    assert shapes["output", "softmax"] == ((target, translator.config.vocabulary_size), 1)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_embedding_rows_add_up(seen, side) -> None:
+    translator, trace, output = seen
+    ids = trace.source_ids if side == "source" else trace.decoder_ids
+    rows = stations.embedding_rows(translator, ids, output, side=side)
+    np.testing.assert_allclose(rows.scaled + rows.positions, rows.added, atol=1e-6)
+    table = translator.model.embedding.weight.detach().numpy()
+    np.testing.assert_allclose(rows.scaled, table[list(ids)] * math.sqrt(32), atol=1e-6)
+
+
+def test_norms_units_and_sublayers_are_those_of_the_records(seen) -> None:
+    output = seen[2]
+    found = stations.residual_norms(output.decoder_records)
+    assert found.stations[:4] == ("input", "1 self-attention", "1 cross-attention", "1 feed-forward")
+    assert len(found.stations) == len(found.norms) == 1 + 3 * 3
+    last = output.decoder_records[-1].residuals[-1][0].numpy()
+    np.testing.assert_allclose(found.norms[-1], np.linalg.norm(last, axis=-1), rtol=1e-5)
+    record = output.encoder_records[1]
+    units = stations.active_units(record, count=3)
+    active = record.activations[0].numpy()
+    np.testing.assert_allclose(units.values, -np.sort(-active, axis=-1)[:, :3])
+    np.testing.assert_allclose(np.take_along_axis(active, units.units, -1), units.values)
+    np.testing.assert_allclose(units.share, (active > 0).mean(-1), atol=1e-6)
+    found = stations.add_and_norm(record, 1, norm_first=True)
+    before, after = record.residuals[1][0].numpy(), record.residuals[2][0].numpy()
+    np.testing.assert_allclose(found.added, np.linalg.norm(after - before, axis=-1), rtol=1e-4)
+    np.testing.assert_allclose(found.normed.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(found.normed.std(-1), 1, atol=1e-3)
+    cosine = ((after - before) * before).sum(-1) / found.before / found.added
+    np.testing.assert_allclose(found.cosine, cosine, atol=1e-5)
+    with pytest.raises(ValueError, match="found 2"):
+        stations.add_and_norm(record, 2, norm_first=True)
+
+
+def test_post_norm_streams_are_normed(tokenizer) -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(len(tokenizer), d_model=16, num_heads=2, num_encoder_layers=1,
+                                    num_decoder_layers=1, d_feedforward=8, norm_first=False)).eval()
+    output = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 5]]), record=True)
+    with torch.no_grad():
+        found = stations.add_and_norm(output.encoder_records[0], 0, norm_first=False)
+    np.testing.assert_allclose(found.normed.std(-1), 1, atol=1e-2)
+
+
+def test_next_token_is_scipys_softmax(seen) -> None:
+    translator, trace, output = seen
+    logits = output.logits[0, 2].double().numpy()
+    found = stations.next_token(translator, output, 2)
+    best = np.argsort(-logits)[:20]
+    np.testing.assert_array_equal(found.ids, best)
+    np.testing.assert_allclose(found.probabilities, np.exp(log_softmax(logits))[best])
+    np.testing.assert_allclose(found.probabilities, np.exp(found.logits - found.log_sum))
+    assert found.log_sum == pytest.approx(logsumexp(logits))
+    assert found.rest == pytest.approx(1 - np.exp(log_softmax(logits))[best].sum())
+    assert found.entropy == pytest.approx(float(trace.entropy[2]), abs=1e-4)
+    with pytest.raises(ValueError, match="found 99"):
+        stations.next_token(translator, output, 99)
+
+
+@pytest.mark.parametrize(("translation", "reference"), [
+    ("The small dog sleeps under the table.", "The small dog is sleeping under a table."),
+    ("A red boat", "A red boat on the wide lake"),
+    ("Tea", "Tea"), ("the the the the", "the cat"), ("", "Nothing was said."),
+])
+def test_bleu_is_sacrebleus_and_its_parts_multiply_up(translation, reference) -> None:
+    found = bleu.lay_out(translation, reference)
+    assert found.score == pytest.approx(sacrebleu.sentence_bleu(translation, [reference]).score)
+    used = [p for p in found.precisions if p.total]
+    if used:
+        geometric = math.exp(sum(math.log(p.percent) for p in used) / len(used))
+        assert found.score == pytest.approx(found.brevity_penalty * geometric)
+    expected = min(1.0, math.exp(min(0, 1 - found.reference_length / max(1, found.translation_length)))) * (
+        100 if used else 0)
+    for p in used:
+        expected *= (p.matched / p.total) ** (0.5**p.order)
+    assert found.textbook == pytest.approx(expected)
+
+
+def test_textbook_bleu_of_the_books_example() -> None:
+    """p_1 = 4/5, p_2 = 3/4, p_3 = 1/3, p_4 = 0 for A B B C D against A B C D E F (the book's own precisions)."""
+    found = bleu.lay_out("A B B C D", "A B C D E F")
+    assert [(p.matched, p.total) for p in found.precisions[:3]] == [(4, 5), (3, 4), (1, 3)]
+
+
+def test_bleu_needs_a_reference() -> None:
+    with pytest.raises(ValueError, match="reference is empty"):
+        bleu.lay_out("A boat", "  ")

@@ -1,0 +1,146 @@
+"""Positional schemes, their criteria, and the geometry of the sinusoids, against closed forms and scipy."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import block_diag, toeplitz
+from scipy.spatial.distance import cdist
+
+from model.analysis.positions import criteria, geometry
+from model.analysis.positions.schemes import SCHEMES
+
+BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
+PAPER = BY_NAME["sine and cosine"]
+
+
+def test_schemes_follow_their_formulas() -> None:
+    length, d_model, base = 9, 6, 100.0
+    tables = {name: scheme.table(length, d_model, base=base) for name, scheme in BY_NAME.items()}
+    for pos in range(length):
+        assert tables["count"][pos] == [pos]
+        assert tables["normalised count"][pos] == [pos / 8]
+        assert list(tables["binary index"][pos]) == [int(bit) for bit in reversed(f"{pos:06b}")]
+        np.testing.assert_allclose(
+            tables["sine only"][pos], [math.sin(pos / base ** (i / d_model)) for i in range(d_model)], atol=1e-12)
+        angles = [pos / base ** (2 * i / d_model) for i in range(d_model // 2)]
+        np.testing.assert_allclose(
+            tables["sine and cosine"][pos], [f(a) for a in angles for f in (math.sin, math.cos)], atol=1e-6)
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="found 0"):
+        PAPER.table(0, 8)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("count", (True, True, True, True, False)),
+    ("normalised count", (True, False, False, True, True)),
+    ("binary index", (True, True, True, False, True)),
+    ("sine only", (True, True, True, False, True)),
+    ("sine and cosine", (True, True, True, True, True)),
+])
+def test_the_five_criteria(name: str, expected: tuple[bool, ...]) -> None:
+    assert tuple(v.passed for v in criteria.judge(BY_NAME[name], 32, 32)) == expected
+
+
+def test_too_few_bits_collide_and_the_pair_is_named() -> None:
+    verdicts = criteria.judge(BY_NAME["binary index"], 16, 4)
+    assert verdicts[0].passed
+    extends = verdicts[2]
+    assert not extends.passed and extends.measured == 0.0
+    assert "positions 0 and 16" in extends.shown_by
+
+
+def test_a_violation_is_shown_by_a_pair_that_has_it() -> None:
+    verdict = criteria.judge(BY_NAME["binary index"], 16, 8)[3]
+    found = re.match(r"(\d+) apart: positions (\d+) and (\d+) are \S+ apart, (\d+) and (\d+) ", verdict.shown_by)
+    offset, low, low_end, high, high_end = map(int, found.groups())
+    table = BY_NAME["binary index"].table(16, 8)
+    assert low_end - low == high_end - high == offset
+    gap = np.linalg.norm(table[high_end] - table[high]) - np.linalg.norm(table[low_end] - table[low])
+    assert gap == pytest.approx(verdict.measured)
+
+
+def test_one_sentence_of_one_token_cannot_be_judged() -> None:
+    with pytest.raises(ValueError, match="at least 2 to compare positions, found 1"):
+        criteria.judge(PAPER, 1, 8)
+
+
+def test_distances_agree_with_scipy() -> None:
+    table = np.random.default_rng(0).normal(size=(13, 7))
+    np.testing.assert_allclose(geometry.pairwise_distances(table), cdist(table, table), atol=1e-12)
+    gap, first, second = criteria.closest_pair(table)
+    reference = cdist(table, table) + np.diag(np.full(13, np.inf))
+    assert gap == pytest.approx(reference.min()) and reference[first, second] == pytest.approx(reference.min())
+
+
+def test_fewest_dimensions_is_the_fewest() -> None:
+    assert criteria.fewest_dimensions(BY_NAME["binary index"], 33).width == 6  # 2^5 < 33 <= 2^6
+    assert criteria.fewest_dimensions(BY_NAME["normalised count"], 64, margin=0.5).width is None
+    found = criteria.fewest_dimensions(PAPER, 64, margin=0.5)
+    for width in range(2, 64, 2):
+        table = PAPER.table(64, width)
+        reference = cdist(table, table) + np.diag(np.full(64, np.inf))
+        assert (reference.min() > 0.5) == (width >= found.width) or width > found.width
+    assert found.gap == pytest.approx(min(
+        np.linalg.norm(PAPER.table(64, found.width)[a] - PAPER.table(64, found.width)[b])
+        for a in range(64) for b in range(a)))
+
+
+def test_wavelengths() -> None:
+    np.testing.assert_allclose(geometry.wavelengths(4, 100.0), [2 * math.pi, 2 * math.pi * 10])
+
+
+@given(length=st.integers(2, 40), pairs=st.integers(1, 20), base=st.floats(2.0, 20_000.0))
+@settings(max_examples=25, deadline=None)
+def test_similarity_has_its_closed_form_and_is_toeplitz(length: int, pairs: int, base: float) -> None:
+    table = PAPER.table(length, 2 * pairs, base=base)
+    rates = base ** (-np.arange(pairs) / pairs)
+    offsets = np.arange(length)
+    dots = np.cos(np.outer(offsets, rates)).sum(-1)  # sum of cos(k w)
+    gaps = np.sqrt(np.maximum(0, 4 * (np.sin(np.outer(offsets, rates) / 2) ** 2).sum(-1)))  # 2 |sin(k w / 2)|
+    found = geometry.dot_products(table)
+    np.testing.assert_allclose(found.matrix, toeplitz(dots), atol=1e-5)
+    np.testing.assert_allclose(found.by_offset, dots, atol=1e-5)
+    assert found.residual < 1e-5
+    np.testing.assert_allclose(geometry.distances(table).by_offset, gaps, atol=1e-5)
+
+
+def test_what_is_not_toeplitz_has_a_residual_and_a_pair() -> None:
+    found = geometry.dot_products(BY_NAME["count"].table(5, 1))
+    assert found.matrix[found.worst] == 16 or found.matrix[found.worst] == 0
+    means = [np.mean([a * (a + k) for a in range(5 - k)]) for k in range(5)]
+    np.testing.assert_allclose(found.by_offset, means)
+    assert found.residual == pytest.approx(max(abs(a * b - means[abs(a - b)]) for a in range(5) for b in range(5)))
+
+
+@pytest.mark.parametrize("shift", [0, 1, 7])
+def test_a_shift_is_a_rotation(shift: int) -> None:
+    table = PAPER.table(20, 8, base=50.0)
+    blocks = [np.array([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]])
+              for a in (shift / 50.0 ** (i / 4) for i in range(4))]
+    matrix = geometry.rotation_matrix(shift, 8, 50.0)
+    np.testing.assert_allclose(matrix, block_diag(*blocks), atol=1e-12)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(8), atol=1e-12)
+    assert geometry.rotation_residual(table, shift, 50.0) < 1e-6
+    assert shift == 0 or geometry.rotation_residual(BY_NAME["sine only"].table(20, 8), shift) > 0.1
+
+
+def test_impossible_shifts_are_refused() -> None:
+    with pytest.raises(ValueError, match="found 20"):
+        geometry.rotation_residual(PAPER.table(20, 8), 20)
+    with pytest.raises(ValueError, match="found 5"):
+        geometry.rotation_matrix(1, 5)
+
+
+def test_the_models_own_table(tiny_model) -> None:
+    table = tiny_model.position_table.numpy()
+    np.testing.assert_allclose(PAPER.table(*table.shape), table, atol=1e-6)
+    assert geometry.dot_products(table[:30]).residual < 1e-5
+    assert geometry.rotation_residual(table[:30], 5) < 1e-6

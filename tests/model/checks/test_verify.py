@@ -1,0 +1,227 @@
+"""The live checks: every planted fault is caught, wherever it sits, and nothing clean is ever blamed."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from model.checks import verify
+from model.checks.oracle import stacked_weights
+from model.nets import attention
+from model.nets.cache import LayerCache
+from model.trace.kinds import AttentionKind
+from model.trace.maps import AttentionMaps
+from tests.conftest import SENTENCES
+from viz.figures.grid import plot_grid
+from viz.wire import payload, readback
+
+DRAWN_TOLERANCE = 1e-6  # float32
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+def failures(translator, trace, **options) -> set[str]:
+    return {result.name for result in verify.verify(translator, trace, **options) if not result.passed}
+
+
+def unmasked(weights: np.ndarray) -> np.ndarray:
+    """What a forgotten mask leaves behind: weight everywhere, rows that still sum to 1."""
+    spread = weights + 0.05
+    return (spread / spread.sum(-1, keepdims=True)).astype(np.float32)
+
+
+FAULTS = {
+    "transposed": lambda w: np.ascontiguousarray(w.swapaxes(-1, -2)),
+    "shifted": lambda w: np.roll(w, 1, axis=-1),
+    "unnormalised": lambda w: w * np.float32(1.01),
+    "permuted heads": lambda w: np.roll(w, 1, axis=-3),
+    "mask off": unmasked,
+}
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.translate(TEXT)
+
+
+def planted(trace, kind: AttentionKind, fault: str):
+    """The trace with a fault in the maps of one kind, behind the back of its own checks."""
+    weights = FAULTS[fault](trace.maps(kind).weights)
+    maps = AttentionMaps.__new__(AttentionMaps)
+    tokens = (trace.maps(kind).query_tokens, trace.maps(kind).key_tokens)
+    for name, value in zip(("weights", "query_tokens", "key_tokens"), (weights, *tokens)):
+        object.__setattr__(maps, name, value)
+    faulty = object.__new__(type(trace))
+    for name in trace.__dataclass_fields__:
+        object.__setattr__(faulty, name, maps if name == kind.value else getattr(trace, name))
+    return faulty
+
+
+def test_a_clean_trace_passes_and_every_check_measures(tiny_translator, trace) -> None:
+    results = list(verify.verify(tiny_translator, trace))
+    assert len(results) == verify.number_of_checks() == len({r.name for r in results})
+    for result in results:
+        assert result.passed and 0 <= result.error <= result.tolerance and result.detail and result.claim
+
+
+@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_in_the_trace(tiny_translator, trace, kind, fault) -> None:
+    found = failures(tiny_translator, planted(trace, kind, fault))
+    assert "Maps are the model's" in found and "Attention weights = torch's" in found
+    if fault == "unnormalised":
+        assert "Rows sum to 1" in found
+    if fault == "mask off" and kind is AttentionKind.DECODER_SELF:
+        assert "Masked cells are 0" in found
+
+
+def test_faults_in_the_traces_probabilities(tiny_translator, trace) -> None:
+    faulty = planted(trace, AttentionKind.CROSS, "shifted")
+    object.__setattr__(faulty, "cross", trace.cross)
+    object.__setattr__(faulty, "top_probabilities", trace.top_probabilities[:, ::-1])
+    assert failures(tiny_translator, faulty) == {"Probabilities are the model's"}
+
+
+def faulty_attention(fault: str):
+    """model.nets.attention.attention_weights with a fault; transposed only where queries and keys are as many."""
+    true = attention.attention_weights
+
+    def weights(queries, keys, mask=None):
+        if fault == "mask off":
+            return true(queries, keys, None)
+        found = true(queries, keys, mask)
+        if fault == "transposed" and found.shape[-1] != found.shape[-2]:
+            return found
+        return torch.from_numpy(np.ascontiguousarray(FAULTS[fault](found.numpy())))
+
+    return weights
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_in_the_attention(tiny_translator, trace, monkeypatch, fault) -> None:
+    monkeypatch.setattr(attention, "attention_weights", faulty_attention(fault))
+    found = failures(tiny_translator, trace)  # a trace from before the fault
+    assert "Attention weights = torch's" in found and "Attention output = torch's" in found
+    assert {"Encoder layer = torch's", "Decoder layer = torch's"} & found
+    if fault in ("unnormalised", "transposed"):  # such maps do not even become a trace
+        with pytest.raises(ValueError, match="sums to 1"):
+            tiny_translator.translate(TEXT)
+        return
+    made_with_it = tiny_translator.translate(TEXT)
+    assert "Attention weights = torch's" in failures(tiny_translator, made_with_it)
+    if fault == "mask off":
+        assert {"Masked cells are 0", "Nothing looks ahead", "Padding changes nothing",
+                "Cached weights = one pass"} <= failures(tiny_translator, made_with_it)
+
+
+def test_faults_in_the_layers_and_the_cache(tiny_translator, trace, monkeypatch) -> None:
+    honest = LayerCache.extend
+
+    def forgetful(self, start, keys, values):
+        found = honest(self, start, keys, values)
+        return found if start < 2 else tuple(x.roll(1, dims=2) if i else x for i, x in enumerate(found))
+
+    monkeypatch.setattr(LayerCache, "extend", forgetful)
+    assert "Cached logits = one pass" in failures(tiny_translator, trace)
+    monkeypatch.undo()
+    layer = tiny_translator.model.encoder.layers[1].sublayers[0]
+    monkeypatch.setattr(layer, "leave", lambda x, output: (x + 0.9 * output, x))
+    assert {"Encoder layer = torch's"} <= failures(tiny_translator, trace)
+
+
+def sent(maps: dict[AttentionKind, np.ndarray]) -> dict:
+    return {"The page's payload": (
+        [verify.Shown(kind, weights) for kind, weights in maps.items()], readback.PAYLOAD_TOLERANCE)}
+
+
+def test_a_payload_that_is_right(tiny_translator, trace) -> None:
+    maps = readback.sent_maps(trace)
+    assert set(maps) == set(AttentionKind)
+    assert not failures(tiny_translator, trace, shown=sent(maps))
+
+
+@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_in_the_payload(tiny_translator, trace, kind, fault) -> None:
+    packed = payload.payload(trace)
+    for block in packed["blocks"]:
+        if block["kind"] == kind.value:
+            block["data"] = payload.encode(FAULTS[fault](trace.maps(kind).weights))
+    found = failures(tiny_translator, trace, shown=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
+    assert found == {"The page's payload = trace"}
+
+
+def drawn(maps: dict[AttentionKind, np.ndarray]) -> dict:
+    return {"The drawing": ([verify.Shown(kind, weights) for kind, weights in maps.items()], DRAWN_TOLERANCE)}
+
+
+def test_a_drawing_that_is_right(tiny_translator, trace) -> None:
+    shown = drawn(readback.drawn_maps(trace))
+    head = readback.drawn_head(trace, AttentionKind.CROSS, 2, 3)
+    shown["The heatmap"] = ([verify.Shown(AttentionKind.CROSS, head, layer=2, head=3)], DRAWN_TOLERANCE)
+    assert not failures(tiny_translator, trace, shown=shown)
+
+
+@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_in_the_drawing(tiny_translator, trace, kind, fault) -> None:
+    figure = plot_grid(trace, kind)
+    maps = readback.grid_maps(figure, trace, kind)
+    faulty = FAULTS[fault](maps.astype(np.float32))
+    layers, heads, rows, columns = maps.shape
+    z = np.array(figure.data[0].z, np.float64)
+    tiles = z.reshape(layers, z.shape[0] // layers, heads, z.shape[1] // heads)
+    # Transposed cross-attention does not fit its frame: it is drawn as far as it does.
+    fits = faulty[..., :rows, :columns]
+    tiles[:, :fits.shape[2], :, :fits.shape[3]] = fits.transpose(0, 2, 1, 3)
+    figure.data[0].z = z
+    found = failures(tiny_translator, trace, shown=drawn({kind: readback.grid_maps(figure, trace, kind)}))
+    assert found == {"The drawing = trace"}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_in_one_drawn_head(tiny_translator, trace, fault) -> None:
+    weights = FAULTS[fault](trace.decoder_self.weights)[1, 2]
+    shown = [verify.Shown(AttentionKind.DECODER_SELF, weights, layer=1, head=2)]
+    assert failures(tiny_translator, trace, shown={"Head": (shown, DRAWN_TOLERANCE)}) == {"Head = trace"}
+
+
+def test_a_grid_that_was_thinned_is_not_read_back(hand_made_trace, monkeypatch) -> None:
+    monkeypatch.setattr(readback, "SIDE", 5)
+    with pytest.raises(ValueError, match="at most 5 tokens"):
+        readback.drawn_maps(hand_made_trace)
+
+
+def test_what_cannot_be_checked_has_failed(tiny_translator, trace) -> None:
+    results = list(verify.verify(tiny_translator, trace, shown={"Nothing": ((), 1.0)}))
+    assert not results[-1].passed and np.isnan(results[-1].error) and "nothing was shown" in results[-1].detail
+    blank = verify.Shown(AttentionKind.CROSS, np.full_like(trace.cross.weights, np.nan))
+    assert failures(tiny_translator, trace, shown={"Blank": ([blank], 1.0)}) == {"Blank = trace"}
+
+
+def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trace) -> None:
+    for field, value, words in (("digest", "f" * 16, "checkpoint ffff"), ("interventions", "a head off", "a head off")):
+        other = planted(trace, AttentionKind.CROSS, "shifted")
+        object.__setattr__(other, field, value)
+        with pytest.raises(ValueError, match=words):
+            next(verify.verify(tiny_translator, other))
+
+
+@pytest.mark.slow
+def test_no_false_alarm_on_200_clean_sentences(tiny_translator) -> None:
+    random_words = random.Random(17)
+    words = [word.strip(".") for sentence in SENTENCES for word in sentence.split()]
+    words += ["Ärger", "42", "😀", "</s>", "?"]
+    for _ in range(200):
+        text = " ".join(random_words.choices(words, k=random_words.randint(1, 12)))
+        clean = tiny_translator.translate(text)
+        assert not failures(tiny_translator, clean, shown=sent(readback.sent_maps(clean))), text
+
+
+def test_the_oracle_reads_the_records(tiny_translator, trace) -> None:
+    output = tiny_translator.inspect(trace.source_ids, trace.target_ids)
+    for kind in AttentionKind:
+        np.testing.assert_array_equal(stacked_weights(output, kind), trace.maps(kind).weights)

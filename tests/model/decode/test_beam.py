@@ -1,0 +1,190 @@
+"""Beam search: equal to greedy at width 1, honest scores, batches that change nothing, a tree that adds up."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from model.decode.beam import Fate, beam_search, length_penalty
+from model.decode.greedy import greedy
+from model.nets.masks import pad
+
+LIMIT = 14
+
+
+def sources(count: int, tokenizer, seed: int = 3) -> list[list[int]]:
+    """Sentences of 1 to 9 random pieces, between a language symbol and the end symbol."""
+    numbers = random.Random(seed)
+    pieces = [i for i in range(len(tokenizer)) if i not in tokenizer.special_ids]
+    return [[4, *numbers.choices(pieces, k=numbers.randint(1, 9)), tokenizer.end_id] for _ in range(count)]
+
+
+def late_token(model, tokenizer) -> int:
+    """The tiny model never ends a sentence by itself: let a token be the end symbol that greedy decoding writes often
+    enough, but as late as possible, so that hypotheses have many lengths."""
+    found = greedy(model, model.encode(pad(sources(200, tokenizer), tokenizer.pad_id)), [LIMIT] * 200,
+                   begin_id=tokenizer.begin_id, end_id=-1)
+    first_at: dict[int, list[int]] = {}
+    for ids in found:
+        for token in set(ids):
+            first_at.setdefault(token, []).append(ids.index(token))
+    often = {token: places for token, places in first_at.items() if len(places) >= 40}
+    return max(often, key=lambda token: sum(often[token]) / len(often[token]))
+
+
+@pytest.fixture(scope="module")
+def setting(tiny_model, tokenizer):
+    """(model, sources, options) for 200 sentences, many of which end before the limit."""
+    chosen = sources(200, tokenizer)
+    return tiny_model, chosen, {"begin_id": tokenizer.begin_id, "end_id": late_token(tiny_model, tokenizer)}
+
+
+@torch.inference_mode()
+def search(setting, chosen=None, **options):
+    model, all_sources, ends = setting
+    chosen = all_sources if chosen is None else chosen
+    return beam_search(model, model.encode(pad(chosen, 0)), [LIMIT] * len(chosen), **{**ends, **options})
+
+
+@torch.inference_mode()
+def greedily(setting):
+    model, chosen, ends = setting
+    return greedy(model, model.encode(pad(chosen, 0)), [LIMIT] * len(chosen), **ends)
+
+
+@torch.inference_mode()
+def rescored(setting, source: list[int], ids) -> torch.Tensor:
+    """Natural log-probability of each of ids, by one teacher-forced pass without a cache."""
+    model, _, ends = setting
+    logits = model(torch.tensor([source]), torch.tensor([[ends["begin_id"], *ids[:-1]]])).logits[0]
+    return logits.log_softmax(-1)[range(len(ids)), list(ids)]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_width_one_is_greedy_decoding(setting, alpha):
+    expected = greedily(setting)
+    finished = sum(ids[-1] == setting[2]["end_id"] for ids in expected)
+    assert 20 < finished < 200, "the sentences should be of both kinds"
+    results = search(setting, width=1, length_penalty=alpha)
+    assert [list(r.hypotheses[0].ids) for r in results] == expected
+
+
+def test_a_wider_beam_is_never_below_greedy_but_where_it_pruned_greedys_own_path(setting):
+    """At penalty 0. The one way to fall below: greedy's prefix lost its place, and the tree says at which step."""
+    explained = better = compared = 0
+    for source, ids, result in zip(setting[1], greedily(setting), search(setting, width=5, keep_pruned=True)):
+        if ids[-1] != setting[2]["end_id"]:
+            continue  # greedy found no translation to compare with
+        compared += 1
+        total, best = float(rescored(setting, source, ids).sum()), result.hypotheses[0]
+        better += best.finished and best.score > total + 1e-4
+        if not best.finished or best.score < total - 1e-4:
+            fates = {result.prefix(n): node.fate for n, node in enumerate(result.nodes)}
+            on_the_way = [fates.get(tuple(ids[:k])) for k in range(1, len(ids) + 1)]
+            assert Fate.PRUNED in on_the_way or None in on_the_way
+            explained += 1
+    assert compared > 20 and better > 5
+    assert explained <= compared // 4  # an untrained model's distributions are flat: its beams lose good paths
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_every_node_scores_what_a_full_pass_gives(setting, alpha):
+    for source, result in zip(setting[1][:5], search(setting, setting[1][:5], width=4, n_best=4,
+                                                      length_penalty=alpha, keep_pruned=True)):
+        for n, node in enumerate(result.nodes):
+            ids = result.prefix(n)
+            expected = rescored(setting, source, ids)
+            assert node.depth == len(ids)
+            assert node.log_probability == pytest.approx(float(expected[-1]), abs=1e-4)
+            assert node.total == pytest.approx(float(expected.sum()), abs=1e-4)
+            assert node.score == pytest.approx(node.total / length_penalty(len(ids), alpha), abs=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_the_batch_changes_nothing(setting, alpha):
+    together = search(setting, setting[1][:30], width=3, n_best=2, length_penalty=alpha)
+    for source, result in zip(setting[1], together):
+        alone, = search(setting, [source], width=3, n_best=2, length_penalty=alpha)
+        assert [h.ids for h in alone.hypotheses] == [h.ids for h in result.hypotheses]
+        for one, other in zip(alone.hypotheses, result.hypotheses):
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+def test_the_best_few_do_not_depend_on_how_many_are_asked_for(setting):
+    """The search may stop early only where no later hypothesis could be among the best."""
+    few = search(setting, setting[1][:60], width=5, n_best=1, length_penalty=0.6)
+    all_of_them = search(setting, setting[1][:60], width=5, n_best=5, length_penalty=0.6)
+    for one, many in zip(few, all_of_them):
+        assert len(many.hypotheses) == 5
+        if one.hypotheses[0].finished:
+            assert one.hypotheses[0].ids == many.hypotheses[0].ids
+    assert sum(len(r.nodes) for r in few) < sum(len(r.nodes) for r in all_of_them)
+
+
+def test_the_tree_keeps_the_best_of_what_it_compared(setting):
+    width = 4
+    for result in search(setting, setting[1][:20], width=width, n_best=width, keep_pruned=True):
+        left = width
+        for depth in range(1, LIMIT + 1):
+            step = [node for node in result.nodes if node.depth == depth]
+            if not step:
+                assert left == 0
+                break
+            chosen = [n for n in step if n.fate != Fate.PRUNED]
+            dropped = [n.total for n in step if n.fate == Fate.PRUNED]
+            assert len(chosen) == left
+            assert not dropped or min(n.total for n in chosen) >= max(dropped)
+            for node in step:
+                assert node.parent is None or result.nodes[node.parent].fate == Fate.KEPT
+            left = sum(n.fate == Fate.KEPT for n in chosen)
+        assert all((n.fate == Fate.FINISHED) == (n.token_id == setting[2]["end_id"])
+                   for n in result.nodes if n.fate != Fate.PRUNED)
+
+
+def test_hypotheses_are_distinct_and_in_order(setting):
+    for result in search(setting, width=5, n_best=5, length_penalty=1.0):
+        assert len({h.ids for h in result.hypotheses}) == len(result.hypotheses) == 5
+        order = [(not h.finished, -h.score) for h in result.hypotheses]
+        assert order == sorted(order)
+
+
+def test_a_length_penalty_favours_longer_translations(setting):
+    def length(alpha: float) -> int:
+        return sum(len(r.hypotheses[0].ids) for r in search(setting, width=5, n_best=5, length_penalty=alpha))
+
+    assert length(0.0) < length(2.0)
+
+
+def test_the_penalty_is_the_papers():
+    assert length_penalty(7, 0.0) == 1.0
+    assert length_penalty(1, 0.9) == 1.0
+    assert length_penalty(13, 0.5) == pytest.approx((18 / 6) ** 0.5)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"width": 0}, "from 1 to 8, found 0"), ({"width": 9}, "found 9"), ({"width": 2.0}, "found 2.0"),
+    ({"length_penalty": -0.1}, "found -0.1"), ({"length_penalty": float("nan")}, "found nan"),
+    ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3, found 4"), ({"n_best": 0}, "found 0")])
+def test_settings_out_of_range_are_refused_in_words(setting, options, words):
+    with pytest.raises(ValueError, match=words):
+        search(setting, setting[1][:1], **options)
+
+
+def test_a_node_that_is_not_there(setting):
+    result, = search(setting, setting[1][:1], width=2)
+    with pytest.raises(ValueError, match="found 999999"):
+        result.prefix(999999)
+
+
+def test_translate_batch_searches(tiny_translator):
+    texts = ["Der kleine Hund", "", "Zwei Kinder bauen eine Burg.", "Tee"]
+    plain = tiny_translator.translate_batch(texts)
+    assert tiny_translator.translate_batch(texts, beam=3, batch_size=2)[1] == ""
+    assert tiny_translator.translate_batch(texts, beam=1) == plain
+    best = tiny_translator.beam([tiny_translator.encode(t) for t in texts if t], width=3)
+    expected = [tiny_translator.tokenizer.decode(r.hypotheses[0].ids) for r in best]
+    assert [t for t in tiny_translator.translate_batch(texts, beam=3) if t] == [t for t in expected if t]
+    with pytest.raises(ValueError, match="found 11"):
+        tiny_translator.translate_batch(texts, beam=11)

@@ -1,0 +1,193 @@
+"""Step-by-step decoding against full passes: extending, going back, reordering, selecting; greedy over batches."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from model.decode.greedy import greedy
+from model.decode.recorded import forced_with_records, greedy_with_records
+from model.decode.steps import StepDecoder
+from model.nets.cache import KeyValueCache
+from model.nets.masks import pad
+from model.nets.step import DecoderStep
+from model.nets.transformer import Transformer
+from model.trace.interventions import Edge, Interventions, Positions
+from model.trace.kinds import AttentionKind
+from tests.conftest import build_tiny_model
+
+SOURCES = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2], [4, 90, 17, 55, 2]]
+PREFIXES = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
+BEGIN, END = 1, 2
+BROKEN = Interventions(  # all that the lean step does by itself
+    heads_off=frozenset({(AttentionKind.DECODER_SELF, 0, 1), (AttentionKind.DECODER_SELF, 2, 3),
+                         (AttentionKind.CROSS, 1, 0), (AttentionKind.CROSS, 1, 2)}),
+    target_positions=Positions(shift=3))
+
+
+def start(model: Transformer, prefix: torch.Tensor = PREFIXES, **options) -> StepDecoder:
+    return StepDecoder(model, model.encode(pad(SOURCES, 0)), prefix, **options)
+
+
+def expected(model: Transformer, row: int, prefix: torch.Tensor) -> torch.Tensor:
+    """The last row of a full pass over one unpadded sentence."""
+    return model(torch.tensor([SOURCES[row]]), prefix[None]).logits[0, -1]
+
+
+def check(decoder: StepDecoder, model: Transformer, sources: list[int]) -> None:
+    for row, source in enumerate(sources):
+        torch.testing.assert_close(
+            decoder.logits[row], expected(model, source, decoder.prefix[row]), atol=1e-4, rtol=0)
+
+
+@torch.inference_mode()
+def test_any_token_may_be_appended(tiny_model):
+    decoder = start(tiny_model, PREFIXES[:, :1])
+    for t in range(1, 4):
+        check(decoder, tiny_model, [0, 1, 2])
+        decoder.append(PREFIXES[:, t])
+    assert torch.equal(decoder.prefix, PREFIXES)
+    check(decoder, tiny_model, [0, 1, 2])
+
+
+@torch.inference_mode()
+def test_a_prefix_of_many_tokens_is_run_at_once(tiny_model):
+    decoder = start(tiny_model)
+    check(decoder, tiny_model, [0, 1, 2])
+    decoder.extend(PREFIXES[:, 1:3])
+    check(decoder, tiny_model, [0, 1, 2])
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_rewind_forgets_what_came_after(tiny_model, length):
+    decoder = start(tiny_model)
+    decoder.append(torch.tensor([200, 201, 202]))
+    decoder.rewind(length)
+    assert torch.equal(decoder.prefix, PREFIXES[:, :length])
+    check(decoder, tiny_model, [0, 1, 2])
+    decoder.append(torch.tensor([9, 8, 7]))
+    check(decoder, tiny_model, [0, 1, 2])
+
+
+@torch.inference_mode()
+def test_reorder_copies_hypotheses_over_one_source(tiny_model):
+    source = tiny_model.encode(torch.tensor([SOURCES[0]] * 3))
+    decoder = StepDecoder(tiny_model, source, PREFIXES)
+    decoder.reorder(torch.tensor([2, 2, 0]))
+    assert torch.equal(decoder.prefix, PREFIXES[[2, 2, 0]])
+    check(decoder, tiny_model, [0, 0, 0])
+    decoder.append(torch.tensor([5, 6, 7]))
+    check(decoder, tiny_model, [0, 0, 0])
+
+
+@torch.inference_mode()
+def test_select_takes_the_sources_along(tiny_model):
+    decoder = start(tiny_model)
+    decoder.select(torch.tensor([2, 1]))
+    check(decoder, tiny_model, [2, 1])
+    decoder.append(torch.tensor([5, 6]))
+    check(decoder, tiny_model, [2, 1])
+
+
+@torch.inference_mode()
+def test_records_are_of_the_rows_added_last(tiny_model):
+    decoder = start(tiny_model, record=True)
+    assert decoder.records[0].cross_attention.weights.shape == (3, 4, 4, 7)
+    decoder.append(torch.tensor([5, 6, 7]))
+    assert decoder.records[0].self_attention.weights.shape == (3, 4, 1, 5)
+    assert start(tiny_model).records == ()
+
+
+def alone(model: Transformer, source: list[int], limit: int) -> list[int]:
+    """Greedy decoding without a cache, as a tutorial would write it."""
+    ids = [BEGIN]
+    while len(ids) <= limit and ids[-1] != END:
+        ids.append(int(model(torch.tensor([source]), torch.tensor([ids])).logits[0, -1].argmax()))
+    return ids[1:]
+
+
+@torch.inference_mode()
+def test_greedy_equals_decoding_each_sentence_alone(tiny_model):
+    limits = [12, 3, 40]
+    results = greedy(tiny_model, tiny_model.encode(pad(SOURCES, 0)), limits, begin_id=BEGIN, end_id=END)
+    assert results == [alone(tiny_model, source, limit) for source, limit in zip(SOURCES, limits)]
+
+
+@torch.inference_mode()
+def test_greedy_stops_at_end_and_at_the_limit(tiny_model):
+    """Each sentence once, with its own first token as the end symbol, and once with none."""
+    memory = tiny_model.encode(pad(SOURCES, 0))
+    free = greedy(tiny_model, memory, [6, 6, 6], begin_id=BEGIN, end_id=-1)
+    assert [len(ids) for ids in free] == [6, 6, 6]
+    end = free[1][0]
+    stopped = greedy(tiny_model, memory, [6, 6, 6], begin_id=BEGIN, end_id=end)
+    for ids, whole in zip(stopped, free):
+        assert ids == (whole[:whole.index(end) + 1] if end in whole else whole)
+    assert stopped[1] == [end]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sources", [SOURCES, SOURCES[:1]], ids=["padded batch", "one sentence"])
+@pytest.mark.parametrize("broken", [Interventions(), BROKEN], ids=["plain", "broken"])
+def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken, threads, request):
+    request.addfinalizer(lambda before=torch.get_num_threads(): torch.set_num_threads(before))
+    torch.set_num_threads(threads)  # with two, a lone row's products are shared between the cores
+    model = build_tiny_model(tokenizer, norm_first=norm_first)
+    source, batch = model.encode(pad(sources, 0)), len(sources)
+    ours, theirs = KeyValueCache(3), KeyValueCache(3)
+    for cache in (ours, theirs):
+        model.decode(PREFIXES[:batch, :2], source, cache=cache, interventions=broken)
+    step = DecoderStep(model, broken)
+    for t in (2, 3):
+        lean = step(PREFIXES[:batch, t], source, ours)
+        plain, _ = model.decode(PREFIXES[:batch, t:t + 1], source, cache=theirs, interventions=broken)
+        torch.testing.assert_close(lean, model.project(plain[:, -1]), atol=1e-5, rtol=1e-5)
+    assert ours.length == theirs.length == 4
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("cut", ["cut_edges", "zeroed_edges"])
+def test_the_lean_step_is_not_taken_where_edges_are_cut_or_maps_recorded(tiny_model, cut):
+    off = Interventions(**{cut: frozenset({Edge(AttentionKind.CROSS, 4, 1)})})
+    assert start(tiny_model).step is not None and start(tiny_model, interventions=BROKEN).step is not None
+    assert start(tiny_model, record=True).step is None and start(tiny_model, interventions=off).step is None
+    decoder = start(tiny_model, interventions=off)
+    decoder.append(torch.tensor([5, 6, 7]))
+    full = tiny_model(torch.tensor(SOURCES[:1]), decoder.prefix[:1], interventions=off).logits[0, -1]
+    torch.testing.assert_close(decoder.logits[0], full, atol=1e-4, rtol=0)
+
+
+def test_records_carry_the_logits_that_each_token_was_chosen_by(tiny_model):
+    memory, ends = tiny_model.encode(pad(SOURCES, 0)), {"begin_id": BEGIN, "end_id": END}
+    limits = [6, 2, 9]
+    found, output = greedy_with_records(tiny_model, memory, limits, **ends)
+    assert found == greedy(tiny_model, memory, limits, **ends) and len({len(ids) for ids in found}) > 1
+    inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
+    whole = tiny_model.read(memory, inputs, record=True)
+    assert output.logits.shape == whole.logits.shape
+    for row, ids in enumerate(found):
+        torch.testing.assert_close(output.logits[row, :len(ids)], whole.logits[row, :len(ids)], atol=1e-4, rtol=0)
+        assert output.logits[row, :len(ids)].argmax(-1).tolist() == ids
+        assert (output.logits[row, len(ids):] == 0).all()
+    for ours, theirs in zip(output.decoder_records, whole.decoder_records):
+        assert torch.equal(ours.cross_attention.weights, theirs.cross_attention.weights)
+
+
+@torch.inference_mode()
+def test_a_prefix_is_read_in_one_pass_and_given_ids_step_by_step(tiny_model):
+    memory, ends = tiny_model.encode(pad(SOURCES[:1], 0)), {"begin_id": BEGIN, "end_id": -1}
+    (free,), output = greedy_with_records(tiny_model, memory, [9], **ends)
+    forced = forced_with_records(tiny_model, memory, free, begin_id=BEGIN)
+    assert torch.equal(forced.logits, output.logits) and torch.equal(forced.hidden, output.hidden)
+    for length in (1, 5, 8):
+        (found,), again = greedy_with_records(tiny_model, memory, [9 - length], prefix=free[:length], **ends)
+        assert found == free
+        torch.testing.assert_close(again.logits, output.logits, atol=1e-4, rtol=0)
+    (found,), other = greedy_with_records(tiny_model, memory, [3], prefix=[9, 8, 7], **ends)
+    whole = tiny_model.read(memory, torch.tensor([[BEGIN, *found[:-1]]]))
+    assert found[:3] == [9, 8, 7] and len(found) == 6
+    torch.testing.assert_close(other.logits, whole.logits, atol=1e-4, rtol=0)
+    assert found[3:] == whole.logits[0, 3:].argmax(-1).tolist()

@@ -1,0 +1,151 @@
+"""Interventions: an empty one changes no bit, cached and full paths agree on every kind, and each does what it says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from model.nets.cache import KeyValueCache
+from model.nets.masks import pad
+from model.trace.interventions import NO_INTERVENTIONS, Edge, Interventions, Positions
+from model.trace.kinds import AttentionKind
+from tests.conftest import build_tiny_model
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+SOURCE, TARGET = torch.tensor([[4, 20, 31, 45, 20, 2]]), torch.tensor([[1, 30, 41, 52, 30]])
+EVERY_KIND = {
+    "nothing": Interventions(),
+    "encoder head off": Interventions(heads_off=frozenset({(ENCODER, 1, 2)})),
+    "decoder heads off": Interventions(heads_off=frozenset({(DECODER, 2, 0), (DECODER, 0, 3)})),
+    "cross head off": Interventions(heads_off=frozenset({(CROSS, 1, 1)})),
+    "encoder edge cut": Interventions(cut_edges=frozenset({Edge(ENCODER, 2, 0)})),
+    "decoder edge cut": Interventions(cut_edges=frozenset({Edge(DECODER, 3, 1, layer=1), Edge(DECODER, 4, 0)})),
+    "cross edge cut": Interventions(cut_edges=frozenset({Edge(CROSS, 2, 3, head=1), Edge(CROSS, 0, 5, 2, 3)})),
+    "edges zeroed": Interventions(zeroed_edges=frozenset({Edge(DECODER, 2, 2), Edge(CROSS, 3, 1, 0, 0)})),
+    "positions off": Interventions(source_positions=Positions(enabled=False)),
+    "target positions off": Interventions(target_positions=Positions(enabled=False)),
+    "positions shifted": Interventions(source_positions=Positions(shift=3), target_positions=Positions(shift=-2)),
+    "far positions": Interventions(target_positions=Positions(shift=62)),
+    "everything": Interventions(
+        heads_off=frozenset({(CROSS, 0, 0)}), cut_edges=frozenset({Edge(DECODER, 3, 1)}),
+        zeroed_edges=frozenset({Edge(ENCODER, 1, 1)}), target_positions=Positions(shift=1)),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_cached_equals_full(tiny_model, name):
+    changes = EVERY_KIND[name]
+    full = tiny_model(SOURCE, TARGET, interventions=changes, record=True)
+    memory, cache = tiny_model.encode(SOURCE, interventions=changes), KeyValueCache(3)
+    for t in range(TARGET.shape[1]):
+        hidden, records = tiny_model.decode(
+            TARGET[:, t:t + 1], memory, cache=cache, interventions=changes, record=True)
+        torch.testing.assert_close(tiny_model.project(hidden)[:, 0], full.logits[:, t], atol=1e-4, rtol=0)
+        for cached, whole in zip(records, full.decoder_records):
+            for kind, keys in (("self_attention", t + 1), ("cross_attention", SOURCE.shape[1])):
+                torch.testing.assert_close(
+                    getattr(cached, kind).weights[:, :, 0], getattr(whole, kind).weights[:, :, t, :keys],
+                    atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "nothing"])
+def test_each_kind_changes_the_output(tiny_model, name):
+    plain, changed = tiny_model(SOURCE, TARGET), tiny_model(SOURCE, TARGET, interventions=EVERY_KIND[name])
+    assert not torch.allclose(plain.logits, changed.logits, atol=1e-5)
+    assert EVERY_KIND[name] and EVERY_KIND[name].describe()
+
+
+def test_an_empty_intervention_changes_no_bit(tiny_model, tiny_translator):
+    plain = tiny_model(SOURCE, TARGET, record=True)
+    empty = tiny_model(SOURCE, TARGET, record=True, interventions=Interventions(
+        heads_off=frozenset(), source_positions=Positions(True, 0)))
+    assert torch.equal(plain.logits, empty.logits)
+    for one, other in zip(plain.decoder_records, empty.decoder_records):
+        assert torch.equal(one.cross_attention.weights, other.cross_attention.weights)
+        assert torch.equal(one.residuals[-1], other.residuals[-1])
+    assert not Interventions() and Interventions().describe() == ""
+    first = tiny_translator.translate("Der Hund schläft.")
+    second = tiny_translator.translate("Der Hund schläft.", interventions=Interventions())
+    assert first.target_ids == second.target_ids and (first.cross.weights == second.cross.weights).all()
+
+
+@pytest.mark.parametrize("kind, stack, attention", [
+    (ENCODER, "encoder", "self_attention"), (DECODER, "decoder", "self_attention"),
+    (CROSS, "decoder", "cross_attention")])
+def test_heads_off_equals_zeroing_their_slice_of_the_output_matrix(tokenizer, kind, stack, attention):
+    model = build_tiny_model(tokenizer)
+    off = Interventions(heads_off=frozenset({(kind, 1, 2), (kind, 0, 0)}))
+    changed = model(SOURCE, TARGET, interventions=off).logits
+    d_head = model.config.d_head
+    with torch.no_grad():
+        for layer, head in ((1, 2), (0, 0)):
+            matrix = getattr(getattr(model, stack).layers[layer], attention).output.weight
+            matrix[:, head * d_head:(head + 1) * d_head] = 0
+    torch.testing.assert_close(changed, model(SOURCE, TARGET).logits, atol=1e-5, rtol=0)
+
+
+def test_a_cut_edge_is_zero_in_the_map_and_the_row_renormalises(tiny_model):
+    edge = Edge(CROSS, 2, 3, layer=0, head=1)
+    plain = tiny_model(SOURCE, TARGET, record=True).decoder_records[0].cross_attention.weights[0]
+    cut = tiny_model(SOURCE, TARGET, record=True, interventions=Interventions(cut_edges=frozenset({edge})))
+    weights = cut.decoder_records[0].cross_attention.weights[0]
+    expected = plain.clone()
+    expected[1, 2, 3] = 0
+    torch.testing.assert_close(weights, expected / expected.sum(-1, keepdim=True), atol=1e-6, rtol=1e-5)
+
+
+def test_a_zeroed_edge_keeps_the_softmax_on_record(tiny_model):
+    edge = Edge(CROSS, 2, 3, layer=0, head=1)
+    plain = tiny_model(SOURCE, TARGET, record=True)
+    zeroed = tiny_model(SOURCE, TARGET, record=True, interventions=Interventions(zeroed_edges=frozenset({edge})))
+    record, expected = zeroed.decoder_records[0], plain.decoder_records[0]
+    assert torch.equal(record.cross_attention.weights, expected.cross_attention.weights)
+    # The output loses exactly weight x value through this head's slice of W_O.
+    lost = expected.cross_attention.weights[0, 1, 2, 3] * expected.cross_attention.values[0, 1, 3]
+    through = tiny_model.decoder.layers[0].cross_attention.output.weight[:, 8:16] @ lost
+    torch.testing.assert_close(record.residuals[2][0, 2], expected.residuals[2][0, 2] - through, atol=1e-5, rtol=0)
+
+
+def test_without_positions_the_encoder_cannot_tell_the_order(tiny_model):
+    off = Interventions(source_positions=Positions(enabled=False))
+    order = torch.tensor([0, 3, 1, 2, 4, 5])
+    plain, shuffled = (tiny_model.encode(ids, interventions=off).memory for ids in (SOURCE, SOURCE[:, order]))
+    torch.testing.assert_close(plain[:, order], shuffled, atol=1e-5, rtol=0)
+    assert not torch.allclose(tiny_model.encode(SOURCE).memory[:, order], shuffled, atol=1e-3)
+
+
+def test_cutting_one_sentences_edges_leaves_padding_alone(tiny_model):
+    cut = Interventions(cut_edges=frozenset({Edge(CROSS, 1, 2)}))
+    source = pad([SOURCE[0].tolist(), SOURCE[0, :3].tolist()], 0)
+    together = tiny_model(source, TARGET.expand(2, -1), interventions=cut).logits
+    torch.testing.assert_close(
+        together[:1], tiny_model(SOURCE, TARGET, interventions=cut).logits, atol=1e-4, rtol=0)
+
+
+def test_a_row_left_with_nothing_is_refused_in_words(tiny_model, tiny_translator):
+    bare = Interventions(cut_edges=frozenset({Edge(DECODER, 0, 0)}))
+    with pytest.raises(ValueError, match="query position 0 nothing to attend to"):
+        tiny_model(SOURCE, TARGET, interventions=bare)
+    with pytest.raises(ValueError, match="query position 0 nothing to attend to"):
+        tiny_translator.translate("Der Hund", interventions=bare)
+
+
+@pytest.mark.parametrize("changes, message", [
+    (Interventions(heads_off=frozenset({(ENCODER, 2, 0)})), "encoder_self has layers 0 to 1, found 2"),
+    (Interventions(heads_off=frozenset({(CROSS, 0, 4)})), "heads are 0 to 3, found 4"),
+    (Interventions(heads_off=frozenset({(CROSS, -1, 0)})), "found -1"),
+    (Interventions(cut_edges=frozenset({Edge(DECODER, 0, 0, layer=3)})), "layers 0 to 2, found 3"),
+    (Interventions(zeroed_edges=frozenset({Edge(CROSS, -1, 0)})), "count from 0"),
+])
+def test_what_does_not_exist_is_refused(tiny_translator, changes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_translator.translate("Der Hund", interventions=changes)
+
+
+def test_for_attention_selects_layer_and_kind():
+    changes = Interventions(heads_off=frozenset({(CROSS, 1, 3), (CROSS, 1, 0), (DECODER, 1, 2)}),
+                            cut_edges=frozenset({Edge(CROSS, 0, 1), Edge(CROSS, 0, 2, layer=2)}))
+    edit = changes.for_attention(CROSS, 1)
+    assert edit.heads_off == (0, 3) and edit.cut == ((0, 1, None),)
+    assert changes.for_attention(ENCODER, 1) is None
+    assert NO_INTERVENTIONS.for_attention(CROSS, 1) is None

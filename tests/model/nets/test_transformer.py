@@ -1,0 +1,235 @@
+"""The Transformer against torch.nn's layers with the same weights, and the properties that make it one."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+from model.config import ModelConfig
+from model.nets.attention import MultiHeadAttention
+from model.nets.cache import KeyValueCache
+from model.nets.masks import causal_mask, pad
+from model.nets.transformer import Layer, SourceMemory, Transformer
+from tests.conftest import build_tiny_model
+
+LOGITS, WEIGHTS = {"atol": 1e-4, "rtol": 0}, {"atol": 1e-5, "rtol": 0}
+SOURCE, TARGET = [4, 20, 31, 45, 20, 61, 2], [1, 30, 41, 52, 30]
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: torch.nn.MultiheadAttention) -> None:
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(ours.projection.weight)
+        theirs.in_proj_bias.copy_(ours.projection.bias)
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def oracle_of(ours: Layer, config: ModelConfig) -> torch.nn.Module:
+    """torch's layer with our layer's weights, in evaluation mode."""
+    decoder = ours.cross_attention is not None
+    kind = torch.nn.TransformerDecoderLayer if decoder else torch.nn.TransformerEncoderLayer
+    theirs = kind(config.d_model, config.num_heads, config.d_feedforward, config.dropout,
+                  batch_first=True, norm_first=config.norm_first).eval()
+    copy_attention(ours.self_attention, theirs.self_attn)
+    if decoder:
+        copy_attention(ours.cross_attention, theirs.multihead_attn)
+    theirs.linear1.load_state_dict(ours.feed_forward.expand.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.contract.state_dict())
+    for norm, sublayer in zip((theirs.norm1, theirs.norm2, getattr(theirs, "norm3", None)), ours.sublayers):
+        norm.load_state_dict(sublayer.norm.state_dict())
+    return theirs
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def model(request, tokenizer) -> Transformer:
+    return build_tiny_model(tokenizer, norm_first=request.param)
+
+
+def two_sentences() -> tuple[torch.Tensor, torch.Tensor]:
+    return pad([SOURCE, SOURCE[:4]], 0), pad([TARGET[:3], TARGET], 0)
+
+
+def test_encoder_layers_equal_torch(model):
+    torch.manual_seed(1)
+    x = torch.randn(2, 7, 32)
+    real = torch.ones(2, 7, dtype=torch.bool)
+    real[1, 4:] = False
+    for layer in model.encoder.layers:
+        ours, _ = layer(x, real[:, None, None])
+        theirs = oracle_of(layer, model.config)(x, src_key_padding_mask=~real)
+        torch.testing.assert_close(ours[real], theirs[real], **LOGITS)
+
+
+def test_decoder_layers_equal_torch(model):
+    torch.manual_seed(2)
+    x, memory = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
+    real = torch.ones(2, 7, dtype=torch.bool)
+    real[0, 3:] = False
+    look_back = causal_mask(5)
+    for layer in model.decoder.layers:
+        ours, _ = layer(x, look_back, SourceMemory(memory, real[:, None, None]))
+        theirs = oracle_of(layer, model.config)(
+            x, memory, tgt_mask=~look_back[0, 0], memory_key_padding_mask=~real)
+        torch.testing.assert_close(ours, theirs, **LOGITS)
+
+
+def test_the_whole_model_equals_a_stack_of_torch_layers(model):
+    source, target = two_sentences()
+    config, real = model.config, source != 0
+
+    def embed(ids):
+        return model.embedding(ids) * math.sqrt(config.d_model) + model.position_table[:ids.shape[1]]
+
+    memory = embed(source)
+    for layer in model.encoder.layers:
+        memory = oracle_of(layer, config)(memory, src_key_padding_mask=~real)
+    memory, x = model.encoder.norm(memory), embed(target)
+    for layer in model.decoder.layers:
+        x = oracle_of(layer, config)(
+            x, memory, tgt_mask=~causal_mask(5)[0, 0], memory_key_padding_mask=~real)
+    logits = model.decoder.norm(x) @ model.embedding.weight.T
+    torch.testing.assert_close(model(source, target).logits, logits, **LOGITS)
+
+
+def test_parameters_are_torchs_and_one_shared_embedding(tokenizer):
+    config = build_tiny_model(tokenizer).config
+    d, f = config.d_model, config.d_feedforward
+    attention, norm, feed_forward = 4 * d * d + 4 * d, 2 * d, 2 * d * f + d + f
+    expected = (config.vocabulary_size * d + 2 * (attention + feed_forward + 2 * norm)
+                + 3 * (2 * attention + feed_forward + 3 * norm) + 2 * norm)
+    assert sum(p.numel() for p in Transformer(config).parameters()) == expected
+
+
+def test_records_have_every_map_and_the_stated_shapes(model):
+    source, target = two_sentences()
+    output = model(source, target, record=True)
+    assert (len(output.encoder_records), len(output.decoder_records)) == (2, 3)
+    for record in output.encoder_records:
+        assert record.self_attention.weights.shape == (2, 4, 7, 7)
+        assert record.cross_attention is None and len(record.residuals) == 3 == len(record.norm_scales) + 1
+    for record in output.decoder_records:
+        assert record.self_attention.weights.shape == (2, 4, 5, 5)
+        assert record.cross_attention.weights.shape == (2, 4, 5, 7)
+        assert record.cross_attention.values.shape == (2, 4, 7, 8)
+        assert record.activations.shape == (2, 5, 48) and (record.activations >= 0).all()
+        for attention in (record.self_attention, record.cross_attention):
+            torch.testing.assert_close(attention.weights.sum(-1), torch.ones(2, 4, 5))
+    assert model(source, target).encoder_records == ()
+
+
+def test_recording_changes_no_bit(model):
+    source, target = two_sentences()
+    plain, recorded = model(source, target), model(source, target, record=True)
+    assert torch.equal(plain.logits, recorded.logits) and torch.equal(plain.memory, recorded.memory)
+
+
+def test_records_chain_into_the_models_output(model):
+    """The residual streams of consecutive layers join, and the last one, normed, is what the projection reads."""
+    output = model(*two_sentences(), record=True)
+    for records, last, norm in ((output.encoder_records, output.memory, model.encoder.norm),
+                                (output.decoder_records, output.hidden, model.decoder.norm)):
+        for before, after in pairwise(records):
+            assert torch.equal(before.residuals[-1], after.residuals[0])
+        assert torch.equal(norm(records[-1].residuals[-1]), last)
+    assert torch.equal(model.project(output.hidden), output.logits)
+
+
+def test_norm_scales_are_those_the_norms_used(model):
+    output = model(*two_sentences(), record=True)
+    record, sublayer = output.decoder_records[1], model.decoder.layers[1].sublayers[0]
+    read = record.residuals[0]
+    if not model.config.norm_first:  # post-norm reads the sum, which the residuals hold only after the norm
+        context = (record.self_attention.weights @ record.self_attention.values).transpose(1, 2).flatten(2)
+        read = read + model.decoder.layers[1].self_attention.output(context)
+    centred = (read - read.mean(-1, keepdim=True)) * record.norm_scales[0][..., None]
+    torch.testing.assert_close(
+        centred * sublayer.norm.weight + sublayer.norm.bias, sublayer.norm(read), atol=1e-5, rtol=1e-5)
+
+
+def test_padding_changes_nothing(model):
+    source, target = two_sentences()
+    together = model(source, target, record=True)
+    for row, (s, t) in enumerate([(7, 3), (4, 5)]):
+        alone = model(source[row:row + 1, :s], target[row:row + 1, :t], record=True)
+        torch.testing.assert_close(together.logits[row, :t], alone.logits[0], **LOGITS)
+        for batched, single in zip(together.decoder_records, alone.decoder_records):
+            torch.testing.assert_close(
+                batched.cross_attention.weights[row, :, :t, :s], single.cross_attention.weights[0], **WEIGHTS)
+            assert (batched.cross_attention.weights[row, :, :, s:] == 0).all()
+
+
+def test_nothing_looks_ahead(model):
+    """Changing token t + 1 leaves the outputs of rows 0 .. t identical, bit for bit."""
+    source = torch.tensor([SOURCE])
+    plain = model(source, torch.tensor([TARGET])).logits
+    for changed in range(1, len(TARGET)):
+        other = list(TARGET)
+        other[changed] = 77
+        logits = model(source, torch.tensor([other])).logits
+        assert torch.equal(logits[:, :changed], plain[:, :changed])
+        assert not torch.allclose(logits[:, changed], plain[:, changed])
+
+
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (2, 3), (1, 3, 1)])
+def test_cached_equals_full(model, steps):
+    source, target = two_sentences()
+    full = model(source, target, record=True)
+    memory, cache, start = model.encode(source), KeyValueCache(3), 0
+    for new in steps:
+        hidden, records = model.decode(target[:, start:start + new], memory, cache=cache, record=True)
+        end = start + new
+        torch.testing.assert_close(model.project(hidden), full.logits[:, start:end], **LOGITS)
+        for cached, whole in zip(records, full.decoder_records):
+            torch.testing.assert_close(
+                cached.self_attention.weights, whole.self_attention.weights[:, :, start:end, :end], **WEIGHTS)
+            torch.testing.assert_close(
+                cached.cross_attention.weights, whole.cross_attention.weights[:, :, start:end], **WEIGHTS)
+            torch.testing.assert_close(cached.residuals[-1], whole.residuals[-1][:, start:end], **LOGITS)
+        start = end
+    assert cache.length == len(TARGET)
+
+
+def test_cross_attention_is_projected_once(model, monkeypatch):
+    source, target = two_sentences()
+    memory, cache, calls = model.encode(source), KeyValueCache(3), []
+    project = MultiHeadAttention.project_keys_values
+    monkeypatch.setattr(MultiHeadAttention, "project_keys_values",
+                        lambda self, memory: calls.append(self) or project(self, memory))
+    for step in range(5):
+        model.decode(target[:, step:step + 1], memory, cache=cache)
+    model.read(memory, target)
+    assert len(calls) == 3  # once a layer
+    second = memory.select(torch.tensor([1]))
+    for layer in model.decoder.layers:
+        for kept, whole in zip(second.keys_values(layer), memory.keys_values(layer)):
+            assert torch.equal(kept, whole[1:])
+    assert len(calls) == 3
+
+
+def test_dropout_acts_in_training_only(tokenizer):
+    model = build_tiny_model(tokenizer, dropout=0.3, attention_dropout=0.2)
+    source, target = two_sentences()
+    assert torch.equal(model(source, target).logits, model(source, target).logits)
+    model.train()
+    torch.manual_seed(1)
+    first = model(source, target).logits
+    assert not torch.allclose(first, model(source, target).logits)
+
+
+def test_positions_beyond_the_table_work(model):
+    ids = torch.randint(4, 300, (1, 90))  # the table has 64 rows
+    assert torch.isfinite(model(ids, ids).logits).all()
+
+
+def test_initialisation_is_xaviers_for_each_matrix(tokenizer):
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(len(tokenizer), d_model=128, num_heads=8, d_feedforward=384))
+    attention = model.encoder.layers[0].self_attention
+    for matrix in (*attention.projection.weight.chunk(3), attention.output.weight):
+        assert matrix.abs().max() <= math.sqrt(6 / 256)
+        assert matrix.std().item() == pytest.approx(math.sqrt(2 / 256), rel=0.05)
+    assert model.encoder.layers[0].feed_forward.expand.weight.std().item() == pytest.approx(
+        math.sqrt(2 / 512), rel=0.05)
+    assert model.embedding.weight.std().item() == pytest.approx(128**-0.5, rel=0.05)

@@ -1,0 +1,286 @@
+"""Requests that arrive together: the same results as one at a time, bounded, and an error reaches only its cause."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from model.checkpoint import Checkpoint
+from model.nets.transformer import Transformer
+from model.serve.batching import Batcher, _Job
+from model.serve.limits import BatchLimits, Busy
+from model.serve.turns import Turns
+from model.trace.interventions import Interventions, Positions
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from tests.conftest import SENTENCES
+
+
+class Recorder:
+    """A batch function that remembers its batches and can be held back."""
+
+    def __init__(self) -> None:
+        self.batches: list[list] = []
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+
+    def __call__(self, items: list) -> list:
+        self.batches.append(items)
+        self.entered.set()
+        assert self.gate.wait(10)
+        return [f"did {item}" for item in items]
+
+
+def calls(batcher: Batcher, items: list, pool: ThreadPoolExecutor) -> list:
+    """One call a thread, each in line before the next one starts. Something else must be running."""
+    futures = []
+    for item, length, key in items:
+        before = len(batcher._line)
+        futures.append(pool.submit(batcher, item, length=length, key=key))
+        deadline = time.monotonic() + 5
+        while len(batcher._line) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    return futures
+
+
+def test_those_who_come_while_a_batch_runs_share_the_next_one_nearest_lengths_first():
+    run = Recorder()
+    batcher = Batcher(run, BatchLimits(rows=3))
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(batcher, "first", length=5)
+        assert run.entered.wait(5)
+        rest = calls(batcher, [("a", 10, None), ("long", 90, None), ("b", 12, None), ("c", 9, None), ("d", 40, None)],
+                     pool)
+        run.gate.set()
+        assert first.result(5) == "did first"
+        assert [f.result(5) for f in rest] == [f"did {item}" for item in ("a", "long", "b", "c", "d")]
+    assert run.batches == [["first"], ["a", "c", "b"], ["long", "d"]]
+
+
+def test_a_batch_holds_equal_keys_and_no_more_cells_than_allowed():
+    run = Recorder()
+    batcher = Batcher(run, BatchLimits(rows=10, cells=2 * 20**2))
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(batcher, 0, length=500)  # larger than the bound alone: still served
+        assert run.entered.wait(5)
+        rest = calls(batcher, [(1, 20, "x"), (2, 20, "y"), (3, 20, "x"), (4, 20, "x")], pool)
+        run.gate.set()
+        assert [f.result(5) for f in [first, *rest]] == [f"did {i}" for i in range(5)]
+    assert run.batches == [[0], [1, 3], [2], [4]]
+
+
+def test_a_full_line_says_so_at_once_and_no_one_waits_for_ever():
+    run = Recorder()
+    batcher = Batcher(run, BatchLimits(waiting=2, seconds=0.2))
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(batcher, 0, length=1)
+        assert run.entered.wait(5)
+        waiting = calls(batcher, [(1, 1, None), (2, 1, None)], pool)
+        started = time.monotonic()
+        with pytest.raises(Busy, match=r"2 requests are waiting\. Please try again"):
+            batcher(3, length=1)
+        assert time.monotonic() - started < 0.1
+        for future in waiting:
+            with pytest.raises(Busy, match=r"no turn came within 0\.2 seconds"):
+                future.result(5)
+        run.gate.set()
+        assert first.result(5) == "did 0"
+    assert batcher("next", length=1) == "did next"
+    assert run.batches == [[0], ["next"]]
+
+
+def test_an_error_reaches_only_the_request_that_causes_it():
+    run = Recorder()
+
+    def fragile(items: list) -> list:
+        results = run(items)
+        if "poison" in items:
+            raise RuntimeError("poisoned")
+        return results
+
+    batcher = Batcher(fragile)
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(batcher, "first", length=1)
+        assert run.entered.wait(5)
+        futures = calls(batcher, [(item, 1, None) for item in ("a", "b", "poison", "c", "d")], pool)
+        run.gate.set()
+        assert first.result(5) == "did first"
+        with pytest.raises(RuntimeError, match="poisoned"):
+            futures[2].result(5)
+        assert [futures[i].result(5) for i in (0, 1, 3, 4)] == ["did a", "did b", "did c", "did d"]
+    assert batcher("next", length=1) == "did next"
+
+
+def test_even_an_exit_in_a_batch_leaves_nobody_waiting():
+    run = Recorder()
+
+    def stopped(items: list) -> list:
+        run(items)
+        raise SystemExit
+
+    batcher = Batcher(stopped)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(batcher, 0, length=1)
+        assert run.entered.wait(5)
+        others = calls(batcher, [(1, 1, None), (2, 1, None)], pool)
+        run.gate.set()
+        for future in [first, *others]:
+            assert isinstance(future.exception(5), SystemExit)
+    assert not batcher._line
+
+
+def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
+    monkeypatch.setattr("model.serve.batching.IDLE_SECONDS", 0.05)
+    threads = []
+    batcher = Batcher(lambda items: threads.append(threading.current_thread()) or items)
+    for item in range(3):
+        assert batcher(item, length=1) == item
+        threads[-1].join(5)
+        assert not threads[-1].is_alive() and batcher._workers == 0
+
+
+class Inside:
+    """`with inside:` counts how many are in there now, and the most that ever were."""
+
+    def __init__(self) -> None:
+        self.now, self.most, self._lock = 0, 0, threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+def test_no_more_batches_run_at_once_than_allowed():
+    inside = Inside()
+
+    def run(items: list) -> list:
+        with inside:
+            time.sleep(0.01)
+        return items
+
+    batcher = Batcher(run, BatchLimits(rows=1, at_once=2))
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(lambda i: batcher(i, length=1), range(40))) == list(range(40))
+    assert inside.most == 2
+
+
+@pytest.mark.parametrize("name", ["rows", "cells", "at_once", "waiting", "seconds"])
+def test_limits_are_positive(name):
+    with pytest.raises(ValueError, match=f"{name} must be more than 0, found 0"):
+        BatchLimits(**{name: 0})
+
+
+def assert_same(together: TranslationTrace, alone: TranslationTrace) -> None:
+    """The same ids unless the two best tokens are within 1e-4 where they part; then the same numbers."""
+    for step, (a, b) in enumerate(zip(together.target_ids, alone.target_ids)):
+        if a != b:
+            best, second = alone.top_probabilities[step, :2]
+            assert best - second < 1e-4, f"step {step}: {a} and {b}, probabilities {best} and {second}"
+            return
+    assert together.target_ids == alone.target_ids
+    assert (together.source_ids, together.source_text, together.direction, together.finished) == (
+        alone.source_ids, alone.source_text, alone.direction, alone.finished)
+    for kind in AttentionKind:
+        np.testing.assert_allclose(together.maps(kind).weights, alone.maps(kind).weights, atol=1e-5)
+    np.testing.assert_allclose(together.top_probabilities, alone.top_probabilities, atol=1e-5)
+    np.testing.assert_allclose(together.entropy, alone.entropy, atol=1e-4)
+
+
+def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
+    words = " ".join(SENTENCES).split()
+    pick = random.Random(5)
+    plain = Interventions()
+    changed = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}), source_positions=Positions(shift=3))
+    asked = [(" ".join(pick.choices(words, k=pick.randint(1, 9))), pick.choice(tiny_translator.directions),
+              pick.choice((plain, plain, changed))) for _ in range(80)]
+    batches = []
+    translator = Translator(Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer,
+                                       tiny_translator.directions, {}, ""), torch.device("cpu"))
+    whole = translator.requests._run
+    translator.requests._run = lambda items: batches.append(len(items)) or whole(items)
+    with ThreadPoolExecutor(40) as pool:
+        traces = list(pool.map(lambda a: translator.translate(a[0], a[1], interventions=a[2]), asked))
+    assert sum(batches) == len(asked) and max(batches) > 4, batches
+    for trace, (text, direction, interventions) in zip(traces, asked):
+        assert trace.interventions == interventions.describe()
+        assert_same(trace, tiny_translator.trace_batch([text], direction, interventions=interventions)[0])
+
+
+def test_the_trained_model_translates_together_as_alone(shipped_translators):
+    translator = next(iter(shipped_translators.values()))
+    texts = ["Ich möchte ein Bier.", "Wo?", "Meine Schwester malt ein rotes Boot auf dem großen See vor der Stadt.",
+             "Heute scheint die Sonne.", "Zwei Kinder bauen eine Burg aus Sand.", "Das weiß ich nicht."]
+    for together, text in zip(translator.trace_batch(texts), texts):
+        assert_same(together, translator.trace_batch([text])[0])
+
+
+def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(tiny_translator, monkeypatch, caplog):
+    translator = Translator(Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer,
+                                       tiny_translator.directions, {}, ""), torch.device("cpu"))
+    whole = Transformer.encode
+
+    def encode(self, source_ids, **options):
+        if self is translator.model and (len(source_ids) > 1 or source_ids.shape[1] > 12):
+            raise torch.OutOfMemoryError("CUDA out of memory (injected)")
+        return whole(self, source_ids, **options)
+
+    monkeypatch.setattr(Transformer, "encode", encode)
+    # Its tensors are on the CPU; what it calls its device decides what out of memory means.
+    monkeypatch.setattr(translator, "_padded", tiny_translator._padded)
+    translator.device = torch.device("cuda")
+    long, short = "Zwei Kinder bauen eine Burg aus Sand.", "Tee"
+    with pytest.raises(torch.OutOfMemoryError):
+        translator.trace_batch([long, short])
+    jobs = [_Job(translator._request(text, None, Interventions()), 1, None) for text in (long, short)]
+    translator.requests._finish(jobs)
+    assert [job.result.device for job in jobs] == ["cpu", "cuda"]
+    assert "out of memory" in caplog.text and long not in caplog.text
+    monkeypatch.undo()
+    for job, text in zip(jobs, (long, short)):
+        assert_same(job.result, tiny_translator.trace_batch([text])[0])
+
+
+def test_a_turn_is_for_as_many_as_the_limit_says_and_the_next_wait_for_one():
+    turns, inside = Turns(BatchLimits(at_once=2)), Inside()
+
+    def work(_) -> None:
+        with turns.one(), inside:
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(work, range(10)))
+    assert (inside.most, inside.now) == (2, 0)
+
+
+def test_beyond_the_line_one_is_told_at_once_to_come_back_and_nobody_waits_for_ever():
+    turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.5))
+    with ThreadPoolExecutor(1) as pool, turns.one():
+        waits = pool.submit(lambda: turns.one().__enter__())
+        while not turns._waiting:
+            time.sleep(0.001)
+        with pytest.raises(Busy, match="1 requests are waiting"), turns.one():
+            pass
+        with pytest.raises(Busy, match=r"within 0\.5 seconds"):
+            waits.result(5)
+    with turns.one():  # whoever gave up left nothing behind
+        pass
+
+
+def test_an_error_in_a_turn_gives_the_turn_back():
+    turns = Turns(BatchLimits(at_once=1, waiting=1, seconds=0.01))
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), turns.one():
+            _ = 1 / 0

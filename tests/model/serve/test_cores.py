@@ -1,0 +1,72 @@
+"""Work shared among cores: the same results, torch's threads as before, whatever happens."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import torch
+
+from model.serve.cores import map_over_cores
+from tests.conftest import SENTENCES
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(before)
+
+
+def test_results_keep_their_order_and_threads_are_divided():
+    together = threading.Barrier(3, timeout=10)
+
+    def work(item: int) -> tuple[int, int]:
+        together.wait()  # only if three run at once
+        return item * item, torch.get_num_threads()
+
+    assert map_over_cores(work, range(6)) == [(i * i, 1) for i in range(6)]
+
+
+def test_a_single_item_keeps_all_threads():
+    assert map_over_cores(lambda item: (item, torch.get_num_threads()), [7]) == [(7, 3)]
+    assert map_over_cores(lambda item: item, []) == []
+
+
+def test_within_itself_it_works_one_by_one():
+    def outer(item: int) -> list[str]:
+        return map_over_cores(lambda _: threading.current_thread().name, [item, item])
+
+    for names in map_over_cores(outer, range(3)):
+        assert len(set(names)) == 1 and names[0].startswith("map-over-cores")
+
+
+def test_the_first_error_comes_out_and_the_rest_is_not_begun():
+    begun = []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        time.sleep(0.05)
+        if item == 0:
+            raise ValueError("the first one")
+
+    with pytest.raises(ValueError, match="the first one"):
+        map_over_cores(work, range(100))
+    assert len(begun) < 20
+    assert map_over_cores(lambda item: item, [1, 2]) == [1, 2]  # and it can be used again
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_batches_beside_one_another_give_the_same_translations(tiny_translator, beam):
+    """More batches than threads; texts of many lengths, in no order."""
+    texts = [*SENTENCES, *(" ".join(SENTENCES[i:i + 2]) for i in (4, 0, 2))]
+    sources = [tiny_translator.encode(text) for text in texts]
+    sources = [ids for ids in sources if len(ids) <= 60]
+    together = tiny_translator.generate(sources, batch_size=2, beam=beam)
+    torch.set_num_threads(1)
+    assert tiny_translator.generate(sources, batch_size=2, beam=beam) == together
+    torch.set_num_threads(3)
+    assert together == [tiny_translator.generate([ids], beam=beam)[0] for ids in sources]

@@ -1,0 +1,187 @@
+"""Checkpoints: what is saved is what loads, and anything else is refused with the file's name."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from model import checkpoint
+from tests import ROOT
+
+SOURCE, TARGET = torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, 30, 41]])
+
+
+@pytest.fixture()
+def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
+    """A copy that may be damaged."""
+    return Path(shutil.copytree(tiny_checkpoint, tmp_path / "copy"))
+
+
+def edit_config(folder: Path, **changes) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config["model"].update(changes)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def refused(folder: Path, file: str) -> str:
+    """The message with which loading is refused; it names the file."""
+    with pytest.raises(ValueError) as caught:
+        checkpoint.load(folder)
+    assert file in str(caught.value)
+    return str(caught.value)
+
+
+def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model):
+    loaded = checkpoint.load(tiny_checkpoint)
+    state = loaded.model.state_dict()
+    assert state.keys() == tiny_model.state_dict().keys()
+    for name, tensor in tiny_model.state_dict().items():
+        assert torch.equal(state[name], tensor), name
+    assert torch.equal(loaded.model.position_table, tiny_model.position_table)
+    torch.testing.assert_close(
+        loaded.model(SOURCE, TARGET).logits, tiny_model(SOURCE, TARGET).logits, atol=1e-4, rtol=0)
+    assert loaded.directions == ("de-en", "en-fr") and loaded.name == "tiny" and not loaded.model.training
+    assert len(loaded.digest) == 16 and loaded.metrics == {"scores": []}
+
+
+def test_half_precision_on_disk_is_float32_in_memory(tmp_path, tiny_model, tokenizer):
+    checkpoint.save(tmp_path / "half", tiny_model, tokenizer, ("de-en",))
+    assert {t.dtype for t in load_file(tmp_path / "half" / "model.safetensors").values()} == {torch.float16}
+    loaded = checkpoint.load(tmp_path / "half").model
+    for name, tensor in loaded.state_dict().items():
+        assert tensor.dtype == torch.float32
+        assert torch.equal(tensor, tiny_model.state_dict()[name].half().float()), name
+
+
+def test_a_loaded_model_can_be_trained_and_saved_again(tiny_checkpoint, tmp_path):
+    loaded = checkpoint.load(tiny_checkpoint)
+    loaded.model(SOURCE, TARGET).logits.square().mean().backward()
+    assert all(p.grad is not None and p.is_leaf for p in loaded.model.parameters())
+    checkpoint.save(tmp_path / "again", loaded.model, loaded.tokenizer, loaded.directions, half=False)
+    again = checkpoint.load(tmp_path / "again")
+    assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), loaded.model.parameters()))
+    assert again.digest == loaded.digest
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.model", "model.safetensors"])
+def test_a_missing_file_is_named(folder, file):
+    (folder / file).unlink()
+    assert "missing" in refused(folder, file)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 200, -1])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.model", "model.safetensors"])
+def test_a_truncated_file_is_named(folder, file, keep):
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[:-3] if keep == -1 and file == "config.json" else content[:keep])
+    refused(folder, file)
+
+
+def test_weights_of_another_shape_or_name_are_named(folder):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    name = "decoder.layers.2.cross_attention.output.weight"
+    save_file({**tensors, name: tensors[name][:, :16].contiguous()}, path)
+    assert "[32, 16], expected [32, 32]" in refused(folder, name)
+    save_file({n: t for n, t in tensors.items() if n != name}, path)
+    assert "lacks 1 tensors" in refused(folder, name)
+    save_file({**tensors, "decoder.layers.3.extra": torch.ones(1)}, path)
+    assert "unexpected" in refused(folder, "decoder.layers.3.extra")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_not_numbers_are_refused(folder, value):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    tensors["embedding.weight"][3, 3] = value
+    save_file(tensors, path)
+    assert "not finite" in refused(folder, "embedding.weight")
+
+
+def test_integer_weights_are_refused(folder):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    save_file({**tensors, "embedding.weight": tensors["embedding.weight"].int()}, path)
+    refused(folder, "embedding.weight")
+
+
+class Malicious:
+    def __reduce__(self):
+        return (Path.touch, (Path(self.path),))
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+
+def test_a_pickle_in_disguise_is_refused_and_not_run(folder, tmp_path):
+    (folder / "model.safetensors").write_bytes(pickle.dumps(Malicious(tmp_path / "ran")))
+    refused(folder, "model.safetensors")
+    torch.save({"embedding.weight": torch.ones(2)}, folder / "model.safetensors")
+    refused(folder, "model.safetensors")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("changes", [
+    {"d_model": 2**40}, {"d_model": 31}, {"num_heads": 5}, {"num_encoder_layers": -1}, {"d_feedforward": 1e9},
+    {"max_length": "long"}, {"dropout": 2}, {"depth": 3}, {"vocabulary_size": 351}, {"pad_id": 1}])
+def test_an_absurd_config_is_refused(folder, changes):
+    edit_config(folder, **changes)
+    with pytest.raises(ValueError, match=r"config\.json|tokenizer\.model"):
+        checkpoint.load(folder)
+
+
+def test_a_config_far_larger_than_its_weights_is_refused_without_the_memory(folder):
+    """64 + 64 layers of width 4096 would take 60 GB."""
+    edit_config(folder, d_model=4096, num_heads=64, d_feedforward=16_384, num_encoder_layers=64,
+                num_decoder_layers=64)
+    started = time.perf_counter()
+    refused(folder, "model.safetensors")
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"format": 2}', "{", '{"format": 1, "directions": ["de-en"]}',
+                                  '{"format": 1, "directions": "de-en", "model": {}}', "[" * 100_000, "\ud83d"])
+def test_a_config_that_is_no_config_is_refused(folder, text):
+    (folder / "config.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    refused(folder, "config.json")
+
+
+def test_an_oversized_config_is_not_even_parsed(folder):
+    (folder / "config.json").write_text(" " * 2_000_000 + "{}")
+    assert "2,000,002 bytes" in refused(folder, "config.json")
+
+
+def test_a_direction_without_its_symbol_is_refused(folder):
+    config = json.loads((folder / "config.json").read_text()) | {"directions": ["de-es"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "<2es>" in refused(folder, "tokenizer.model")
+
+
+def test_replace_file_keeps_the_old_file_when_writing_fails(tmp_path):
+    path = tmp_path / "state"
+    path.write_text("old")
+
+    def broken(partial: Path) -> None:
+        partial.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        checkpoint.replace_file(path, broken)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize("module", ["model.checkpoint", "model.translator"])
+def test_loading_does_not_import_the_compiler(module, tiny_checkpoint):
+    """torch's "meta" device pulls in torch._dynamo (over a second) for some operations: not for ours."""
+    program = (f"import sys, {module}; from model.checkpoint import load; load({str(tiny_checkpoint)!r});"
+               "assert 'torch._dynamo' not in sys.modules")
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

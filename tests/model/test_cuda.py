@@ -1,0 +1,67 @@
+"""On a CUDA device: the ids of the CPU and its maps to 1e-3, over 200 generated sentences. pytest -m cuda"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from model.nets.transformer import Transformer
+from model.trace.kinds import AttentionKind
+from model.train import SummedLoss
+from model.translator import Translator
+
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="this machine has no CUDA device (torch.cuda.is_available() is False)")]
+
+ARTICLES, NOUNS = ("Ein", "Der kleine", "Kein", "Ein alter"), ("Hund", "Mann", "Vogel", "Zug", "Baum")
+VERBS, ENDINGS = ("schläft", "steht", "wartet", "singt"), (".", " am Bahnhof.", " im roten Haus.", " heute nicht.", "?")
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    random = np.random.default_rng(9)
+    parts = (ARTICLES, NOUNS, VERBS)
+    return [" ".join(str(random.choice(p)) for p in parts) + str(random.choice(ENDINGS)) for _ in range(200)]
+
+
+@pytest.fixture(scope="module", params=["tiny", "shipped"])
+def pair(request, tiny_checkpoint) -> tuple[Translator, Translator]:
+    """The same checkpoint on the CPU and on the GPU."""
+    folder = tiny_checkpoint if request.param == "tiny" else request.getfixturevalue("shipped_checkpoints") / "de-en"
+    return Translator.load(folder, device="cpu"), Translator.load(folder, device="cuda")
+
+
+def test_the_ids_are_those_of_the_cpu(pair, sentences):
+    cpu, cuda = pair
+    sources = [cpu.encode(sentence) for sentence in sentences]
+    assert cuda.generate(sources) == cpu.generate(sources)
+
+
+def test_the_maps_are_those_of_the_cpu(pair, sentences):
+    cpu, cuda = pair
+    for start in range(0, len(sentences), 50):
+        batch = sentences[start:start + 50]
+        for a, b in zip(cpu.trace_batch(batch), cuda.trace_batch(batch)):
+            assert a.target_ids == b.target_ids and b.device.startswith("cuda")
+            for kind in AttentionKind:
+                np.testing.assert_allclose(b.maps(kind).weights, a.maps(kind).weights, atol=1e-3)
+            np.testing.assert_allclose(b.log_probability, a.log_probability, atol=1e-2)
+
+
+def test_a_wider_beam_agrees(pair, sentences):
+    cpu, cuda = pair
+    sources = [cpu.encode(sentence) for sentence in sentences[:20]]
+    assert cuda.generate(sources, beam=4) == cpu.generate(sources, beam=4)
+
+
+def test_loss_and_gradient_agree(tiny_model):
+    source, inputs, outputs = (torch.tensor([ids]) for ids in ([4, 20, 31, 2], [1, 30, 41], [30, 41, 2]))
+    gradients = []
+    for device in ("cpu", "cuda"):
+        model = Transformer(tiny_model.config).to(device).eval()
+        model.load_state_dict(tiny_model.state_dict())
+        SummedLoss(model, 0.1)(source.to(device), inputs.to(device), outputs.to(device)).backward()
+        gradients.append([p.grad.cpu() for p in model.parameters()])
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(a, b, atol=1e-3, rtol=1e-3)

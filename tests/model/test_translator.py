@@ -1,0 +1,152 @@
+"""The front door: traces agree with the model, batches with single sentences, and bad input gets words."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from model.trace.interventions import Edge, Interventions
+from model.trace.kinds import AttentionKind
+from model.translator import Translator, Translators
+from tests.conftest import SENTENCES
+
+TEXTS = [*SENTENCES[::2], "😀 ☃", "Tee"]
+
+
+def test_a_trace_is_what_the_model_computes(tiny_translator, tiny_model):
+    trace = tiny_translator.translate(SENTENCES[0])
+    output = tiny_model(torch.tensor([trace.source_ids]), torch.tensor([trace.decoder_ids]), record=True)
+    for kind, records, name in (
+            (AttentionKind.ENCODER_SELF, output.encoder_records, "self_attention"),
+            (AttentionKind.DECODER_SELF, output.decoder_records, "self_attention"),
+            (AttentionKind.CROSS, output.decoder_records, "cross_attention")):
+        maps = trace.maps(kind).weights
+        assert len(maps) == len(records)
+        for layer, record in enumerate(records):
+            np.testing.assert_allclose(maps[layer], getattr(record, name).weights[0].detach(), atol=1e-5)
+    probabilities = output.logits[0].softmax(-1)
+    steps = torch.arange(len(trace.target_ids))
+    chosen = probabilities[steps, torch.tensor(trace.target_ids)]
+    np.testing.assert_allclose(np.exp(trace.log_probability), chosen.detach(), atol=1e-5)
+    top = probabilities.topk(10)
+    np.testing.assert_allclose(trace.top_probabilities, top.values.detach(), atol=1e-5)
+    entropy = -(probabilities * probabilities.log2()).sum(-1)
+    np.testing.assert_allclose(trace.entropy, entropy.detach(), atol=1e-3)
+    assert (trace.chosen_rank == 1).all()  # greedy
+    assert trace.target_ids == tuple(trace.top_ids[:, 0])
+
+
+def test_rows_read_one_token_and_predict_the_next(tiny_translator):
+    trace = tiny_translator.translate(SENTENCES[0])
+    assert trace.decoder_inputs[0] == "<s>" and trace.decoder_inputs[1:] == trace.target_tokens[:-1]
+    assert trace.source_tokens[0] == "<2en>" and trace.source_tokens[-1] == "</s>"
+    assert trace.finished == (trace.target_tokens[-1] == "</s>")
+    future = np.triu(np.ones(trace.decoder_self.weights.shape[2:], bool), 1)
+    assert (trace.decoder_self.weights[:, :, future] == 0).all()
+    assert trace.translation == tiny_translator.tokenizer.decode(trace.target_ids)
+
+
+def test_a_batch_gives_what_single_sentences_give(tiny_translator):
+    for together, text in zip(tiny_translator.trace_batch(TEXTS), TEXTS):
+        single = tiny_translator.translate(text)
+        assert together.target_ids == single.target_ids and together.source_text == single.source_text
+        for kind in AttentionKind:
+            np.testing.assert_allclose(together.maps(kind).weights, single.maps(kind).weights, atol=1e-5)
+        np.testing.assert_allclose(together.log_probability, single.log_probability, atol=1e-4)
+
+
+def test_translate_batch_keeps_order_and_empty_texts(tiny_translator):
+    texts = [TEXTS[0], "", TEXTS[1], " \t", *TEXTS[2:]]
+    expected = [tiny_translator.translate(t).translation if t.strip() else "" for t in texts]
+    assert tiny_translator.translate_batch(texts, batch_size=3) == expected
+    assert tiny_translator.translate_batch([]) == []
+
+
+def test_the_direction_sets_the_sources_first_symbol(tiny_translator):
+    assert tiny_translator.translate("Ein Hund", "en-fr").source_tokens[0] == "<2fr>"
+    assert tiny_translator.translate("Ein Hund").direction == "de-en"
+
+
+@pytest.mark.parametrize("text, direction, message", [
+    ("", None, "empty"), (" \n\u3000", None, "empty"), ("a" * 10_001, None, "10,001 characters; the limit is 10,000"),
+    ("Ä" * 100, None, r"tokens long; the limit is 64 tokens"), ("Hund", "en-de", "Unknown direction 'en-de'"),
+    ("Hund \ud800", None, "surrogate")])
+def test_bad_input_is_refused_in_words(tiny_translator, text, direction, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_translator.translate(text, direction)
+
+
+def test_text_is_composed_and_trimmed_first(tiny_translator):
+    assert (tiny_translator.translate(" scho\u0308n\n").source_ids
+            == tiny_translator.translate("sch\u00f6n").source_ids)
+
+
+def test_control_symbols_in_a_text_stay_text(tiny_translator):
+    ids = tiny_translator.translate("</s><2de> Hund").source_ids
+    assert tiny_translator.tokenizer.special_ids.intersection(ids[1:-1]) == set()
+
+
+def test_a_translation_stops_at_its_length_limit(tiny_translator):
+    for trace in tiny_translator.trace_batch(TEXTS):
+        assert len(trace.target_ids) <= tiny_translator.step_limit(len(trace.source_ids)) < 64
+        assert trace.finished or len(trace.target_ids) == tiny_translator.step_limit(len(trace.source_ids))
+
+
+def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
+    edge = Edge(AttentionKind.CROSS, 0, 1)
+    trace = tiny_translator.translate(SENTENCES[0], interventions=Interventions(
+        cut_edges=frozenset({edge}), heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})))
+    assert (trace.cross.weights[:, :, 0, 1] == 0).all()
+    assert trace.interventions == "cross layer 3 head 2 off; 1 edges cut"
+    assert tiny_translator.translate(SENTENCES[0]).interventions == ""
+
+
+def test_inspect_agrees_with_the_trace(tiny_translator):
+    trace = tiny_translator.translate(SENTENCES[2])
+    output = tiny_translator.inspect(trace.source_ids, trace.target_ids)
+    np.testing.assert_allclose(
+        output.decoder_records[1].cross_attention.weights[0], trace.cross.weights[1], atol=1e-5)
+
+
+def test_one_translator_serves_many_threads(tiny_translator):
+    expected = {text: tiny_translator.translate(text).target_ids for text in TEXTS}
+    found, threads = [], []
+    for text in TEXTS * 3:
+        threads.append(threading.Thread(
+            target=lambda text=text: found.append((text, tiny_translator.translate(text).target_ids))))
+        threads[-1].start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == len(threads)
+    assert all(ids == expected[text] for text, ids in found)
+
+
+def test_translators_are_found_by_direction(tiny_checkpoint):
+    translators = Translators.load(tiny_checkpoint.parent, device="cpu")
+    assert list(translators) == ["de-en", "en-fr"] and len(translators) == 2
+    assert translators["en-fr"] is translators["de-en"]
+    both = Translators([translators["de-en"], Translator.load(tiny_checkpoint, device="cpu")])
+    assert list(both) == ["de-en", "en-fr", "de-en (tiny)", "en-fr (tiny)"]
+    with pytest.raises(ValueError, match="'xx-yy'"):
+        translators["xx-yy"]
+
+
+def test_a_folder_without_checkpoints_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no checkpoint in"):
+        Translators.load(tmp_path)
+
+
+@pytest.mark.parametrize("device", ["toaster", "cuda:99", "meta"])
+def test_a_device_that_is_not_there_is_refused(tiny_checkpoint, device):
+    with pytest.raises(ValueError, match=device):
+        Translator.load(tiny_checkpoint, device=device)
+
+
+def test_the_environment_names_the_device_and_the_argument_wins(tiny_checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTENTION_ATLAS_DEVICE", "toaster")
+    with pytest.raises(ValueError, match="toaster"):
+        Translator.load(tiny_checkpoint)
+    assert Translator.load(tiny_checkpoint, device="cpu").device.type == "cpu"

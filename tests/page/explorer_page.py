@@ -1,0 +1,69 @@
+"""The explorer alone on a page, for the tests that drive it in a real browser."""
+
+from __future__ import annotations
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from model.trace.kinds import AttentionKind
+from viz.ui import explorer
+from viz.ui.component import Component, serve_web_files
+from viz.ui.header import Header
+from viz.ui.session import Selection, Session
+
+KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
+DRAWN = """() => {
+  const plot = document.querySelector('.atlas-explorer .detail .plot');
+  const texts = (kind) => [...document.querySelectorAll(`.atlas-explorer .detail .axis-label.${kind} bdi`)]
+    .map((n) => n.textContent);
+  const { z, zmin, zmax } = plot.data[0];
+  return { z, limits: [zmin, zmax], rows: texts('row'), columns: texts('column'),
+    heading: document.querySelector('.heading-line').textContent };
+}"""
+
+
+def page_of(*traces):
+    """The explorer alone over these traces: a button moves on to the next one."""
+    serve_web_files()
+    with gr.Blocks(analytics_enabled=False) as demo:
+        state, selection, count = gr.State(traces[0]), gr.State(Selection()), gr.State(0)
+        text, direction = gr.Textbox(label="Sentence", elem_id="text"), gr.Dropdown(["de-en"], label="Direction")
+        result = Component("translation", None)
+        chosen = gr.Textbox(label="Selection", elem_id="selection")
+        following = gr.Button("Next", elem_id="next")
+        following.click(lambda n: (traces[(n + 1) % len(traces)], n + 1), [count], [state, count])
+        selection.change(lambda s: f"{s.kind.value} {s.layer} {s.head} {s.query} {s.key}", [selection], [chosen])
+
+        def restore(event: gr.EventData):
+            found = next(t for t in traces if t.source_text == event._data["text"])
+            return event._data["text"], "de-en", None, found
+
+        session = Session(state, selection, text, direction)
+        explorer.build(None, Header(session, traces[0], Selection(), result, restore))
+    return demo
+
+
+@pytest.fixture()
+def open_traces(serve, open_page):
+    def start(*traces, fragment: str = "", **options):
+        page = open_page(serve(page_of(*traces)) + fragment, **options)
+        page.wait_for_selector(".atlas-explorer .thumbnail")
+        page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+        return page
+
+    return start
+
+
+def drawn(page) -> dict:
+    found = page.evaluate(DRAWN)
+    found["z"] = np.array([[np.nan if v is None else v for v in row] for row in found["z"]])
+    return found
+
+
+def status(page) -> str:
+    return page.inner_text(".atlas-explorer .status").replace("\xa0", " ")
+
+
+def choose(page, label: str, value: str) -> None:
+    page.locator(f".atlas-explorer .field:has(> span:text-is('{label}')) select").select_option(value)

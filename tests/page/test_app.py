@@ -1,0 +1,62 @@
+"""The real page in a real browser, with the trained checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.page.browser import screenshot
+
+pytestmark = pytest.mark.browser
+
+
+def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, shipped_translators):
+    page = open_page(app_url)
+    page.wait_for_selector("#translation-text")
+    translator = next(iter(shipped_translators.values()))
+    assert page.inner_text("#translation-text") == translator.translate("Ich möchte ein Bier, bitte.").translation
+    box = page.locator("#source-text textarea, #source-text input").first
+    box.fill("Der Hund schläft.")
+    box.press("Enter")
+    expected = translator.translate("Der Hund schläft.")
+    page.wait_for_function("text => document.querySelector('#translation-text').textContent === text",
+                           arg=expected.translation)
+    written = page.locator(".atlas-translation .chip.shaded")
+    assert written.count() == len(expected.target_ids)
+    screenshot(page, "app")
+
+
+def test_errors_are_words_and_nothing_is_lost(app_url, open_page, shipped_translators):
+    page = open_page(app_url)
+    page.wait_for_selector("#translation-text")
+    before = page.inner_text("#translation-text")
+    box = page.locator("#source-text textarea, #source-text input").first
+    limit = next(iter(shipped_translators.values())).config.max_length
+    for text, words in (("   ", "The text is empty"), ("Hund " * 400, f"the limit is {limit} tokens")):
+        box.fill(text)
+        box.press("Enter")
+        page.wait_for_function(
+            "words => document.querySelector('.notice.error')?.textContent.includes(words)", arg=words)
+        assert page.inner_text("#translation-text") == before
+
+
+def test_hostile_text_stays_text(app_url, open_page):
+    page = open_page(app_url)
+    page.wait_for_selector("#translation-text")
+    box = page.locator("#source-text textarea, #source-text input").first
+    text = "<img src=x onerror=\"window.hacked=1\"> ${window.hacked=1} {{value}} </s> <2en>"
+    box.fill(text)
+    box.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('.atlas-translation .chip.byte, .atlas-translation .chip')"
+                           ".length > 20")
+    assert page.evaluate("window.hacked") is None
+    symbols = page.locator(".atlas-translation .row").first.locator(".chip.symbol").all_inner_texts()
+    assert symbols == ["<2en>", "</s>"], "typed control symbols must be spelled out, not become symbols"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_fits_the_window(app_url, open_page, width, dark):
+    page = open_page(app_url, width=width, dark=dark)
+    page.wait_for_selector("#translation-text")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    screenshot(page, f"first-{'dark' if dark else 'light'}-{width}")

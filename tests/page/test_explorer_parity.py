@@ -1,0 +1,177 @@
+"""What the page computes (viz/web/explorer/model.js) equals what Python computes (viz/maps/reduce.py and
+viz/figures/colour.py).
+
+The scripts run in the tests' browser on an empty page; both sides start from the same payload.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bench.synthetic import random_trace
+from model.trace.kinds import AttentionKind
+from viz.assets import WEB
+from viz.export import table
+from viz.figures.colour import ColourScale, Transform
+from viz.figures.lines import edges
+from viz.maps import reduce
+from viz.maps.reduce import Combine, Special, View, score_map
+from viz.wire import payload
+
+TOLERANCE = 1e-4  # float32 arithmetic on weights that travelled exactly
+SOME_HEADS = ((0, 1), (1, 0), (1, 3))
+
+
+@pytest.fixture()
+def script_page(open_page):
+    """An empty page with the explorer's computing scripts."""
+    page = open_page("about:blank")
+    for name in ("core/shared", "explorer/trace", "explorer/model", "explorer/state"):
+        page.add_script_tag(path=WEB / f"{name}.js")
+    return page
+
+
+def load(page, trace, **options) -> None:
+    data = json.loads(json.dumps(payload.payload(trace, **options)))
+    page.evaluate("async (data) => { window.trace = await AttentionAtlas.explorerTrace.Trace.from(data); }", data)
+
+
+def views():
+    for kind, combine, words, special, predicted in product(
+            AttentionKind, Combine, (False, True), Special, (False, True)):
+        heads = ((), SOME_HEADS) if combine in (Combine.MEAN, Combine.MAX) else ((),)
+        for chosen in heads:
+            yield View(kind, 1, 2, chosen, combine, words, special, predicted)
+
+
+def as_options(view: View) -> dict:
+    return {"kind": view.kind.value, "layer": view.layer, "head": view.head, "heads": [list(h) for h in view.heads],
+            "combine": view.combine.value, "words": view.words, "special": view.special.value,
+            "predicted": view.predicted}
+
+
+MAPS = """(options) => options.map((view) => {
+  const map = AttentionAtlas.explorerModel.scoreMap(trace, view);
+  return { values: Array.from(map.values, (v) => (Number.isNaN(v) ? null : v)), rows: map.rows.map((r) => r.label),
+    columns: map.columns.map((c) => c.label), rowPositions: map.rows.map((r) => r.positions),
+    columnPositions: map.columns.map((c) => c.positions), unit: map.unit, attention: map.attention,
+    hidden: map.hidden };
+})"""
+
+
+def assert_same(found: dict, expected) -> None:
+    assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
+    assert found["rowPositions"] == [list(p) for p in expected.row_positions]
+    assert found["columnPositions"] == [list(p) for p in expected.column_positions]
+    values = np.array([np.nan if v is None else v for v in found["values"]]).reshape(expected.values.shape)
+    assert np.allclose(values, expected.values, atol=TOLERANCE, equal_nan=True)
+    assert (found["unit"], found["attention"]) == (expected.unit, expected.attention)
+    assert found["hidden"] == (None if expected.hidden is None else pytest.approx(expected.hidden, abs=TOLERANCE))
+
+
+def test_every_option_gives_pythons_map(script_page, hand_made_trace):
+    load(script_page, hand_made_trace)
+    chosen = list(views())
+    for view, found in zip(chosen, script_page.evaluate(MAPS, [as_options(view) for view in chosen])):
+        assert_same(found, score_map(hand_made_trace, view))
+
+
+def test_every_head_arrives_right_to_three_decimals(script_page, hand_made_trace):
+    load(script_page, hand_made_trace)
+    for kind in AttentionKind:
+        weights = hand_made_trace.maps(kind).weights
+        layers, heads = weights.shape[:2]
+        chosen = [View(kind, layer, head) for layer, head in product(range(layers), range(heads))]
+        for view, found in zip(chosen, script_page.evaluate(MAPS, [as_options(view) for view in chosen])):
+            values = np.array(found["values"]).reshape(weights.shape[2:])
+            assert np.abs(values - weights[view.layer, view.head]).max() < 3.1e-5
+
+
+def test_exact_payloads_are_exact(script_page, hand_made_trace):
+    load(script_page, hand_made_trace, exact=True)
+    found = script_page.evaluate("Array.from(trace.head('cross', 2, 3))")
+    assert np.array_equal(np.array(found, np.float32), hand_made_trace.cross.weights[2, 3].ravel())
+
+
+def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
+    load(script_page, hand_made_trace, exact=True)
+    for view in (View("cross", 1, 2), View("decoder_self", 1, 1, special="renormalise", predicted=True),
+                 View("encoder_self", 0, 0, words=True)):
+        text = script_page.evaluate(
+            "(view) => { const m = AttentionAtlas.explorerModel; return m.csv(m.scoreMap(trace, view)); }",
+            as_options(view))
+        expected = score_map(hand_made_trace, view)
+        rows, columns, values = table.from_csv(text)
+        assert (rows, columns) == (expected.rows, expected.columns)
+        assert np.allclose(values, expected.values, rtol=1e-6, atol=0, equal_nan=True)
+        if not view.words and view.special == Special.SHOW:
+            assert np.array_equal(values, expected.values)
+
+
+def test_lines_choose_the_same_edges(script_page, hand_made_trace):
+    load(script_page, hand_made_trace, exact=True)
+    for coverage, kind in product((0.05, 0.5, 0.9, 1.0), AttentionKind):
+        view = View(kind, 1, 3)
+        found = script_page.evaluate(
+            """([view, coverage]) => { const m = AttentionAtlas.explorerModel;
+               return m.edges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
+            [as_options(view), coverage])
+        expected = edges(score_map(hand_made_trace, view), coverage)
+        assert [(r, c) for r, c, _ in found] == [(r, c) for r, c, _ in expected]
+
+
+def test_colours_and_legends_agree(script_page):
+    weights = [0.0, 1e-9, 1e-5, 1e-4, 0.003, 0.05, 0.37, 0.9, 1.0]
+    for transform, maximum in product(Transform, (1.0, 0.37)):
+        scale = ColourScale(transform=transform, maximum=maximum)
+        found = script_page.evaluate(
+            """([transform, maximum, weights]) => { const m = AttentionAtlas.explorerModel;
+               return [weights.map(m.placer(transform, maximum)), m.ticks(transform, maximum)]; }""",
+            [transform.value, maximum, weights])
+        assert np.allclose(found[0], scale.place(np.array(weights)), atol=1e-9)
+        places, texts = scale.ticks()
+        assert np.allclose(found[1]["places"], places, atol=1e-9)
+        assert [float(t.removeprefix("≤ ")) for t in found[1]["texts"]] == [
+            float(t.removeprefix("≤ ")) for t in texts]
+
+
+def test_long_inputs_are_completed_layer_by_layer(script_page):
+    trace = random_trace(64, 70, layers=3)
+    load(script_page, trace, largest=100_000)
+    view = as_options(View("cross", 1, 2, combine="rollout"))
+    missing = script_page.evaluate("(view) => AttentionAtlas.explorerModel.missing(trace, view)", view)
+    assert sorted(map(tuple, missing)) == sorted(
+        [("encoder_self", i) for i in range(3)] + [("decoder_self", 0), ("decoder_self", 1), ("cross", 1)])
+    pooled = script_page.evaluate("(() => { const t = trace.thumbnail('encoder_self', 2, 7, 40);"
+                                  " return [t.rows, t.columns, Array.from(t.values)]; })()")
+    expected = reduce.pool(trace.encoder_self.weights[2, 7], 40)
+    assert np.allclose(np.array(pooled[2]).reshape(pooled[:2]), expected, atol=1e-4)
+    for kind, layer in missing:
+        block = payload.block(trace, AttentionKind(kind), layer, layer + 1)
+        script_page.evaluate("(block) => trace.add(block)", block)
+    assert script_page.evaluate("(view) => AttentionAtlas.explorerModel.missing(trace, view)", view) == []
+    assert_same(script_page.evaluate(MAPS, [view])[0], score_map(trace, View("cross", 1, 2, combine="rollout")))
+    own = script_page.evaluate("Array.from(trace.thumbnail('cross', 0, 3, 32).values)")
+    assert np.allclose(np.array(own), reduce.pool(trace.cross.weights[0, 3], 32).ravel(), atol=1e-4)
+
+
+def test_links_bring_back_the_state_and_survive_nonsense(script_page):
+    state = {"kind": "decoder_self", "layer": 2, "head": 3, "view": "lines", "combine": "max", "words": True,
+             "heads": [[0, 1], [2, 3]], "special": "renormalise", "predicted": {"cross": False, "decoder_self": True},
+             "transform": "log", "colours": "greys", "range": "own", "coverage": 85, "query": 4, "key": 0,
+             "compare": "grid"}
+    text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"
+    fragment = script_page.evaluate(
+        "([s, t]) => AttentionAtlas.explorerState.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
+        [state, text])
+    found = script_page.evaluate("(f) => AttentionAtlas.explorerState.fromFragment('#' + f)", fragment)
+    assert found == {"text": text, "direction": "de-en", "checkpoint": "b", "state": state}
+    read = "(f) => AttentionAtlas.explorerState.fromFragment(f)"
+    assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
+    initial = script_page.evaluate("AttentionAtlas.explorerState.initial()")
+    nonsense = "#text=x&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN&query=0"
+    assert script_page.evaluate(read, nonsense)["state"] == initial

@@ -1,0 +1,169 @@
+"""Hostile and strange text: every one gives a translation or an error in words, and nothing on the page runs.
+
+A plain run takes 500 strings in all. `ATLAS_FUZZ=full` takes 20,000 through the tokenizer, 2,000 through translation
+and every export, 200 through the page in a real browser.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import unicodedata
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from model.trace import storage
+from model.trace.kinds import AttentionKind
+from model.translator import tidy
+from tests.conftest import SENTENCES
+from viz.export import standalone, table
+from viz.maps import reduce
+
+FULL = os.environ.get("ATLAS_FUZZ") == "full"
+TOKENIZER, TRANSLATE, PAGE = (20_000, 2_000, 200) if FULL else (400, 80, 20)
+
+HOSTILE = (
+    "<script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>", "<svg/onload=window.hacked=1>",
+    "\"><script src=//example.org/x.js></script>", "javascript:window.hacked=1", "${window.hacked=1}", "#{7*7}",
+    "{{constructor.constructor('window.hacked=1')()}}", "{{value}}", "{% raw %}", "<%= 7*7 %>", "`${window.hacked=1}`",
+    "</textarea><iframe src=https://example.org>", "<a href=https://example.org>x</a>", "&lt;b&gt;&amp;&#x41;", "<!--",
+    "]]>", "</style><style>*{background:url(https://example.org/x)}", "'; DROP TABLE x; --", "../../etc/passwd", "\\",
+    "%s%n%x", "{0.__class__}", "\r\nSet-Cookie: a=b", "</s>", "<s>", "<pad>", "<unk>", "<2en>", "<0x41>", "▁", "▁▁a ▁b",
+    "<b>bold</b>", "\x1b[31mred", "\x00", "null", "NaN", "-0", "__proto__", "constructor", "$", "=1+1", "@SUM(A1)")
+SPECIAL = ("\u200b", "\u200d", "\ufeff", "\u2060", "\u00ad", "\u202e", "\u202d", "\u2066", "\u2069", "\u200f",
+           "\u0000", "\u0007", "\u0008", "\u000b", "\u001b", "\u007f", "\u0085", "\u2028", "\u2029", "\ufffd", "\uffff",
+           "\U0010ffff", "\U000e0001", "\u3000", "\u00a0", "\u0301", "\u20dd", "\u0e33", "\u1160", "\ud7a3", "ﬁ", "ǆ")
+WORDS = " ".join(SENTENCES).split()
+
+
+def strange_texts(seed: int) -> Iterator[str]:
+    """An endless mix of hostile, random and damaged text, mostly short; the same for the same seed."""
+    pick = random.Random(seed)
+
+    def any_character() -> str:
+        top = pick.choice((0x7F, 0xFF, 0x7FF, 0xFFFF, 0x10FFFF))
+        code = pick.randint(0, top)
+        return chr(code) if not 0xD800 <= code <= 0xDFFF else "?"
+
+    def size() -> int:
+        return pick.choice((1, 2, 3, 5, 8, 15, 40))
+
+    makers = (
+        lambda: "".join(any_character() for _ in range(size())),
+        lambda: "".join(pick.choice(SPECIAL) for _ in range(size())),
+        lambda: pick.choice(HOSTILE),
+        lambda: f"{pick.choice(WORDS)} {pick.choice(HOSTILE)} {pick.choice(WORDS)}",
+        lambda: "".join(c + pick.choice(SPECIAL) for c in pick.choice(WORDS)),
+        lambda: pick.choice(WORDS) + "".join(chr(pick.randint(0x300, 0x36F)) for _ in range(pick.choice((3, 30, 300)))),
+        lambda: "".join(pick.choice("אבגדשלוםابتثالعربية ‏") for _ in range(size())),
+        lambda: "".join(pick.choice("👩‍👩‍👧‍👦🏳️‍🌈🇩🇪👍🏽🤷🏾‍♂️") for _ in range(size())),
+        lambda: pick.choice(" \t\n\r\u3000") * size(),
+        lambda: unicodedata.normalize(pick.choice(("NFD", "NFKD")), "Übergrößenträger " * pick.randint(1, 2)),
+        lambda: pick.choice("aé▁ 0😀") * pick.choice((1, 50, 2_000, 10_001)),
+        lambda: " ".join(pick.choices(WORDS, k=size())),
+        lambda: f"{pick.choice(WORDS)} {chr(pick.randint(0xD800, 0xDFFF))}{pick.choice(WORDS)}",
+    )
+    while True:
+        yield pick.choice(makers)()
+
+
+def some(count: int, seed: int) -> list[str]:
+    texts = strange_texts(seed)
+    return [next(texts) for _ in range(count)]
+
+
+def has_lone_surrogate(text: str) -> bool:
+    return any(0xD800 <= ord(c) <= 0xDFFF for c in text)
+
+
+def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer):
+    refused = 0
+    for text in [*HOSTILE, *SPECIAL, *some(TOKENIZER, seed=1)]:
+        if has_lone_surrogate(text):
+            refused += 1
+            with pytest.raises(ValueError, match="half of a surrogate pair"):
+                tokenizer.encode(text)
+            continue
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text, repr(text)
+        assert not tokenizer.special_ids.intersection(ids), f"typed text became a control symbol: {text!r}"
+    assert refused > TOKENIZER / 50
+
+
+def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_translator):
+    translated = 0
+    for text in some(TRANSLATE, seed=2):
+        try:
+            trace = tiny_translator.translate(text)
+        except ValueError as error:
+            words = str(error)
+            assert words.startswith(("The text ", "the text ")), words
+            assert ("is empty" in words) == (len(text) <= 10_000 and not text.strip()), (text, words)
+            continue
+        translated += 1
+        assert trace.source_text == tidy(text)
+        _check_exports(trace)
+    assert translated > TRANSLATE / 3
+
+
+def _check_exports(trace) -> None:
+    for found in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
+        assert found.source_text == trace.source_text and found.translation == trace.translation
+        assert found.target_tokens == trace.target_tokens and found.source_tokens == trace.source_tokens
+        for kind in AttentionKind:
+            assert np.array_equal(found.maps(kind).weights, trace.maps(kind).weights)
+    cross = reduce.score_map(trace, reduce.View(AttentionKind.CROSS))
+    rows, columns, values = table.from_csv(table.to_csv(cross))
+    assert (rows, columns) == (tuple(cross.rows), tuple(cross.columns))
+    assert np.array_equal(values, cross.values.astype(np.float32), equal_nan=True)
+    page = standalone.to_html(trace)
+    # The whole text stands in it only as escaped text or as JSON in which no element can begin or end.
+    for hostile in HOSTILE:
+        if "<" in hostile and hostile in trace.source_text:
+            start = page.index('<script type="application/json"')
+            assert hostile not in page[:start]
+            data = page[start + 1:page.index("</script>", start)]
+            assert "<" not in data
+
+
+def test_a_megabyte_is_refused_before_the_tokenizer(tiny_translator, monkeypatch):
+    monkeypatch.setattr(tiny_translator.tokenizer, "encode", None)
+    for text in ("a" * 1_000_000, "e\u0301" * 500_000, " " * 1_000_000, "😀" * 1_000_000):
+        with pytest.raises(ValueError, match=r"characters; the limit is 10,000\."):
+            tiny_translator.translate(text)
+
+
+WATCH = """() => {
+  window.redrawn = 0;
+  new MutationObserver(() => window.redrawn++).observe(document.querySelector("#translation"),
+    {childList: true, subtree: true, characterData: true});
+}"""
+TYPE = """codes => {
+  let text = "";
+  for (const code of codes) text += String.fromCharCode(code);
+  const box = document.querySelector("#source-text textarea, #source-text input");
+  const owner = box instanceof HTMLTextAreaElement ? HTMLTextAreaElement : HTMLInputElement;
+  Object.getOwnPropertyDescriptor(owner.prototype, "value").set.call(box, text);
+  box.dispatchEvent(new Event("input", {bubbles: true}));
+}"""
+
+
+@pytest.mark.browser
+def test_the_page_shows_every_text_as_text(tiny_url, open_page):
+    page = open_page(tiny_url)
+    page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
+    page.wait_for_selector("#translation-text")
+    page.evaluate(WATCH)
+    elements = page.evaluate("document.querySelectorAll('script, iframe, object, embed, base, form').length")
+    for text in some(PAGE, seed=3):
+        before = page.evaluate("window.redrawn")
+        units = np.frombuffer(text[:10_001].encode("utf-16-le", "surrogatepass"), np.uint16).tolist()
+        page.evaluate(TYPE, units)
+        page.click("#translate")
+        page.wait_for_function("before => window.redrawn > before", arg=before, timeout=20_000)
+        assert page.evaluate("window.hacked") is None, repr(text)
+        assert page.evaluate("document.querySelectorAll('script, iframe, object, embed, base, form').length"
+                             ) <= elements + 2, repr(text)
+    assert page.locator("#translation-text").count() == 1

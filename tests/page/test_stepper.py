@@ -1,0 +1,246 @@
+"""The stepper in a real browser, over the trained checkpoint: a walk through it, bursts of keys, two visitors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+
+from model.analysis import paths
+from tests.page.browser import no_violations, screenshot
+from viz.maps.branches import Origin, Tree
+from viz.wire import steps
+
+pytestmark = pytest.mark.browser
+
+STEPPER = "document.querySelector('.atlas-stepper')"
+SENTENCE = "Ein kleiner Hund rennt über die grüne Wiese."
+LONG = "Ein Mann und eine Frau sitzen auf einer Bank im Park, und ein kleines Kind spielt mit einem roten Ball."
+
+
+def idle(page: Page) -> None:
+    page.wait_for_function(f"{STEPPER}?.dataset.opened && {STEPPER}.ariaBusy === 'false'")
+
+
+def open_stepper(page: Page, text: str = SENTENCE) -> None:
+    page.wait_for_selector("#translation-text")
+    page.locator("#source-text textarea, #source-text input").first.fill(text)
+    page.locator("#translate").click()
+    page.wait_for_function("text => [...document.querySelectorAll('.atlas-translation .row .chip')].map(c => "
+                           "c.textContent).join(' ').includes(text.split(' ').pop().replace('.', ''))", arg=text)
+    page.locator("#tab-stepper-button").click()
+    page.wait_for_function(f"words => {STEPPER}?.querySelector('.sentences .line')?.textContent.replace(/\\s/g, '')"
+                           ".includes(words)", arg=text.replace(" ", ""))
+    idle(page)
+
+
+def step(page: Page) -> int:
+    return int(page.evaluate(f"{STEPPER}.dataset.step"))
+
+
+def length(page: Page) -> int:
+    return page.locator(".atlas-stepper .sentences button.chip").count()
+
+
+def written(page: Page) -> str:
+    return page.locator(".atlas-stepper .sentences .line").nth(1).inner_text()
+
+
+def act(page: Page, selector: str, nth: int = 0) -> None:
+    """Click what opens a branch, and wait for it."""
+    before = page.evaluate(f"{STEPPER}.dataset.opened")
+    page.locator(f".atlas-stepper {selector}").nth(nth).click()
+    page.wait_for_function(f"before => {STEPPER}.dataset.opened !== before", arg=before)
+    idle(page)
+
+
+def test_a_walk_through_everything(app_url, open_page, shipped_translators):
+    translator = shipped_translators["de-en"]
+    own = translator.translate(SENTENCE, "de-en")
+    page = open_page(app_url)
+    open_stepper(page)
+    assert step(page) == 0 and length(page) == len(own.target_ids)
+
+    page.locator(".atlas-stepper [data-move=last]").click()  # to the end
+    page.wait_for_function(f"{STEPPER}.dataset.step === '{len(own.target_ids)}'")
+    for _ in range(3):
+        page.locator(".atlas-stepper [data-move=back]").click()
+    at = len(own.target_ids) - 3
+    page.wait_for_function(f"{STEPPER}.dataset.step === '{at}'")
+    shown = page.locator(".atlas-stepper .candidate .token").all_inner_texts()
+    assert shown[0] == own.top_tokens[at][0] and len(shown) == 10
+    facts = page.inner_text(".atlas-stepper .next-token .facts")
+    assert f"rank {own.chosen_rank[at]}" in facts and f"{own.entropy[at]:.2f} bits" in facts
+    screenshot(page, "stepper")
+    no_violations(page)
+
+    act(page, ".candidate", 1)  # the second candidate
+    assert step(page) == at + 1 and page.locator(".atlas-stepper .tree .branch").count() == 2
+    page.keyboard.press("End")
+    page.wait_for_function(f"{STEPPER}.querySelector('.counter').textContent.startsWith('Done')")
+
+    page.locator("[data-panel=compare]").click()
+    page.wait_for_selector(".atlas-stepper .compared .pair")
+    pairs = page.locator(".atlas-stepper .pair")
+    assert pairs.count() >= len(own.target_ids)
+    assert all(pairs.nth(i).locator(".same").count() == 2 for i in range(at))
+    assert pairs.nth(at).locator(".same").count() == 0
+    no_violations(page)
+
+    page.locator("[data-panel=lens]").click()
+    page.wait_for_selector(".atlas-stepper .lens td")
+    layers = translator.config.num_decoder_layers
+    assert page.locator(".atlas-stepper .lens tbody tr").count() == layers + 1
+    no_violations(page)
+
+    page.locator("[data-panel=beam]").click()
+    page.locator(".atlas-stepper .settings [type=submit]").click()
+    page.wait_for_selector(".atlas-stepper .node.finished")
+    assert page.locator(".atlas-stepper .hypotheses .branch").count() == 4
+    no_violations(page)
+    node = page.locator(".atlas-stepper .node.kept:not(.best)").nth(3)
+    prefix = node.get_attribute("aria-label").split(" — ")[0]
+    before = page.evaluate(f"{STEPPER}.dataset.opened")
+    node.click()
+    page.wait_for_function(f"before => {STEPPER}.dataset.opened !== before", arg=before)
+    idle(page)
+    assert "".join(written(page).split()).removeprefix("writes").startswith("".join(prefix.split()))
+
+    page.locator("[data-panel=own]").click()
+    page.locator(".atlas-stepper .own textarea").fill("A tiny dog crosses the lawn.")
+    act(page, ".own [type=submit]")
+    assert step(page) == 0 and "Yours: log-probability" in page.inner_text(".atlas-stepper .own")
+    no_violations(page)
+    page.locator("#tab-explorer-button").click()
+    page.wait_for_function("[...document.querySelectorAll('.atlas-explorer option')].some(o => "
+                           "o.textContent.includes('tiny') || o.textContent.includes('grüne'))")
+    names = page.locator(".atlas-explorer .field.wide option").all_inner_texts()
+    assert len(names) > 2 and len(set(names)) == len(names), "branches of one sentence are told apart"
+
+
+def test_a_beam_node_is_marked_unfinished_in_the_explorer(app_url, open_page):
+    page = open_page(app_url)
+    open_stepper(page)
+    page.locator("[data-panel=beam]").click()
+    page.locator(".atlas-stepper .settings [type=submit]").click()
+    page.wait_for_selector(".atlas-stepper .node.kept")
+    drawn = "document.querySelector('.atlas-explorer .field.wide select').selectedOptions[0].textContent"
+    page.locator(".atlas-stepper .node.kept").nth(6).click()
+    idle(page)
+    page.locator("#tab-explorer-button").click()
+    page.wait_for_function(f"/unfinished/i.test({drawn})")
+
+
+def test_no_key_press_is_lost(app_url, open_page):
+    page = open_page(app_url)
+    open_stepper(page, LONG)
+    total = length(page)
+    page.locator(".atlas-stepper .transport").click(position={"x": 2, "y": 2})
+    for _ in range(20):
+        page.keyboard.press("ArrowRight", delay=0)
+        page.wait_for_timeout(15)
+    page.wait_for_function(f"{STEPPER}.dataset.step === '{min(20, total)}'")
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_timeout(15)
+    page.wait_for_function(f"{STEPPER}.dataset.step === '{min(20, total) - 5}'")
+    # Presses made while the server decodes a forced token count, too.
+    page.keyboard.press("Home")
+    page.keyboard.press("2")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    idle(page)
+    page.wait_for_function(f"{STEPPER}.dataset.step === String(Math.min(5, "
+                           f"{STEPPER}.querySelectorAll('.sentences button.chip').length))")
+
+
+def test_play_goes_on_by_itself_and_stops_at_the_end(app_url, open_page):
+    page = open_page(app_url)
+    open_stepper(page)
+    page.locator(".atlas-stepper [aria-label=Speed]").select_option(label="4×")
+    page.locator(".atlas-stepper [data-move=play]").click()
+    page.wait_for_function(f"{STEPPER}.querySelector('.counter').textContent.startsWith('Done')")
+    page.wait_for_function(f"{STEPPER}.querySelector('[data-move=play]').ariaLabel === 'Play'")
+
+
+def test_temperature_is_for_show(app_url, open_page, shipped_translators):
+    own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
+    page = open_page(app_url)
+    open_stepper(page)
+    before = page.locator(".atlas-stepper .candidate .value").first.inner_text()
+    page.locator(".atlas-stepper [aria-label=Temperature]").fill("2")
+    page.wait_for_function(f"before => {STEPPER}.querySelector('.candidate .value').textContent !== before", arg=before)
+    assert length(page) == len(own.target_ids)
+
+
+def test_bad_input_gets_words(app_url, open_page, shipped_translators):
+    page = open_page(app_url)
+    open_stepper(page)
+    before, limit = written(page), shipped_translators["de-en"].config.max_length - 1
+    page.locator("[data-panel=own]").click()
+    for text, words in (("   ", "There is no text"), ("Boot " * 500, f"the limit is {limit} tokens")):
+        page.locator(".atlas-stepper .own textarea").fill(text)
+        page.locator(".atlas-stepper .own [type=submit]").click()
+        page.wait_for_function(f"words => {STEPPER}.querySelector('.error').textContent.includes(words)", arg=words)
+        assert written(page) == before
+    text = "<img src=x onerror=\"window.hacked=1\"> ${window.hacked=1} {{value}} </s>"
+    page.locator(".atlas-stepper .own textarea").fill(text)
+    act(page, ".own [type=submit]")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator(".atlas-stepper .sentences .line").nth(1).locator(".symbol").count() == 1
+
+
+def test_two_visitors_keep_separate_trees(app_url, open_page):
+    pages = [open_page(app_url) for _ in range(2)]
+    for page, text in zip(pages, (SENTENCE, "Zwei Männer trinken Kaffee.")):
+        open_stepper(page, text)
+    for page in pages:
+        act(page, ".candidate", 1)
+    act(pages[0], ".candidate", 2)
+    counts = [page.locator(".atlas-stepper .tree .branch").count() for page in pages]
+    assert counts == [3, 2]
+    texts = [page.inner_text(".atlas-stepper .sentences .line") for page in pages]
+    assert "Hund" in texts[0] and "Kaffee" in texts[1]
+
+
+def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipped_translators):
+    """Whichever of two branches the page holds, the other one is the same as if it had been sent whole."""
+    own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
+    forced = paths.complete(shipped_translators["de-en"], SENTENCE, [*own.target_ids[:3], int(own.top_ids[3, 4])])
+    tree, branch = Tree.of(own).add(forced, Origin.FORCED, given=4)
+    page = open_page(app_url)
+    page.locator("#tab-stepper-button").click()
+    idle(page)
+    for (trace, mine), (held_trace, held) in (((forced, branch), (own, tree.branches[0])),
+                                              ((own, tree.branches[0]), (forced, branch))):
+        whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, held=held)
+        assert part["shared"] == 3
+        found = page.evaluate("""async ([held, whole, part]) => {
+          const { Path } = AttentionAtlas.stepperPath, first = await Path.from(held);
+          return Promise.all([Path.from(whole), Path.from(part, first)].map(async (made) => {
+            const path = await made, rows = [];
+            for (const [kind, { layers, heads }] of Object.entries(path.kinds)) {
+              if (kind === "encoder_self") continue;
+              for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++)
+                for (let step = 0; step < path.length; step++) rows.push(...path.row(kind, layer, head, step));
+            }
+            return { rows, steps: path.steps, length: path.length, read: path.read };
+          }));
+        }""", [steps.path_payload(held_trace, held), whole, part])
+        rows = [path.pop("rows") for path in found]
+        np.testing.assert_allclose(*rows, atol=1e-4)  # the shared rows were computed twice, and sent at 16 bits
+        for ours, theirs in zip(found[0].pop("steps"), found[1].pop("steps"), strict=True):
+            assert ours["id"] == theirs["id"] and ours["rank"] == theirs["rank"]
+            assert ours["log_probability"] == pytest.approx(theirs["log_probability"], abs=1e-4)
+        assert found[0] == found[1] and found[0]["length"] == len(mine.ids)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_fits_the_window(app_url, open_page, width, dark):
+    page = open_page(app_url, width=width, dark=dark)
+    page.wait_for_selector("#translation-text")
+    page.get_by_role("tab", name="Step by step").click()
+    idle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    screenshot(page, f"stepper-{'dark' if dark else 'light'}-{width}")

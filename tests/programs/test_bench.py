@@ -1,0 +1,205 @@
+"""python -m bench.compare: the peers do our work, and what is reported is what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from bench import compare, growth, peers
+from bench.captions import LARGEST, captions, texts
+from bench.growth import Point, TensorMemory, exponent
+from model import checkpoint
+from model.checks.oracle import torch_layer
+from model.config import TrainConfig
+from model.train import Trainer
+from model.training.batches import Examples, make_batch
+from tests.conftest import SENTENCES, build_tiny_model
+
+SMALL = ["--device", "cpu", "--lengths", "4", "6", "--repeats", "1", "--rounds", "1", "--sentences", "6", "--updates",
+         "2", "--starts", "1", "--growth-lengths", "4", "8", "--growth-batches", "1", "2"]
+
+
+def test_captions_differ_and_their_sides_belong_together():
+    found = captions(300)
+    assert len(set(found)) == 300 and found[:10] == captions(10) and captions(5, seed=1) != captions(5)
+    assert texts(300, "de") == [german for german, _ in found] and texts(3, "fr") == texts(3, "en")
+    for german, english in found:
+        assert ("Hut" in german) == ("hat." in english or " hat " in english), (german, english)
+        assert german[0].isupper() and german.endswith(".") and "  " not in german + english
+    with pytest.raises(ValueError, match="at most"):
+        captions(LARGEST + 1)
+
+
+def copied(model, config) -> peers.Tutorial:
+    """The tutorial's model with our weights."""
+    theirs = peers.Tutorial(config).eval()
+    with torch.no_grad():
+        theirs.embedding.weight.copy_(model.embedding.weight)
+    for ours, stack in ((model.encoder, theirs.transformer.encoder), (model.decoder, theirs.transformer.decoder)):
+        stack.norm.load_state_dict(ours.norm.state_dict())
+        for layer, other in zip(ours.layers, stack.layers):
+            other.load_state_dict(torch_layer(layer, config).state_dict())
+    return theirs
+
+
+def test_the_tutorials_model_computes_what_ours_does(tiny_translator):
+    """Same architecture, same number of parameters, padding ignored: with our weights it gives our logits and ids."""
+    model, config, tokenizer = tiny_translator.model, tiny_translator.config, tiny_translator.tokenizer
+    theirs = copied(model, config)
+    assert sum(p.numel() for p in theirs.parameters()) == sum(p.numel() for p in model.parameters())
+    sources = [tokenizer.encode_source(text, "en") for text in SENTENCES[0:6:2]]
+    source = tiny_translator._padded(sources)
+    inputs = torch.tensor([[1, 40, 41, 42]] * 3)
+    with torch.inference_mode():
+        torch.testing.assert_close(theirs(source, inputs), model(source, inputs).logits, atol=1e-4, rtol=1e-4)
+        ours = compare.benchmark.decode_cached(tiny_translator, [sources[0]], 9)[0]
+    assert theirs.greedy(sources[0], length=9, begin_id=tokenizer.begin_id) == ours
+
+
+def test_a_step_of_the_tutorials_training_has_our_loss_and_gradient(tiny_translator):
+    """One step of each from the same weights, without dropout: the first batch moves them alike."""
+    tokenizer, config = tiny_translator.tokenizer, TrainConfig(learning_rate=1e-4, warmup_updates=1, average_decay=0.0)
+    model = build_tiny_model(tokenizer, dropout=0.0)
+    theirs = copied(model, model.config)
+    examples = Examples.encode([*zip(SENTENCES[0:10:2], SENTENCES[1:10:2])], tokenizer, "en", max_length=64)
+    batch = make_batch(examples, np.arange(5), tokenizer)
+    for module in theirs.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # copied layers or not
+    compare.tutorial_step(theirs, config, half=False)(batch)
+    trainer = Trainer(config, model.train(), tokenizer, examples, torch.device("cpu"))
+    trainer.step_on(batch)
+    moved = (theirs.embedding.weight - tiny_translator.model.embedding.weight).abs().max()
+    assert moved > 5e-5
+    torch.testing.assert_close(theirs.embedding.weight, model.embedding.weight, atol=2e-5, rtol=1e-4)
+
+
+def test_marian_is_of_our_sizes_and_decodes_to_the_forced_length(tiny_translator):
+    pytest.importorskip("transformers")
+    config, tokenizer = tiny_translator.config, tiny_translator.tokenizer
+    marian = peers.Marian(config, tokenizer, tiny_translator.device, maps=True)
+    names = {name: p for name, p in marian.model.named_parameters() if "embed_positions" not in name}
+    final_norms = 4 * config.d_model  # ours has pre-norm's closing norms besides
+    assert sum(p.numel() for p in names.values()) + final_norms == sum(
+        p.numel() for p in tiny_translator.model.parameters())
+    source = tiny_translator._padded([tokenizer.encode_source(text, "en") for text in SENTENCES[0:4:2]])
+    found = marian(source, 7)
+    assert found.sequences.shape == (2, 8) and len(found.cross_attentions) == 7
+    assert found.cross_attentions[3][0].shape == (2, config.num_heads, 1, source.shape[1])
+    plain = peers.Marian(config, tokenizer, tiny_translator.device, maps=False)(source, 7)
+    assert plain.sequences.shape == (2, 8) and plain.cross_attentions is None
+
+
+def test_ctranslate2_with_our_weights_gives_our_ids(tiny_translator, tmp_path):
+    pytest.importorskip("ctranslate2")
+    sources = [tiny_translator.encode(text) for text in SENTENCES]
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        theirs = peers.CTranslate2(tiny_translator.model, tiny_translator.tokenizer, tmp_path, threads=1)
+        assert torch.get_num_threads() == 2  # ours is measured with as many as before
+    finally:
+        torch.set_num_threads(threads)
+    longest = min(tiny_translator.step_limit(len(ids)) for ids in sources)
+    ours = [ids[:longest] for ids in tiny_translator.generate(sources)]
+    assert theirs(sources, batch_size=4, longest=longest) == ours
+
+
+@pytest.fixture(scope="module")
+def roomy_checkpoint(tokenizer, tmp_path_factory):
+    """The tiny model with room for captions in its tiny vocabulary."""
+    folder = tmp_path_factory.mktemp("roomy") / "tiny"
+    checkpoint.save(folder, build_tiny_model(tokenizer, max_length=200), tokenizer, ("de-en",), half=False)
+    return folder
+
+
+def report(folder, tmp_path, *options: str) -> dict[str, float]:
+    out = tmp_path / "found.json"
+    compare.main(["--checkpoint", str(folder), *SMALL, "--threads", "1", "--json", str(out), *options])
+    return {m["name"]: m["value"] for m in json.loads(out.read_text())}
+
+
+def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
+    pytest.importorskip("transformers")
+    pytest.importorskip("ctranslate2")
+    threads = torch.get_num_threads()
+    found = report(roomy_checkpoint, tmp_path, "--png", str(tmp_path / "growth.png"))
+    ways = ("ours_maps", "marian_maps", "tutorial_loop", "tutorial_loop_no_grad", "marian_maps_ratio",
+            "tutorial_loop_ratio", "tutorial_loop_no_grad_ratio")
+    assert found.keys() >= {f"{way}_{n}" for way in ways for n in (4, 6)} | {
+        "ours_batch", "marian_batch", "ctranslate2_batch", "ours_train", "torch_nn_train", "startup"}
+    assert all(value > 0 for name, value in found.items() if "exponent" not in name)
+    for name, above, below in (
+            ("marian_maps_ratio_4", "marian_maps_4", "ours_maps_4"),
+            ("ours_batch_ratio_marian", "ours_batch", "marian_batch"),
+            ("ctranslate2_batch_ratio_ours", "ctranslate2_batch", "ours_batch"),
+            ("ours_train_ratio", "ours_train", "torch_nn_train")):
+        assert found[name] == pytest.approx(found[above] / found[below])
+    assert found["ctranslate2_same_ids"] == 6 and found["ours_train"] == max(
+        found["ours_train_float32"], found["ours_train_bfloat16"])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in found) and torch.get_num_threads() == threads
+    with Image.open(tmp_path / "growth.png") as picture:
+        assert picture.format == "PNG"
+
+
+def test_a_section_can_be_run_alone(roomy_checkpoint, tmp_path):
+    """Training and growth need neither peer package."""
+    found = report(roomy_checkpoint, tmp_path, "--sections", "train", "growth")
+    assert "torch_nn_train" in found and "growth_maps_seconds_length_8" in found and "ours_batch" not in found
+
+
+def test_settings_that_measure_nothing_are_refused():
+    for wrong in (["--rounds", "0"], ["--sections", "nothing"]):
+        with pytest.raises(SystemExit):
+            compare.main(wrong)
+
+
+def test_the_memory_of_tensors_is_counted_while_they_are_held():
+    with TensorMemory() as memory:
+        kept = torch.zeros(1000)  # 4,000 bytes
+        for _ in range(3):
+            torch.ones(2000)  # 8,000, gone at once
+        kept.view(10, 100).t()  # a view is no memory
+        kept.add_(1)
+    assert memory.peak == 12_000
+    with TensorMemory() as memory:
+        held = [torch.zeros(500) for _ in range(4)]
+    assert memory.peak == 8_000 and len(held) == 4
+
+
+def test_the_memory_of_maps_grows_as_they_do(tiny_translator):
+    """At twice the length the maps alone are four times as large; the count holds at least them."""
+    sizes = {n: growth.peak_memory(growth.ways(tiny_translator, 1, n)["maps"], tiny_translator.device)
+             for n in (24, 48)}
+    maps = {n: 4 * (2 + 3 + 3) * 4 * n * n for n in sizes}
+    assert all(maps[n] < sizes[n] < 20 * maps[n] + 10**6 for n in sizes) and sizes[48] > 2 * sizes[24]
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_the_exponent_is_the_slope_where_the_sizes_are_large(power):
+    points = [(n, 3 * n**power) for n in (8, 16, 32, 64)]
+    assert exponent(points) == pytest.approx(power, abs=1e-9)
+    with_overhead = [(n, 500 + n**2) for n in (8, 16, 32, 64, 128, 256, 512)]
+    assert 1.8 < exponent(with_overhead) < 2
+
+
+def test_growth_points_become_measurements():
+    points = [Point("maps", "length", n, n / 1000, 2**20 * n) for n in (1, 2, 4)]
+    found = {m.name: m.value for m in growth.measurements(points)}
+    assert found["growth_maps_seconds_length_4"] == pytest.approx(4) and found["growth_maps_memory_length_2"] == 2
+    assert math.isclose(found["growth_maps_seconds_length_exponent"], 1)
+
+
+def test_growth_starts_a_model_with_room(tiny_translator):
+    roomy = growth.with_room(tiny_translator, 513)
+    assert roomy.config.max_length == 513 and roomy.config.d_model == tiny_translator.config.d_model
+    arguments = argparse.Namespace(growth_lengths=[70], growth_batches=[1], rounds=1, png=None)
+    names = [m.name for m in compare.grow(tiny_translator, arguments)]  # above the checkpoint's own 64
+    assert "growth_maps_memory_length_70" in names

@@ -1,0 +1,147 @@
+"""python -m model.evaluate: right scores, in the right place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import sacrebleu
+import torch
+
+from model import checkpoint, evaluate, train
+from model.evaluation.moses import prepared, wu2021_bleu
+from model.translator import Translator
+from tests.conftest import SENTENCES
+from tests.model.training.test_corpora import write_gz, write_tatoeba
+
+
+@pytest.fixture()
+def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_checkpoint, tmp_path / "tiny"))
+
+
+@pytest.fixture()
+def data(tmp_path: Path) -> Path:
+    raw = tmp_path / "data/multi30k/data/task1/raw"
+    for split, first in {"train": 0, "val": 2, "test_2016_flickr": 4}.items():
+        write_gz(raw / f"{split}.de.gz", list(SENTENCES[first:first + 4:2]))
+        write_gz(raw / f"{split}.en.gz", list(SENTENCES[first + 1:first + 5:2]))
+    write_tatoeba(tmp_path / "data/tatoeba/deu-eng.zip", [f"Number {i}.\tZahl {i}." for i in range(300)])
+    return tmp_path / "data"
+
+
+def run(folder: Path, *arguments: object) -> dict:
+    evaluate.main(["--checkpoint", str(folder), "--device", "cpu", *map(str, arguments)])
+    return json.loads((folder / "metrics.json").read_text())
+
+
+def test_scores_of_a_pair_of_files_are_sacrebleus(folder, tmp_path):
+    (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
+    (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
+    score, = run(folder, "--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")["scores"]
+    translations = Translator.load(folder, device="cpu").translate_batch(SENTENCES[0:8:2])
+    references = [list(SENTENCES[1:8:2])]
+    assert score["bleu"] == round(sacrebleu.corpus_bleu(translations, references).score, 2)
+    assert score["chrf"] == round(sacrebleu.corpus_chrf(translations, references).score, 2)
+    assert "tok:13a" in score["bleu_signature"] and "case:mixed" in score["bleu_signature"]
+    assert "version:" in score["chrf_signature"] and score["sentences"] == 4
+    assert (score["data"], score["split"], score["direction"], score["beam"]) == ("x.de", "file", "de-en", 1)
+
+
+def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
+    monkeypatch.setattr(tiny_translator, "translate_batch", lambda texts, direction, **options: list(SENTENCES[1::2]))
+    plain, wu2021 = evaluate.scores(
+        tiny_translator, [("x", reference) for reference in SENTENCES[1::2]], "de-en", protocols=["wu2021"])
+    assert plain["bleu"] == pytest.approx(100) and plain["chrf"] == pytest.approx(100)
+    assert wu2021["bleu"] == pytest.approx(100)
+
+
+def test_the_published_protocol_prepares_as_multi30k_does():
+    """Hyphens inside words stay, quotes become ASCII and are escaped, case goes; normalising twice changes nothing."""
+    assert prepared(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
+        "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"]
+    assert prepared(["L'homme n’aime pas le café (noir)."], "fr") == [
+        "l&apos; homme n&apos; aime pas le café ( noir ) ."]
+
+
+def test_the_published_protocol_sees_neither_case_nor_typography():
+    reference = ["Ein Mann sagt „Hallo“ und geht weg.", "Zwei Hunde, die im Schnee spielen."]
+    typed = ['ein mann sagt "hallo" und geht weg .', "ZWEI HUNDE , DIE IM SCHNEE SPIELEN ."]
+    assert wu2021_bleu(typed, reference, "de")["bleu"] == pytest.approx(100)
+    assert sacrebleu.corpus_bleu(typed, [reference]).score < 60
+    worse = wu2021_bleu(["ein mann sagt hallo .", typed[1]], reference, "de")
+    assert 0 < worse["bleu"] < 90 and "tok:none" in worse["bleu_signature"] and "case:lc" in worse["bleu_signature"]
+
+
+def test_the_published_protocol_stands_beside_plain_bleu(folder, tmp_path, data):
+    """One run writes both, and a later run of either replaces only its like."""
+    (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
+    (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
+    pair = ("--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")
+    run(folder, *pair)
+    scores = run(folder, *pair, "--protocol", "wu2021")["scores"]
+    assert [score.get("protocol") for score in scores] == [None, "wu2021"]
+    assert "tok:13a" in scores[0]["bleu_signature"] and "tok:none" in scores[1]["bleu_signature"]
+    assert [s.get("protocol") for s in run(folder, *pair, "--protocol", "wu2021")["scores"]] == [None, "wu2021"]
+    assert [s.get("protocol") for s in run(folder, *pair)["scores"]] == [None, "wu2021"]
+
+
+def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):
+    first = run(folder, "--data", data, "--directions", "de-en", "--splits", "dev")["scores"]
+    assert [(s["data"], s["split"]) for s in first] == [("multi30k", "dev"), ("tatoeba", "dev")]
+    metrics = run(folder, "--data", data, "--directions", "de-en", "--beam", 1, 2)
+    assert sorted((s["data"], s["split"], s["beam"]) for s in metrics["scores"]) == [
+        (name, split, beam) for name in ("multi30k", "tatoeba") for split in ("dev", "test") for beam in (1, 2)]
+    assert metrics["parameters"] == sum(p.numel() for p in checkpoint.load(folder).model.parameters())
+    assert metrics["unusual_log_probability"] < 0
+
+
+def test_a_score_replaces_only_its_like():
+    def score(beam: int, bleu: float) -> dict:
+        return {"data": "a", "split": "test", "direction": "de-en", "beam": beam, "length_penalty": 0.0, "bleu": bleu}
+
+    old = [score(1, 10.0), score(5, 12.0)]
+    assert evaluate.merged(old, score(5, 13.0)) == [old[0], score(5, 13.0)]
+    assert evaluate.merged(old, score(4, 13.0)) == [*old, score(4, 13.0)]
+
+
+def test_a_limited_run_writes_nothing(folder, data):
+    assert run(folder, "--data", data, "--directions", "de-en", "--limit", 1) == {"scores": []}
+    assert run(folder, "--data", data, "--directions", "de-en", "--dry-run") == {"scores": []}
+
+
+def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tmp_path, monkeypatch):
+    """Against a run with the very same weights nothing changes on disk; another run's weights are refused."""
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
+    options = ["--data", str(data), "--tokenizer", str(tmp_path / "tokenizer.model"), "--max-updates", "1",
+               "--cooldown-updates", "0", "--evaluate-every", "99", "--dev-sentences", "1", "--device", "cpu",
+               "--d-model", "32", "--num-heads", "4", "--num-encoder-layers", "1", "--num-decoder-layers", "1",
+               "--d-feedforward", "48"]
+    out = tmp_path / "out"
+    train.main(["--run", str(tmp_path / "run"), "--out", str(out), *options])
+    model, tokens, config = train.chosen_model(tmp_path / "run")
+    checkpoint.save(out, model, tokens, config.directions, half=False)
+    report = run(out, "--data", data, "--precision", tmp_path / "run")["precision"]
+    assert report["changed_by_float16_on_disk"] == 0 and report["sentences"] > 2 and report["device"] == "cpu"
+    monkeypatch.setattr(evaluate, "_outputs", lambda translator, texts: [[id(translator)]] * 2 + [[7]])
+    report = run(out, "--data", data, "--precision", tmp_path / "run")["precision"]
+    assert {n for name, n in report.items() if name.startswith("changed")} == {2}
+    with torch.no_grad():
+        model.embedding.weight.add_(0.1)
+    checkpoint.save(out, model, tokens, config.directions)
+    with pytest.raises(ValueError, match="moved on since out was written"):
+        run(out, "--data", data, "--precision", tmp_path / "run")
+    with pytest.raises(ValueError, match="is not the run"):
+        run(folder, "--data", data, "--directions", "de-en", "--precision", tmp_path / "run")
+
+
+def test_what_cannot_be_scored_is_named(folder, tmp_path):
+    with pytest.raises(ValueError, match="no corpus for the direction de-en"):
+        run(folder, "--data", tmp_path / "absent", "--directions", "de-en")
+    with pytest.raises(ValueError, match="Unknown direction"):
+        run(folder, "--directions", "en-de")
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(ValueError, match="nothing to score"):
+        run(folder, "--pair", "de-en", tmp_path / "empty", tmp_path / "empty")

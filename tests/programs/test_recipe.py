@@ -1,0 +1,73 @@
+"""README.md's recipe for a further pair, run as it stands on generated lines: split, train, export, draw, evaluate,
+translate."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+
+from model import checkpoint
+from tests import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WORDS = {"katten": "the cat", "hunden": "the dog", "flickan": "the girl", "pojken": "the boy", "läraren": "the teacher",
+         "hästen": "the horse"}
+VERBS = {"ser": "sees", "hör": "hears", "söker": "seeks", "följer": "follows", "ritar": "draws", "minns": "remembers"}
+PLACES = {"i parken": "in the park", "på torget": "on the square", "vid sjön": "at the lake",
+          "under bron": "under the bridge"}
+TEXT = "Hunden hör katten vid sjön ."
+HELD_OUT = 20  # instead of 1,000 lines each
+SMALLER = ("--d-model 48 --num-heads 4 --num-encoder-layers 1 --num-decoder-layers 2 --d-feedforward 96 --dropout 0 "
+           "--vocabulary-size 320 --max-updates 160 --warmup-updates 40 --cooldown-updates 80 --learning-rate 0.01 "
+           "--tokens-per-batch 1000 --average-decay 0.9 --evaluate-every 80 --device cpu")
+
+
+def recipe() -> str:
+    found = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "model.train" in block]
+    assert len(found) == 1, f"README.md has {len(found)} recipes"
+    return found[0]
+
+
+def scaled(script: str) -> str:
+    """The recipe's own commands with fewer held-out lines, a smaller and shorter run, and the last text replaced."""
+    for lines in (1000, 1001, 2000):
+        assert str(lines) in script
+        script = re.sub(rf"(?<!\d){lines}(?!\d)", str(lines // 1000 * HELD_OUT + lines % 1000), script)
+    script, trainings = re.subn(r"(python -m model\.train )", rf"\1{SMALLER} ", script)
+    script, translations = re.subn(r'(python -m model\.translate .*)"[^"]+"', rf'\1"{TEXT}"', script)
+    assert (trainings, translations) == (1, 1)
+    return script.replace("python -m", f"{sys.executable} -m")
+
+
+@pytest.mark.slow
+def test_the_recipe_trains_a_pair_from_aligned_files(tmp_path):
+    """The parts that the split makes are the right lines, and the model learns a language of 864 sentences."""
+    pairs = [(f"{a} {v} {b} {p} .".capitalize(), f"{WORDS[a]} {VERBS[v]} {WORDS[b]} {PLACES[p]} .".capitalize())
+             for a, v, b, p in itertools.product(WORDS, VERBS, WORDS, PLACES)]
+    random.Random(3).shuffle(pairs)
+    told = (TEXT, "The dog hears the cat at the lake .")
+    pairs = [pair for pair in pairs if pair != told][:500]
+    for language, sentences in zip(("sv", "en"), zip(*pairs)):
+        (tmp_path / f"europarl-v7.sv-en.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["sh", "-eu"], input=scaled(recipe()), cwd=tmp_path, env=environment, text=True, timeout=120,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    parts = {name: (tmp_path / f"{name}.sv").read_text(encoding="utf-8").splitlines()
+             for name in ("dev", "test", "train")}
+    assert parts["dev"] + parts["test"] + parts["train"] == [source for source, _ in pairs]
+    assert len(parts["dev"]) == len(parts["test"]) == HELD_OUT
+    loaded = checkpoint.load(tmp_path / "checkpoints/sv-en")
+    assert loaded.directions == ("sv-en",)
+    scores = json.loads((tmp_path / "checkpoints/sv-en/metrics.json").read_text())["scores"]
+    assert [(s["data"], s["beam"], s["sentences"]) for s in scores] == [("test.sv", n, HELD_OUT) for n in (1, 5)]
+    assert min(s["bleu"] for s in scores) > 60
+    assert (tmp_path / "runs/sv-en/curves.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stdout.splitlines()[-1] == told[1]

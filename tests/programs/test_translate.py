@@ -1,0 +1,103 @@
+"""python -m model.translate: lines in, lines out."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from model import translate
+from model.trace import storage
+from tests import ROOT
+from tests.conftest import SENTENCES
+
+
+@pytest.fixture()
+def run(tiny_checkpoint, capsys, monkeypatch):
+    """The program's output lines for standard input and arguments."""
+
+    def call(*arguments: str, stdin: bytes = b"") -> list[str]:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin), isatty=lambda: False))
+        translate.main(["--checkpoint", str(tiny_checkpoint), "--device", "cpu", *arguments])
+        return capsys.readouterr().out.split("\n")[:-1]
+
+    return call
+
+
+def test_lines_keep_their_order_and_empty_lines_stay_empty(run, tiny_translator, monkeypatch):
+    monkeypatch.setattr(translate, "LINES_AT_ONCE", 4)  # several rounds
+    lines = [SENTENCES[0], "", "Tee", "  ", *SENTENCES[2:9:2]]
+    expected = [tiny_translator.translate(line).translation if line.strip() else "" for line in lines]
+    assert run(stdin="\n".join(lines).encode()) == expected
+    assert run(stdin="\r\n".join(lines).encode() + b"\r\n", ) == expected
+    assert run(*lines[:1], lines[2]) == [expected[0], expected[2]]
+    assert run(stdin=b"") == []
+
+
+def test_only_newlines_end_a_line(run):
+    assert len(run(stdin="eins\x85zwei\u2028drei\x0bvier\nzehn".encode())) == 2
+
+
+def test_json_has_tokens_and_their_log_probabilities(run, tiny_translator):
+    lines = [SENTENCES[0], "", SENTENCES[4]]
+    results = [json.loads(line) for line in run("--json", stdin="\n".join(lines).encode())]
+    assert [r["source"] for r in results] == lines
+    assert results[1] == {"source": "", "translation": "", "tokens": [], "log_probabilities": [], "finished": True}
+    for result in results[::2]:
+        trace = tiny_translator.translate(result["source"])
+        assert tuple(result["tokens"]) == trace.target_tokens and result["translation"] == trace.translation
+        assert result["finished"] == trace.finished
+        np.testing.assert_allclose(result["log_probabilities"], trace.log_probability, atol=1e-4)
+
+
+def test_beam_one_is_greedy_and_a_wider_beam_is_no_less_probable(run):
+    def totals(*options: str) -> list[float]:
+        return [sum(json.loads(line)["log_probabilities"]) for line in run("--json", *options, *SENTENCES[:6:2])]
+
+    assert run("--beam", "1", *SENTENCES[:6:2]) == run(*SENTENCES[:6:2])
+    finished = [json.loads(line)["finished"] for line in run("--json", *SENTENCES[:6:2])]
+    for greedy, wide, ends in zip(totals(), totals("--beam", "8"), finished):
+        assert not ends or wide >= greedy - 1e-4
+
+
+@pytest.mark.parametrize("beam", ["1", "4"])
+def test_the_maps_of_what_it_prints_go_to_a_file(run, tiny_translator, tmp_path, beam):
+    path = tmp_path / "maps.npz"
+    printed = json.loads(run("--json", "--beam", beam, "--attention", str(path), SENTENCES[0])[0])
+    trace = storage.from_npz(path.read_bytes())
+    assert trace.source_text == SENTENCES[0] and list(trace.target_tokens) == printed["tokens"]
+    np.testing.assert_allclose(trace.log_probability, printed["log_probabilities"], atol=1e-4)
+    if beam == "1":
+        expected = tiny_translator.translate(SENTENCES[0])
+        np.testing.assert_allclose(trace.cross.weights, expected.cross.weights, atol=1e-5)
+    with pytest.raises(ValueError, match="--attention takes one text, found 2"):
+        run("--attention", str(path), "Hund", "Katze")
+
+
+def test_the_direction_is_chosen(run, tiny_translator):
+    expected = tiny_translator.translate(SENTENCES[1], "en-fr").translation
+    assert run("--direction", "en-fr", SENTENCES[1]) == [expected]
+
+
+@pytest.mark.parametrize("arguments, stdin, message", [
+    (["--direction", "xx-yy"], b"Hund", "Unknown direction 'xx-yy'"), (["--beam", "99"], b"Hund", "from 1 to 8"),
+    ([], b"Hund\n" + b"x " * 200, "line 2: The text is .* tokens long"), ([], b"Hund\n\xff", "line 2 is not UTF-8")])
+def test_what_cannot_be_translated_is_named(run, arguments, stdin, message):
+    with pytest.raises(ValueError, match=message):
+        run(*arguments, stdin=stdin)
+
+
+def test_as_a_program_errors_are_words(tiny_checkpoint, tmp_path):
+    def program(*arguments: object, text: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-m", "model.translate", *map(str, arguments)], cwd=ROOT, input=text,
+                              capture_output=True, encoding="utf-8")
+
+    failed = program("--checkpoint", tmp_path, "Hund")
+    assert failed.returncode == 1 and failed.stderr.startswith("error: ") and "missing" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert program("--checkpoint", tiny_checkpoint, text="Ein Hund 😀\n").stdout.count("\n") == 1

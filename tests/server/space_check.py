@@ -1,0 +1,156 @@
+"""The repository as a Hugging Face Space would run it: `make space-check`, a few minutes.
+
+A clean virtual environment with requirements.txt under constraints.txt and what Spaces install besides; only the files
+that git knows, in a folder of their own; the variables a Space sets; server-side rendering on. Then a real browser
+walks through every tab, and the API answers. Fails on anything missing, any console error, any request to another host.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from bench.chromium import launch_chromium
+from bench.load import Caller, wait_until_served
+from tests import ROOT
+
+ALLOWED = {"title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file",
+           "short_description", "tags", "license", "pinned", "suggested_hardware", "preload_from_hub", "models",
+           "datasets", "startup_duration_timeout", "fullWidth", "header", "disable_embedding"}
+COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+
+
+def front_matter(text: str) -> dict[str, str]:
+    """The YAML between the first two lines of dashes; lists as their lines. ValueError for what a Space refuses."""
+    found = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    if not found:
+        raise ValueError("README.md does not begin with front matter")
+    lines = [line.split(":", 1) for line in found[1].split("\n") if not line.startswith((" ", "-"))]
+    values = {name.strip(): value.strip().strip('"') for name, value in lines}
+    problems = [f"{name} is no field of a Space" for name in values if name not in ALLOWED]
+    problems += [f"{name} is missing" for name in ("title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version",
+                                                   "app_file", "license") if not values.get(name)]
+    problems += [f"{name}: {values[name]} is no colour of a Space" for name in ("colorFrom", "colorTo")
+                 if values.get(name) not in COLOURS]
+    if len(values.get("short_description", "")) > 60:
+        problems.append("short_description is longer than 60 characters")
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    if f"gradio=={values.get('sdk_version')}\n" not in constraints:
+        problems.append(f"sdk_version {values.get('sdk_version')} is not the gradio of constraints.txt")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return values
+
+
+def copy_of_repository(folder: Path, checkpoints: Path) -> Path:
+    """The files git knows, and the checkpoints."""
+    space = folder / "app"
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
+    for name in filter(None, map(os.fsdecode, names)):
+        (space / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, space / name)
+    shutil.copytree(checkpoints, space / "checkpoints", dirs_exist_ok=True)
+    return space
+
+
+def clean_python(folder: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
+                    ROOT / "requirements.txt", "spaces", "-c", ROOT / "constraints.txt"], check=True)
+    return python
+
+
+def walk(page: Page, url: str) -> None:
+    """Open the page, translate, open every tab; ValueError for any problem the browser reports."""
+    problems: list[str] = []
+    page.on("console", lambda m: m.type == "error" and problems.append(f"console: {m.text}"))
+    page.on("pageerror", lambda e: problems.append(f"page error: {e}"))
+    page.on("request", lambda r: not re.match(r"(https?://(127\.0\.0\.1|localhost)[:/]|data:|blob:|about:)", r.url)
+            and problems.append(f"request to {r.url}"))
+    page.goto(url)
+    page.wait_for_selector("#translation-text", timeout=60_000)
+    first = page.inner_text("#translation-text")
+    box = page.locator("#source-text textarea, #source-text input").first
+    box.fill("Zwei Kinder bauen eine Burg aus Sand.")
+    box.press("Enter")
+    page.wait_for_function("first => document.querySelector('#translation-text')?.textContent !== first", arg=first,
+                           timeout=30_000)
+    tabs = page.get_by_role("tab").all_inner_texts()
+    for name in tabs:
+        page.get_by_role("tab", name=name, exact=True).first.click()
+        page.wait_for_timeout(1_500)
+    if not tabs:
+        problems.append("the page has no tabs")
+    print(f"walked through: {', '.join(tabs)}")
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
+def check(checkpoints: Path, keep_python: Path | None) -> None:
+    print(f"front matter: {front_matter((ROOT / 'README.md').read_text(encoding='utf-8'))['title']}")
+    with tempfile.TemporaryDirectory(prefix="space-") as name:
+        folder, started = Path(name), time.monotonic()
+        space = copy_of_repository(folder, checkpoints)
+        python = keep_python or clean_python(folder)
+        print(f"installed in {time.monotonic() - started:.0f} s")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        (folder / "home").mkdir()
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8", "SYSTEM": "spaces",
+            "SPACE_ID": "someone/attention-atlas", "SPACE_AUTHOR_NAME": "someone", "SPACE_HOST": "localhost",
+            "SPACE_REPO_NAME": "attention-atlas", "SPACE_TITLE": "Attention Atlas", "CPU_CORES": "2", "MEMORY": "16Gi",
+            "GRADIO_SERVER_NAME": "0.0.0.0", "GRADIO_SERVER_PORT": str(port), "GRADIO_SSR_MODE": "True",
+            "GRADIO_ALLOW_FLAGGING": "never", "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "2"}
+        process = subprocess.Popen([python, "app.py"], cwd=space, env=environment)
+        try:
+            print(f"first page after {wait_until_served(port, process):.1f} s")
+            answer = Caller(port).call("translate", ["Wo ist der Bahnhof?", ""])
+            if answer["status"] != "ok":
+                raise ValueError(f"the API answered {answer}")
+            print(f"the API answers: {answer['translation']}")
+            with sync_playwright() as playwright:
+                browser = launch_chromium(playwright)
+                walk(browser.new_page(), f"http://127.0.0.1:{port}/")
+                browser.close()
+            process.send_signal(signal.SIGTERM)
+            if process.wait(5) != 0:
+                raise ValueError(f"it ended with status {process.returncode}")
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        left = [path for path in (folder / "home").rglob("*") if path.is_file()]
+        print(f"ended; files left at home: {len(left)}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.server.space_check", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoints", type=Path,
+                        default=Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints")))
+    parser.add_argument("--python", type=Path, help="use this Python instead of a clean virtual environment")
+    args = parser.parse_args(argv)
+    check(args.checkpoints, args.python)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,248 @@
+"""The named endpoints, as programs call them: gradio_client, curl and raw HTTP."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+from gradio_client import Client
+
+import app
+from model.analysis import paths
+from model.serve.limits import Busy
+from model.trace import storage
+from model.trace.kinds import AttentionKind
+from model.translator import Translators
+from tests.conftest import SENTENCES
+from viz.ui.server import api
+
+TEXT = SENTENCES[0]
+
+
+@pytest.fixture(scope="module")
+def client(tiny_url) -> Client:
+    return Client(tiny_url, verbose=False, analytics_enabled=False)
+
+
+def ask(client: Client, endpoint: str, *args, **options) -> dict:
+    answer = client.predict(*args, api_name=f"/{endpoint}", **options)
+    assert answer.pop("api_version") == 1
+    assert answer.pop("status") == "ok", answer
+    return answer
+
+
+def refused(client: Client, endpoint: str, *args, **options) -> str:
+    answer = client.predict(*args, api_name=f"/{endpoint}", **options)
+    assert answer.keys() == {"api_version", "status", "error", "message"}, answer
+    assert (answer["status"], answer["error"]) == ("error", "invalid")
+    return answer["message"]
+
+
+def test_these_endpoints_and_no_others_are_public(client):
+    named = client.view_api(return_format="dict", print_info=False)
+    assert set(named["named_endpoints"]) == {f"/{name}" for name in api.ENDPOINTS}
+    assert not named["unnamed_endpoints"]
+
+
+def test_handlers_of_the_page_have_no_name_that_answers(tiny_url):
+    config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
+    hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *api.ENDPOINTS}
+    assert len(hidden) > 3
+    for name in hidden:
+        for route in ("call", "call/v2", "run", "api"):
+            request = urllib.request.Request(f"{tiny_url}gradio_api/{route}/{name}", b'{"data": []}',
+                                             {"Content-Type": "application/json"})
+            with pytest.raises(urllib.error.HTTPError) as found:
+                urllib.request.urlopen(request)
+            assert found.value.code == 404, f"{route}/{name}"
+
+
+def test_translate(client, tiny_translator):
+    for direction in ("", "de-en", "en-fr"):
+        trace = tiny_translator.translate(TEXT, direction or None)
+        answer = ask(client, "translate", TEXT, direction)
+        assert answer["translation"] == trace.translation and answer["direction"] == trace.direction
+        assert answer["target_ids"] == list(trace.target_ids) and answer["source_ids"] == list(trace.source_ids)
+        assert answer["target_tokens"] == list(trace.target_tokens)
+        assert answer["finished"] is trace.finished and answer["digest"] == tiny_translator.digest
+        np.testing.assert_allclose(answer["probabilities"], np.exp(trace.log_probability), rtol=1e-5)
+        np.testing.assert_allclose(answer["log_probability"], trace.log_probability.sum(), rtol=1e-5)
+        assert answer["ranks"] == trace.chosen_rank.tolist()
+        np.testing.assert_allclose(answer["entropies"], trace.entropy, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", list(AttentionKind))
+def test_one_map(client, tiny_translator, kind):
+    maps = tiny_translator.translate(TEXT).maps(kind)
+    layer, head = maps.num_layers - 1, 2
+    found = ask(client, "attention", TEXT, kind.value, layer, head)["map"]
+    assert found["query_tokens"] == list(maps.query_tokens) and found["key_tokens"] == list(maps.key_tokens)
+    assert np.array_equal(np.array(found["weights"], np.float32), maps.weights[layer, head])
+    packed = base64.b64decode(ask(client, "attention", TEXT, kind.value, layer, head, "npz")["npz"])
+    with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
+        assert np.array_equal(stored["weights"], maps.weights[layer, head])
+        assert tuple(stored["key_tokens"]) == maps.key_tokens and tuple(stored["query_tokens"]) == maps.query_tokens
+        assert (str(stored["kind"]), int(stored["layer"]), int(stored["head"])) == (kind.value, layer, head)
+
+
+def test_all_maps_in_the_schema_of_trace_files(client, tiny_translator):
+    expected = tiny_translator.translate(TEXT)
+    as_json = storage.from_json(json.dumps(ask(client, "attention", TEXT)["trace"]))
+    as_npz = storage.from_npz(base64.b64decode(ask(client, "attention", TEXT, format="npz")["npz"]))
+    for found in (as_json, as_npz):
+        assert found.target_ids == expected.target_ids
+        for kind in AttentionKind:
+            assert np.array_equal(found.maps(kind).weights, expected.maps(kind).weights)
+
+
+def test_step_by_step_along_the_best_candidates_is_the_translation(client, tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    prefix: list[int] = []
+    for step, token_id in enumerate(trace.target_ids[:6]):
+        answer = ask(client, "step", TEXT, prefix, 4)
+        assert [c["id"] for c in answer["candidates"]] == trace.top_ids[step, :4].tolist()
+        np.testing.assert_allclose([c["probability"] for c in answer["candidates"]],
+                                   trace.top_probabilities[step, :4], atol=1e-5)
+        assert answer["prefix"] == prefix and len(answer["prefix_tokens"]) == step
+        assert answer["end_id"] == tiny_translator.tokenizer.end_id
+        np.testing.assert_allclose(answer["entropy"], trace.entropy[step], rtol=1e-3)
+        prefix.append(token_id)
+
+
+def test_score_of_a_target_is_the_sum_of_its_steps(client):
+    answer = ask(client, "score", TEXT, "The small dog sleeps.")
+    assert answer["translation"] == "The small dog sleeps." and answer["finished"]
+    total, prefix = 0.0, []
+    for token_id, probability in zip(answer["target_ids"], answer["probabilities"]):
+        total += np.log(probability)
+        candidates = {c["id"]: c["probability"] for c in ask(client, "step", TEXT, prefix)["candidates"]}
+        if token_id in candidates:
+            np.testing.assert_allclose(candidates[token_id], probability, atol=1e-5)
+        prefix.append(token_id)
+    np.testing.assert_allclose(answer["log_probability"], total, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("endpoint", "arguments", "words"), [
+    ("translate", ("",), "The text is empty"),
+    ("translate", (" \n\t ",), "The text is empty"),
+    ("translate", ("x" * 1_000_000,), "The text has 1,000,000 characters; the limit is 10,000."),
+    ("translate", ("Hund " * 200,), "the limit is 64 tokens"),
+    ("translate", ("Hund", "de-xx"), "Unknown direction 'de-xx'"),
+    ("translate", (5,), "text must be a string, found int"),
+    ("translate", (None,), "text must be a string, found NoneType"),
+    ("translate", ("Hund", ["de-en"]), "direction must be a string, found list"),
+    ("attention", ("Hund", "crossed"), "Unknown kind 'crossed'"),
+    ("attention", ("Hund", "cross", 3, 0), "cross has layers 0 to 2, found 3"),
+    ("attention", ("Hund", "encoder_self", 2, 0), "encoder_self has layers 0 to 1, found 2"),
+    ("attention", ("Hund", "cross", -1, 0), "cross has layers 0 to 2, found -1"),
+    ("attention", ("Hund", "cross", 0, 4), "cross has heads 0 to 3, found 4"),
+    ("attention", ("Hund", "cross", "0", 0), "layer must be a whole number, found '0'"),
+    ("attention", ("Hund", "all", 0, 0, "pickle"), "Unknown format 'pickle'"),
+    ("step", ("Hund", [1.5]), "an id of prefix must be a whole number, found 1.5"),
+    ("step", ("Hund", "abc"), "prefix must be a list of token ids, found str"),
+    ("step", ("Hund", [10**9]), "There is no token 1000000000"),
+    ("step", ("Hund", [-1]), "There is no token -1"),
+    ("step", ("Hund", [2]), "Nothing can follow the end of the sentence"),
+    ("step", ("Hund", [40] * 500), "The target is 501 tokens long; the limit is 63 tokens"),
+    ("step", ("Hund", [], 11), "candidates must be 1 to 10, found 11"),
+    ("score", ("Hund", ""), "type a word"),
+    ("score", ("Hund", "dog " * 300), "the limit is 63 tokens"),
+])
+def test_what_cannot_be_answered_is_refused_in_words(client, endpoint, arguments, words):
+    assert words in refused(client, endpoint, *arguments)
+
+
+def test_a_score_target_is_bounded_before_the_tokenizer_sees_it(client):
+    assert "the limit is 10,000" in refused(client, "score", "Hund", "x" * 1_000_000)
+
+
+def test_large_answers_are_npz_only(tiny_translator, monkeypatch):
+    monkeypatch.setattr(api, "MAX_JSON_NUMBERS", 100)
+    trace = tiny_translator.translate(TEXT)
+    with pytest.raises(ValueError, match="JSON is limited to 100"):
+        api._all_maps(trace, "json")
+    assert storage.from_npz(base64.b64decode(api._all_maps(trace, "npz")["npz"])).target_ids == trace.target_ids
+
+
+def test_busy_and_inner_errors_are_answers_too_and_the_log_keeps_the_text_out(caplog):
+    def fails(error: Exception):
+        @api.answering
+        def endpoint(text: str) -> dict:
+            raise error
+        return endpoint
+
+    assert fails(Busy("come back"))("secret") == {
+        "api_version": 1, "status": "error", "error": "busy", "message": "come back"}
+    answer = fails(RuntimeError("it was about: secret"))("secret")
+    assert answer["error"] == "internal" and "RuntimeError" in answer["message"] and "secret" not in answer["message"]
+    assert "RuntimeError" in caplog.text and "test_api.py" in caplog.text and "secret" not in caplog.text
+
+
+def test_a_request_that_fails_inside_leaves_the_next_one_unharmed(client, tiny_url, tiny_translator, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("injected")
+
+    expected = ask(client, "translate", TEXT)["translation"]
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_translator.model, "encode", broken)
+        answer = client.predict(TEXT, api_name="/translate")
+        assert (answer["status"], answer["error"]) == ("error", "internal")
+    assert ask(client, "translate", TEXT)["translation"] == expected
+
+
+def curl(url: str, body: str) -> dict:
+    """The answer to a call as with curl: one request gives a number, a second one the answer to that number."""
+    def run(*options: str) -> str:
+        return subprocess.run(["curl", "-sS", "--max-time", "20", *options], check=True, capture_output=True,
+                              text=True).stdout
+
+    asked = run(url, "-H", "Content-Type: application/json", "-d", body)
+    event, data = run("-N", f"{url}/{json.loads(asked)['event_id']}").strip().split("\n")
+    assert event == "event: complete"
+    answer, = json.loads(data.removeprefix("data: "))
+    return answer
+
+
+def test_raw_http_as_with_curl(tiny_url, tiny_translator):
+    url = f"{tiny_url}gradio_api/call/v2/translate"
+    expected = tiny_translator.translate(TEXT).translation
+    assert curl(url, json.dumps({"text": TEXT}))["translation"] == expected
+    assert curl(url, json.dumps({"text": TEXT, "direction": "de-en"}))["translation"] == expected
+    answer = curl(url, '{"text": "half a pair: \\ud800"}')
+    assert answer["status"] == "error" and "half of a surrogate pair at character 14" in answer["message"]
+
+
+def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
+    held = threading.Event()
+    whole = paths.follow
+    demo = app.build_demo(Translators([tiny_translator]))
+    url = serve(demo)
+    monkeypatch.setattr(demo._queue, "max_size", 2)
+    monkeypatch.setattr(paths, "follow", lambda *a, **k: held.wait(20) and whole(*a, **k))
+
+    def post() -> tuple[int, dict, dict]:
+        request = urllib.request.Request(f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(),
+                                         {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status, json.load(response), dict(response.headers)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error), dict(error.headers)
+
+    try:
+        post()
+        time.sleep(0.5)  # until that one is in a handler: it no longer counts as waiting
+        found = [post() for _ in range(4)]
+    finally:
+        held.set()
+    assert [status for status, _, _ in found] == [200, 200, 503, 503]
+    _, body, headers = found[-1]
+    assert "Queue is full" in body["detail"] and headers["retry-after"] == "2"

@@ -1,0 +1,71 @@
+"""The endpoints as tools of the Model Context Protocol, by its own client, with the optional extra installed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlparse
+
+import pytest
+
+from bench.load import running_app
+from viz.ui.server.api import ENDPOINTS
+
+EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest
+
+# Reads calls, [[tool, arguments], ..], and writes what the server lists and answers.
+CLIENT = """
+import asyncio, json, sys
+from mcp import ClientSession
+from mcp.client.streamable_http import streamablehttp_client
+
+async def main(url, calls):
+    async with streamablehttp_client(url) as (read, write, _), ClientSession(read, write) as session:
+        await session.initialize()
+        tools = (await session.list_tools()).tools
+        answers = [await session.call_tool(tool, arguments) for tool, arguments in calls]
+        print(json.dumps({"tools": [tool.model_dump() for tool in tools],
+                          "answers": [answer.content[0].text for answer in answers]}))
+
+asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))
+"""
+
+
+@pytest.fixture(scope="module")
+def url(tiny_checkpoint: Path) -> Iterator[str]:
+    """The app over the tiny model, with the extra."""
+    if not EXTRA.is_file():
+        pytest.skip(f"requirements-mcp.txt is not installed in {EXTRA.parent.parent}: `make mcp` does it")
+    with running_app(["--checkpoints", str(tiny_checkpoint.parent)], python=str(EXTRA)) as (port, _):
+        yield f"http://127.0.0.1:{port}/gradio_api/mcp/"
+
+
+def ask(url: str, calls: list) -> dict:
+    done = subprocess.run([str(EXTRA), "-c", CLIENT, url, json.dumps(calls)], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_tools_are_the_endpoints_and_answer_as_they_do(url, tiny_translator):
+    found = ask(url, [["translate", {"text": "Der Hund"}], ["step", {"text": "Der Hund", "candidates": 3}],
+                      ["score", {"text": "Der Hund", "target": "The dog"}], ["translate", {"text": " "}],
+                      ["attention", {"text": "Der Hund", "kind": "cross", "layer": 1, "head": 2}]])
+    assert {tool["name"] for tool in found["tools"]} == set(ENDPOINTS)
+    assert all("text" in tool["inputSchema"]["properties"] and tool["description"] for tool in found["tools"])
+    translated, stepped, scored, empty, one_map = map(json.loads, found["answers"])
+    trace = tiny_translator.translate("Der Hund")
+    assert translated["status"] == "ok" and translated["target_ids"] == list(trace.target_ids)
+    assert len(stepped["candidates"]) == 3 and scored["status"] == "ok"
+    assert empty["status"] == "error" and empty["error"] == "invalid" and "empty" in empty["message"]
+    assert one_map["map"]["weights"] == pytest.approx(trace.cross.weights[1, 2], abs=1e-5)
+
+
+def test_without_the_extra_there_is_no_such_address(app_url):
+    connection = http.client.HTTPConnection(urlparse(app_url).netloc, timeout=20)
+    connection.request("GET", "/gradio_api/mcp/")
+    assert connection.getresponse().status in (404, 405)

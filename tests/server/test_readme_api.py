@@ -1,0 +1,44 @@
+"""README.md's examples of the API, run as they stand against a served page."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+
+import pytest
+
+from tests import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ADDRESS = "http://127.0.0.1:7860/"
+
+
+def example(language: str, marker: str) -> str:
+    found = [block for block in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if marker in block]
+    assert len(found) == 1, f"README.md has {len(found)} examples in {language} with {marker}"
+    assert ADDRESS in found[0]
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def expected(tiny_translator):
+    return tiny_translator.translate("Wo ist der Bahnhof?")
+
+
+def test_the_gradio_client_example(tiny_url, expected):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(example("python", "gradio_client").replace(ADDRESS, tiny_url), {})
+    assert expected.translation in printed.getvalue()
+    assert str(list(expected.cross.key_tokens)) in printed.getvalue()
+
+
+def test_the_curl_example(tiny_url, expected):
+    script = example("sh", "curl").replace(ADDRESS, tiny_url)
+    printed = subprocess.run(["sh", "-euc", script], check=True, capture_output=True, text=True, timeout=30).stdout
+    event, data = printed.strip().split("\n")
+    assert event == "event: complete"
+    assert json.loads(data.removeprefix("data: "))[0]["translation"] == expected.translation

@@ -1,0 +1,246 @@
+"""The app as a process of its own, the way a server runs it: its command line, its answers, its end, its silence."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import app
+from bench.load import Caller, memory, wait_until_served
+from tests import ROOT
+
+SECRET = "Geheimnisvollerweise"  # a word that stands in no file and no message of the project
+
+# Writes down every name look-up and every connection of the process, from its first import on.
+AUDIT = """
+import os, sys
+def audit(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.connect", "socket.sendto"):
+        with open(os.environ["ATLAS_AUDIT"], "a") as file:
+            file.write(f"{event} {arguments!r}\\n")
+sys.addaudithook(audit)
+"""
+
+
+@dataclass
+class Served:
+    process: subprocess.Popen
+    port: int
+    log: Path
+    audit: Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(checkpoints: Path, **more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GRADIO_", "ATTENTION_ATLAS_", "SPACE", "HF_"))}
+    return {**kept, "ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), **more}
+
+
+@pytest.fixture(scope="module")
+def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app over the tiny model, configured through the environment alone."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "sitecustomize.py").write_text(AUDIT)
+    port, log, audit = free_port(), folder / "log", folder / "audit"
+    audit.touch()
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT,
+            env=environment(tiny_checkpoint.parent, GRADIO_SERVER_PORT=str(port), ATTENTION_ATLAS_MAX_SESSIONS="5",
+                            ATTENTION_ATLAS_DEVICE="cpu", ATLAS_AUDIT=str(audit), PYTHONPATH=str(folder)))
+    try:
+        wait_until_served(port, process)
+        yield Served(process, port, log, audit)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def get(port: int, path: str) -> tuple[int, bytes, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.putrequest("GET", path, skip_accept_encoding=True)  # as it stands: no client tidies ".." away
+    connection.endheaders()
+    response = connection.getresponse()
+    return response.status, response.read(), response.headers
+
+
+def test_every_page_and_answer_carries_the_policy(served):
+    for path in ("/", "/config", "/gradio_api/info", "/nowhere"):
+        _, _, headers = get(served.port, path)
+        policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+        assert policy["default-src"] == "'self'" and policy["object-src"] == "'none'"
+        for name, value in policy.items():  # nothing but this host and, for the frame around a Space, Hugging Face
+            assert name == "frame-ancestors" or "http" not in value, (name, value)
+        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("path", [
+    "app.py", "requirements.txt", ".git/config", "model/translator.py", "viz/theme.py", "viz/ui/server/api.py",
+    "tests/conftest.py", "viz/web/../theme.py", "viz/web/../../app.py", "viz/web/%2e%2e/theme.py",
+    "viz/web/..%2f..%2fapp.py", "viz/web/....//theme.py"])
+def test_sources_are_not_served(served, path):
+    assert (ROOT / "app.py").is_file()
+    for route in (f"/gradio_api/file={ROOT}/{path}", f"/gradio_api/file={path}", f"/file={ROOT}/{path}",
+                  f"/gradio_api/file/{ROOT}/{path}", f"/static/../../{path}", f"/assets/../../{path}",
+                  f"/static/{'..%2f' * 12}{str(ROOT)[1:]}/{path}", f"/{path}"):
+        status, body, _ = get(served.port, route)
+        assert status in (400, 403, 404, 405) or b"<!doctype html>" in body[:200].lower(), (route, status, body[:200])
+        assert b"import" not in body[:2000] or b"<!doctype" in body[:200].lower(), route
+
+
+def test_nor_are_checkpoints_or_the_system_s_files(served, tiny_checkpoint):
+    for path in (tiny_checkpoint / "model.safetensors", tiny_checkpoint / "tokenizer.model",
+                 tiny_checkpoint / "config.json", Path("/etc/passwd"), Path("/proc/self/environ"), served.log):
+        assert path.exists()
+        for route in (f"/gradio_api/file={path}", f"/gradio_api/file=/{path}", f"/gradio_api/file=file://{path}",
+                      f"/gradio_api/file={ROOT}/viz/web/{'../' * 12}{str(path)[1:]}"):
+            status, body, _ = get(served.port, route)
+            assert status in (400, 403, 404), (route, status, body[:100])
+
+
+def test_what_the_page_needs_is_served(served):
+    for name in ("core/shared.js", "page/page.css", "explorer/explorer.js"):
+        status, body, _ = get(served.port, f"/gradio_api/file={ROOT}/viz/web/{name}")
+        assert status == 200 and body == (ROOT / "viz/web" / name).read_bytes()
+
+
+@pytest.mark.parametrize(("method", "path"), [
+    ("POST", "/gradio_api/upload"), ("GET", "/gradio_api/upload_progress?upload_id=1"),
+    ("GET", "/gradio_api/proxy=https://example.org/"), ("HEAD", "/gradio_api/proxy=https://example.org/"),
+    ("POST", "/gradio_api/process_recording"), ("POST", "/gradio_api/vibe-edit/"), ("GET", "/monitoring"),
+    ("GET", "/monitoring/summary"), ("GET", "/gradio_api/dev/reload"), ("POST", "/gradio_api/stream/1"),
+    ("GET", "/gradio_api/deep_link"), ("POST", "/login"), ("POST", "//gradio_api/upload")])
+def test_uploads_and_other_unused_doors_are_shut(served, method, path):
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    boundary = "x"
+    body = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhi\r\n--{boundary}--'
+    connection.request(method, path, body if method == "POST" else None,
+                       {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+    assert connection.getresponse().status == 404
+
+
+def test_a_body_that_is_too_large_is_refused(served):
+    status, body = Caller(served.port).post("/gradio_api/call/v2/translate", {"text": "x" * 8_100_000})
+    assert status == 413 and "8,000,000 bytes" in json.loads(body)["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"data": 1}', b"\xff\xfe", b"null", b'{"text": {"a": []}}',
+                                  b"[" * 50_000, b'{"fn_index": 1, "data": [], "session_hash": "a"}'])
+@pytest.mark.parametrize("path", ["/gradio_api/call/translate", "/gradio_api/call/v2/translate",
+                                  "/gradio_api/queue/join", "/gradio_api/run/predict"])
+def test_a_body_that_is_nonsense_is_refused_and_the_next_request_unharmed(served, path, body):
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    answer = response.read()
+    assert response.status < 600 and b"Traceback" not in answer and b"site-packages" not in answer
+    assert served.process.poll() is None
+    assert Caller(served.port).call("translate", ["Ein Hund.", ""])["status"] == "ok"
+
+
+def test_sessions_come_and_go_and_memory_stays(served):
+    visits = 20
+    for _ in range(10):
+        Caller(served.port).visit("Ein Hund.")
+    before = memory(served.process.pid)
+    for number in range(visits):
+        Caller(served.port).visit(f"Ein Hund und {number} Katzen.")
+    assert memory(served.process.pid) - before < 60
+
+
+def test_nothing_that_was_typed_is_logged_and_no_name_is_looked_up(served):
+    caller = Caller(served.port)
+    assert caller.call("translate", [SECRET, ""])["status"] == "ok"
+    assert caller.call("translate", [SECRET, SECRET])["status"] == "error"
+    assert caller.call("score", [SECRET, SECRET, ""])["status"] == "ok"
+    caller.visit(f"Ein {SECRET} Hund")
+    with pytest.raises(ValueError, match="event: error"):
+        caller.call("translate", [SECRET])  # too few values: Gradio's own error, whose message quotes them all
+    with pytest.raises(ValueError, match="HTTP 404"):
+        caller.call(f"nowhere-{SECRET}", [SECRET])
+    get(served.port, f"/?text={SECRET}")
+    log = served.log.read_text()
+    assert f"served on http://127.0.0.1:{served.port}" in log and "ValueError (message left out)" in log
+    assert SECRET not in log
+    for line in served.audit.read_text().splitlines():
+        assert re.search(r"'(127\.0\.0\.1|0\.0\.0\.0|localhost|::1)'|AF_UNIX|\('/|b'\\x00", line), line
+
+
+def test_a_port_in_use_is_an_error_in_words(served, tiny_checkpoint):
+    done = subprocess.run([sys.executable, "app.py", "--port", str(served.port)], cwd=ROOT, capture_output=True,
+                          text=True, env=environment(tiny_checkpoint.parent), timeout=60)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr == (f"error: port {served.port} of 127.0.0.1 is already in use: stop what runs there, or choose "
+                           "another with --port\n")
+
+
+def test_sigterm_ends_it_within_five_seconds_even_with_listeners(served):  # the last test of this process
+    listeners = [http.client.HTTPConnection("127.0.0.1", served.port, timeout=20) for _ in range(3)]
+    for number, connection in enumerate(listeners):
+        connection.request("GET", f"/gradio_api/heartbeat/abc{number}")
+        assert connection.getresponse().status == 200
+    started = time.monotonic()
+    served.process.send_signal(signal.SIGTERM)
+    assert served.process.wait(5) == 0
+    assert time.monotonic() - started < 5
+    assert "Traceback" not in served.log.read_text().partition("ended")[2]
+
+
+def test_help_names_every_option_and_its_variable(capsys):
+    with pytest.raises(SystemExit):
+        app.parse(["--help"])
+    text = capsys.readouterr().out
+    for option, variable in (
+            ("--host", "GRADIO_SERVER_NAME"), ("--port", "GRADIO_SERVER_PORT"),
+            ("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS"), ("--device", "ATTENTION_ATLAS_DEVICE"),
+            ("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS"), ("--concurrency", "ATTENTION_ATLAS_CONCURRENCY"),
+            ("--queue", "ATTENTION_ATLAS_QUEUE")):
+        assert option in text and f"[{variable}]" in text
+
+
+def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("GRADIO_SERVER", "ATTENTION_ATLAS", "SPACE_ID"))]:
+        monkeypatch.delenv(name)
+    assert (app.parse([]).host, app.parse([]).port, app.parse([]).device) == ("127.0.0.1", 7860, None)
+    monkeypatch.setenv("SPACE_ID", "someone/atlas")
+    assert app.parse([]).host == "0.0.0.0"
+    for variable, value in (("GRADIO_SERVER_NAME", "10.0.0.1"), ("GRADIO_SERVER_PORT", "8000"),
+                            ("ATTENTION_ATLAS_DEVICE", "cpu"), ("ATTENTION_ATLAS_MAX_SESSIONS", "7"),
+                            ("ATTENTION_ATLAS_CONCURRENCY", "3"), ("ATTENTION_ATLAS_CHECKPOINTS", "/weights")):
+        monkeypatch.setenv(variable, value)
+    found = app.parse([])
+    assert (found.host, found.port, found.device, found.max_sessions, found.concurrency, found.checkpoints) == (
+        "10.0.0.1", 8000, "cpu", 7, 3, Path("/weights"))
+    assert app.parse(["--port", "9000"]).port == 9000
+
+
+@pytest.mark.parametrize("arguments", [["--port", "x"], ["--port", "0"], ["--port", "65536"], ["--concurrency", "-1"],
+                                       ["--max-sessions", "0"], ["--queue", "1.5"], ["--nonsense"]])
+def test_options_that_cannot_be_used_are_named(arguments, capsys):
+    with pytest.raises(SystemExit) as found:
+        app.parse(arguments)
+    assert found.value.code == 2 and arguments[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("host", "port", "words"), [
+    ("256.0.0.1", 7861, "cannot serve on 256.0.0.1"), ("192.0.2.1", 7861, "cannot serve on 192.0.2.1")])
+def test_an_address_that_cannot_be_served_on_is_named(host, port, words):
+    with pytest.raises(ValueError, match=words):
+        app.check_port(host, port)

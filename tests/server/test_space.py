@@ -1,0 +1,122 @@
+"""What a Hugging Face Space needs of the repository, and ZeroGPU's process border. `make space-check` does the rest."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import multiprocessing
+import pickle
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+from gradio_client import Client
+
+import app
+from model.translator import Translators
+from tests.conftest import SENTENCES
+from tests.server.space_check import ROOT, front_matter
+
+
+def test_the_front_matter_is_a_space_s():
+    found = front_matter((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found["sdk"] == "gradio" and (ROOT / found["app_file"]).is_file()
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("colorFrom: blue", "colorFrom: teal", "teal is no colour"), ("sdk: gradio", "sdkk: gradio", "sdk is missing"),
+    ("license: mit", "licence: mit", "licence is no field"), ("emoji: ", "x: ", "emoji is missing"),
+    ("sdk_version: ", "sdk_version: 1", "is not the gradio of constraints"),
+    ("short_description: ", "short_description: " + "x" * 60, "longer than 60"), ("---\n", "", "does not begin")])
+def test_a_wrong_front_matter_is_refused(old, new, words):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert old in text
+    with pytest.raises(ValueError, match=words):
+        front_matter(text.replace(old, new, 1))
+
+
+class LentProcess:
+    """Stands for the package `spaces` on ZeroGPU: handlers run in a forked process; values cross pickled."""
+
+    config = SimpleNamespace(Config=SimpleNamespace(zero_gpu=True))
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def GPU(self, *, duration: int):
+        assert 0 < duration <= 60
+
+        def decorate(handler):
+            @functools.wraps(handler)
+            def lent(*args):
+                self.ran.append(handler.__name__)
+                near, far = multiprocessing.get_context("fork").Pipe()
+                process = multiprocessing.get_context("fork").Process(
+                    target=lambda: far.send_bytes(pickle.dumps(handler(*pickle.loads(crossing)))))
+                crossing = pickle.dumps(args)
+                process.start()
+                assert near.poll(20)
+                result = pickle.loads(near.recv_bytes())
+                process.join(10)
+                return result
+            return lent
+        return decorate
+
+
+def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_checkpoint, monkeypatch):
+    spaces = LentProcess()
+    monkeypatch.setattr(app, "spaces", spaces)
+    translators = Translators.load(tiny_checkpoint.parent, "cpu")
+    demo = app.build_demo(translators)
+    translators.to("cpu")  # as main() does with "cuda"
+    app.wrap_for_zero_gpu(demo)
+    translator, expected = translators["de-en"], Translators.load(tiny_checkpoint.parent, "cpu")["de-en"]
+    client = Client(serve(demo), verbose=False, analytics_enabled=False)
+    answer = client.predict(SENTENCES[2], api_name="/translate")
+    assert answer["translation"] == expected.translate(SENTENCES[2]).translation
+    assert client.predict(SENTENCES[2], [], api_name="/step")["status"] == "ok"
+    assert client.predict("", api_name="/translate")["message"].startswith("The text is empty")
+    assert spaces.ran == ["translate", "step", "translate"]
+    assert translator.requests._workers == 0, "the model ran in the app's own process"
+
+
+def test_an_event_is_reduced_to_its_data_before_it_crosses(monkeypatch):
+    monkeypatch.setattr(app, "spaces", LentProcess())
+    event = gr.EventData(gr.Button(), {"text": "Hund"})
+    assert app._on_lent_gpu(lambda direction, event: (direction, event._data))("de-en", event) == (
+        "de-en", {"text": "Hund"})
+
+
+def test_a_handler_that_streams_is_lent_as_one(monkeypatch):
+    spaces = SimpleNamespace(GPU=lambda duration: lambda task: functools.partial(
+        lambda *values: [*task(*values)] if inspect.isgeneratorfunction(task) else None))
+    monkeypatch.setattr(app, "spaces", spaces)
+
+    def stream(count: int, event: gr.EventData):
+        yield from (f"{event._data} {i}" for i in range(count))
+
+    lent = app._on_lent_gpu(stream)
+    assert lent(2, gr.EventData(gr.Button(), "step")) == ["step 0", "step 1"]
+
+
+def test_what_the_page_remembers_crosses_too(tiny_translator):
+    demo = app.build_demo(Translators([tiny_translator]))
+    states = [block.value for block in demo.blocks.values() if isinstance(block, gr.State)]
+    assert len(states) >= 4
+    for value in states:
+        assert type(pickle.loads(pickle.dumps(value))) is type(value)
+
+
+def test_every_handler_that_uses_the_model_says_so(tiny_translator, monkeypatch):
+    """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
+    demo = app.build_demo(Translators([tiny_translator]))
+    named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in app.MODEL_EVENTS}
+    assert {"translate", "pick", "restore", "act", "show", "stream", "attention", "step", "score"} <= named
+
+
+def test_without_spaces_nothing_is_wrapped(tiny_translator, monkeypatch):
+    monkeypatch.setattr(app, "spaces", None)
+    demo = app.build_demo(Translators([tiny_translator]))
+    before = [f.fn for f in demo.fns.values()]
+    app.wrap_for_zero_gpu(demo)
+    assert [f.fn for f in demo.fns.values()] == before

@@ -1,0 +1,143 @@
+"""Decoding by hand on the shipped checkpoint, over sentences of a small grammar: what the stepper shows is true."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis import paths
+from model.analysis.lens import lens_logits
+from model.decode.beam import BeamResult, Fate
+from model.decode.steps import StepDecoder
+from model.trace.kinds import AttentionKind
+from viz.maps.branches import compare
+
+SUBJECTS = ("Ein kleiner Hund", "Die alte Frau", "Mein Bruder", "Der Lehrer", "Ein Mann mit Hut", "Das müde Kind",
+            "Unsere Nachbarin", "Niemand")
+VERBS = ("sieht", "sucht", "malt", "trägt", "vergisst")
+OBJECTS = ("einen roten Ball", "das offene Fenster", "die Zeitung von gestern", "zwei Fahrräder", "seinen Schlüssel")
+ENDINGS = (".", " am Morgen.", ", obwohl es regnet.", "?", " im Garten, und alle anderen warten auf den Bus.")
+SENTENCES = tuple(f"{subject} {verb} {object_}{ENDINGS[i % len(ENDINGS)]}"
+                  for i, (subject, verb, object_) in enumerate(product(SUBJECTS, VERBS, OBJECTS)))
+
+
+@pytest.fixture(scope="module")
+def translator(shipped_translators):
+    return shipped_translators["de-en"]
+
+
+@pytest.fixture(scope="module")
+def sources(translator) -> list[list[int]]:
+    return [translator.encode(text, "de-en") for text in SENTENCES]
+
+
+@pytest.fixture(scope="module")
+def greedy_ids(translator, sources) -> list[list[int]]:
+    return translator.generate(sources)
+
+
+@pytest.fixture(scope="module")
+def searched(translator, sources) -> list[BeamResult]:
+    return [result for start in range(0, 200, 25)
+            for result in translator.beam(sources[start:start + 25], width=5, n_best=5, keep_pruned=True)]
+
+
+@pytest.fixture(scope="module")
+def forced(translator):
+    """Four sentences of different lengths, each with its own translation and one in which a token was chosen."""
+    found = []
+    for text in SENTENCES[:200:50]:
+        own = translator.translate(text, "de-en")
+        given = [*own.target_ids[:3], int(own.top_ids[3, 2])]
+        found.append((own, paths.complete(translator, text, given, "de-en")))
+    return found
+
+
+def test_the_sentences_are_200_and_of_many_lengths(sources):
+    assert len(set(SENTENCES)) == 200 and len({len(ids) for ids in sources}) > 8
+
+
+def test_a_beam_of_one_is_greedy_decoding(translator, sources, greedy_ids):
+    results = [r for start in range(0, 200, 50) for r in translator.beam(sources[start:start + 50], width=1)]
+    assert [list(r.hypotheses[0].ids) for r in results] == greedy_ids
+
+
+def test_a_beam_of_five_is_below_greedy_only_where_it_pruned_greedys_path(translator, sources, greedy_ids, searched):
+    totals = [sum(row) for row in translator.log_probabilities(sources, greedy_ids)]
+    better = lower = 0
+    for ids, total, result in zip(greedy_ids, totals, searched):
+        best = result.hypotheses[0]
+        assert best.finished
+        better += best.score > total + 1e-4
+        if best.score < total - 1e-4:
+            fates = {result.prefix(n): node.fate for n, node in enumerate(result.nodes)}
+            assert Fate.PRUNED in [fates.get(tuple(ids[:k])) for k in range(1, len(ids) + 1)]
+            lower += 1
+    assert better > 20 and lower <= 2
+
+
+def test_every_node_scores_what_a_full_pass_gives(translator, sources, searched):
+    """All nodes of every twentieth tree: those of a tree in one teacher-forced batch, its leaves."""
+    for source, result in list(zip(sources, searched))[::20]:
+        prefixes = [list(result.prefix(n)) for n in range(len(result.nodes))]
+        inner = {node.parent for node in result.nodes}
+        leaves = [n for n in range(len(result.nodes)) if n not in inner]
+        rescored = {tuple(prefixes[n]): row for n, row in zip(leaves, translator.log_probabilities(
+            [source] * len(leaves), [prefixes[n] for n in leaves]))}
+        for n in leaves:
+            at, row = n, rescored[tuple(prefixes[n])]
+            while at is not None:
+                node = result.nodes[at]
+                assert node.log_probability == pytest.approx(row[node.depth - 1], abs=1e-4)
+                assert node.total == node.score == pytest.approx(sum(row[:node.depth]), abs=1e-4)
+                at = node.parent
+
+
+def test_a_branch_stepped_with_the_cache_is_a_full_pass(translator, forced):
+    """Logits to 1e-4, weights to 1e-5, at every step after the choice."""
+    for _, branch in forced:
+        with torch.inference_mode():
+            source = translator.model.encode(torch.tensor([branch.source_ids]))
+            full = translator.inspect(branch.source_ids, branch.target_ids)
+            decoder = StepDecoder(translator.model, source, torch.tensor([branch.decoder_ids[:4]]), record=True)
+            lean = StepDecoder(translator.model, source, torch.tensor([branch.decoder_ids[:4]]))
+            for step in range(4, len(branch.decoder_ids)):
+                for one in (decoder, lean):
+                    one.append(torch.tensor([branch.decoder_ids[step]]))
+                    torch.testing.assert_close(one.logits, full.logits[:, step], atol=1e-4, rtol=0)
+                for stepped, whole in zip(decoder.records, full.decoder_records):
+                    for name in ("self_attention", "cross_attention"):
+                        ours, theirs = getattr(stepped, name).weights, getattr(whole, name).weights
+                        torch.testing.assert_close(ours[:, :, 0], theirs[:, :, step, :ours.shape[-1]], atol=1e-5,
+                                                   rtol=0)
+
+
+def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, forced):
+    for pair in forced:
+        for trace in pair:
+            with torch.inference_mode():
+                output = translator.inspect(trace.source_ids, trace.target_ids)
+                last = lens_logits(translator.model, output)[-1]
+            torch.testing.assert_close(last.softmax(-1), output.logits.softmax(-1), atol=1e-6, rtol=0)
+
+
+def test_identical_branches_do_not_differ(translator, forced):
+    for own, branch in forced:
+        again = paths.follow(translator, branch.source_text, branch.target_ids, "de-en")
+        found = compare(branch, again)
+        assert not found.cross.any() and not found.decoder_self.any()
+        other = compare(own, branch)
+        assert other.shared == 3 and (other.cross > 0).all()
+
+
+def test_following_its_own_ids_reproduces_a_trace(translator):
+    for text in SENTENCES[::10]:
+        own = translator.translate(text, "de-en")
+        found = paths.follow(translator, own.source_text, own.target_ids, "de-en")
+        for kind in AttentionKind:
+            np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
+        for name in ("log_probability", "top_probabilities", "entropy"):
+            np.testing.assert_allclose(getattr(found, name), getattr(own, name), atol=1e-5, rtol=0)

@@ -1,0 +1,61 @@
+"""Which words the page uses: read off the sources, not off a running page."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+from tests import ROOT
+
+VIZ = ROOT / "viz"
+CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(?:atlas\.|AttentionAtlas\.)?(t|parts)\(\s*("(?:[^"\\]|\\.)*")?')
+
+
+def javascript() -> dict[str, set[str]]:
+    """English -> files of viz/web/ that pass it to t() or parts(). Each call must have its English on the spot."""
+    found: dict[str, set[str]] = {}
+    for path in VIZ.glob("web/**/*.js"):
+        if path.name in ("shared.js", "words.js") and path.parent.name in ("core", "words"):  # the functions themselves, and the table
+            continue
+        text = path.read_text(encoding="utf-8")
+        for call in CALL.finditer(text):
+            line = text[:call.start()].count("\n") + 1
+            assert call[2], f"{path.name}:{line}: {call[1]}() of something that is not a string"
+            found.setdefault(json.loads(call[2]), set()).add(path.name)
+    return found
+
+
+def python(function: str) -> dict[str, set[str]]:
+    """English -> files of app.py and viz/ that pass it to this function, as a string or a module's constant."""
+    found: dict[str, set[str]] = {}
+    for path in (VIZ.parent / "app.py", *VIZ.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = _constants(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+                for english in _strings(node.args[0], constants, tree, f"{path.name}:{node.lineno}"):
+                    found.setdefault(english, set()).add(path.name)
+    return found
+
+
+def _strings(node: ast.expr, constants: dict[str, str], tree: ast.Module, where: str) -> list[str]:
+    if isinstance(node, ast.Constant):
+        return [node.value]
+    assert isinstance(node, ast.Name), f"{where}: an expression in place of English words"
+    if node.id in constants:
+        return [constants[node.id]]
+    for comprehension in (n for n in ast.walk(tree) if isinstance(n, ast.comprehension)):  # for NAME in (CONSTANT, ..)
+        if isinstance(comprehension.target, ast.Name) and comprehension.target.id == node.id and isinstance(
+                comprehension.iter, ast.Tuple):
+            return [constants[element.id] for element in comprehension.iter.elts]
+    raise AssertionError(f"{where}: {node.id} is no constant")
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    found = {}
+    for node in (node for node in tree.body if isinstance(node, ast.Assign)):
+        names, values = (part.elts if isinstance(part, ast.Tuple) else [part] for part in (node.targets[0], node.value))
+        found |= {name.id: value.value for name, value in zip(names, values)
+                  if isinstance(name, ast.Name) and isinstance(value, ast.Constant)}
+    return found

@@ -1,0 +1,115 @@
+"""The tree of branches and the comparison of two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from model.analysis import paths
+from viz.maps.branches import MAX_BRANCHES, Origin, Tree, aligned, compare
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+@pytest.fixture(scope="module")
+def own(tiny_translator):
+    return tiny_translator.translate(TEXT)
+
+
+def forced(translator, trace, step: int, rank: int):
+    return paths.complete(translator, TEXT, [*trace.target_ids[:step], int(trace.top_ids[step, rank])])
+
+
+def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):
+    tree = Tree.of(own)
+    other = forced(tiny_translator, own, 3, 1)
+    tree, second = tree.add(other, Origin.FORCED, given=4)
+    tree, third = tree.add(forced(tiny_translator, other, 5, 2), Origin.FORCED, given=6)
+    assert (second.parent, second.fork) == (1, 3)
+    assert (third.parent, third.fork) == (2, 5)
+    assert second.total == pytest.approx(float(other.log_probability.sum()), abs=1e-4)
+    again, found = tree.add(other, Origin.BEAM, given=1)
+    assert again is tree and found is second, "the same ids are the same branch"
+
+
+def test_the_tree_knows_its_traces(tiny_translator, own):
+    tree = Tree.of(own)
+    prefix = paths.follow(tiny_translator, TEXT, own.target_ids[:2])
+    assert tree.holds(own) and tree.holds(prefix)
+    assert not tree.holds(forced(tiny_translator, own, 1, 1))
+    assert not tree.holds(tiny_translator.translate("Ein rotes Boot."))
+    with pytest.raises(ValueError, match="Branch 7"):
+        tree.find(7)
+
+
+def test_the_oldest_leaf_leaves_first(tiny_translator, own):
+    tree = Tree.of(own)
+    tree, parent = tree.add(forced(tiny_translator, own, 0, 1), Origin.FORCED, given=1)
+    made = [1, parent.number]
+    child = forced(tiny_translator, forced(tiny_translator, own, 0, 1), 2, 1)
+    tree, branch = tree.add(child, Origin.FORCED, given=3)
+    made.append(branch.number)
+    for i in range(MAX_BRANCHES):
+        target = [20 + i, 30]
+        tree, branch = tree.add(paths.follow(tiny_translator, TEXT, target), Origin.TARGET, given=2)
+        made.append(branch.number)
+    numbers = [b.number for b in tree.branches]
+    assert len(numbers) == MAX_BRANCHES and tree.dropped == len(made) - MAX_BRANCHES
+    assert numbers[0] == 1, "the model's own translation stays"
+    assert numbers[-1] == made[-1], "the newest stays"
+    # The child was a leaf, so it went before its parent, which then was the oldest leaf.
+    assert made[2] not in numbers and parent.number not in numbers
+    known = set(numbers)
+    assert all(b.parent is None or b.parent in known for b in tree.branches)
+
+
+def test_identical_branches_differ_by_exactly_nothing(tiny_translator, own):
+    found = compare(own, paths.follow(tiny_translator, TEXT, own.target_ids))
+    same = compare(own, own)
+    assert list(same.steps) == list(range(len(own.target_ids)))
+    assert same.cross.shape == same.decoder_self.shape == (3, 4)
+    for comparison in (found, same):
+        assert comparison.shared == len(own.target_ids)
+        assert (comparison.cross == 0).all() and (comparison.decoder_self == 0).all()
+
+
+def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, own):
+    step = 3
+    other = forced(tiny_translator, own, step, 2)
+    found = compare(own, other)
+    assert found.shared == step
+    assert found.steps == range(step + 1, min(len(own.target_ids), len(other.target_ids)))
+    for layer, head in ((0, 0), (2, 3), (1, 2)):
+        rows = [(own.cross.weights[layer, head, t], other.cross.weights[layer, head, t]) for t in found.steps]
+        expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in rows])
+        assert found.cross[layer, head] == pytest.approx(expected, abs=1e-6)
+        keys = slice(0, step + 1)  # <s> and the shared tokens
+        selves = [trace.decoder_self.weights[layer, head].astype(np.float64) for trace in (own, other)]
+        rows = [(selves[0][t, keys], selves[1][t, keys]) for t in found.steps]
+        # scipy renormalises, and takes the root of what rounding may have left just below zero
+        with np.errstate(invalid="ignore"):
+            expected = np.mean([np.nan_to_num(jensenshannon(p, q, base=2)) ** 2 for p, q in rows])
+        assert found.decoder_self[layer, head] == pytest.approx(expected, abs=1e-6)
+    assert (found.cross > 0).all() and (found.cross <= 1).all()
+    turned = compare(other, own)
+    np.testing.assert_allclose(turned.cross, found.cross)
+
+
+def test_no_step_after_a_fork_at_the_last_token(tiny_translator, own):
+    other = paths.follow(tiny_translator, TEXT, [*own.target_ids[:4], 55])
+    found = compare(paths.follow(tiny_translator, TEXT, own.target_ids[:5]), other)
+    assert found.shared == 4 and not len(found.steps)
+    assert np.isnan(found.cross).all() and np.isnan(found.decoder_self).all()
+
+
+def test_only_what_belongs_together_is_compared(own):
+    with pytest.raises(ValueError, match="same sentence"):
+        compare(own, replace(own, digest="another"))
+
+
+def test_alignment_sets_equal_tokens_side_by_side():
+    assert aligned([1, 2, 3, 9], [1, 5, 6, 3, 9]) == [(0, 0), (1, 1), (None, 2), (2, 3), (3, 4)]
+    assert aligned([], [4]) == [(None, 0)]

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+
+from model.trace import storage
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from tests import ROOT
+from viz.export import standalone, table
+from viz.maps.reduce import View, score_map
+
+
+def assert_equal(a: TranslationTrace, b: TranslationTrace) -> None:
+    for field in dataclasses.fields(TranslationTrace):
+        x, y = getattr(a, field.name), getattr(b, field.name)
+        if isinstance(x, np.ndarray):
+            assert x.dtype == y.dtype and np.array_equal(x, y), field.name
+        elif field.name in {kind.value for kind in AttentionKind}:
+            assert np.array_equal(x.weights, y.weights) and x.weights.dtype == y.weights.dtype
+            assert (x.query_tokens, x.key_tokens) == (y.query_tokens, y.key_tokens)
+        else:
+            assert x == y, field.name
+
+
+def test_json_reads_back_equal(hand_made_trace):
+    text = storage.to_json(hand_made_trace)
+    assert_equal(storage.from_json(text), hand_made_trace)
+    found = json.loads(text)
+    assert found["schema"] == "attention-atlas-trace" and found["version"] == 1
+    assert np.shape(found["cross"]["weights"]) == hand_made_trace.cross.weights.shape
+
+
+def test_npz_reads_back_equal(hand_made_trace):
+    assert_equal(storage.from_npz(storage.to_npz(hand_made_trace)), hand_made_trace)
+
+
+def test_a_model_trace_reads_back_equal(tiny_translator):
+    trace = tiny_translator.translate("Der kleine Hund schläft.")
+    assert_equal(storage.from_json(storage.to_json(trace)), trace)
+    assert_equal(storage.from_npz(storage.to_npz(trace)), trace)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("{", "not JSON"), ("[]", "not a trace"), ('{"schema": "other"}', "not a trace"),
+    ('{"schema": "attention-atlas-trace", "version": 9}', "version 9"),
+    ('{"schema": "attention-atlas-trace", "version": 1}', "lacks")])
+def test_what_is_no_trace_is_refused_in_words(text, message):
+    with pytest.raises(ValueError, match=message):
+        storage.from_json(text)
+
+
+def test_damaged_npz_is_refused_in_words(hand_made_trace):
+    data = storage.to_npz(hand_made_trace)
+    for damaged in (b"", b"PK nonsense", data[:len(data) // 2], data[:200] + b"\x00" * 50 + data[250:]):
+        with pytest.raises(ValueError):
+            storage.from_npz(damaged)
+
+
+def test_a_changed_weight_does_not_pass_for_a_trace(hand_made_trace):
+    found = json.loads(storage.to_json(hand_made_trace))
+    found["cross"]["weights"][0][0][0][0] += 0.5
+    with pytest.raises(ValueError, match="sums to 1"):
+        storage.from_json(json.dumps(found))
+
+
+def test_trace_files_need_no_torch():
+    program = "import sys; sys.modules['torch'] = None; import model.trace.storage"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_csv_reads_back_as_the_same_float32(hand_made_trace):
+    for kind, special, words in product(AttentionKind, ("show", "hide", "renormalise"), (False, True)):
+        found = score_map(hand_made_trace, View(kind, 1, 2, special=special, words=words, predicted=True))
+        rows, columns, values = table.from_csv(table.to_csv(found))
+        assert (rows, columns) == (found.rows, found.columns)
+        assert np.array_equal(values, found.values, equal_nan=True)
+
+
+def test_html_is_one_file_that_names_no_other_host(hand_made_trace):
+    page = standalone.to_html(hand_made_trace)
+    own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"""(?:src|href)\s*=\s*["']""", own)
+    assert "<img src=x" not in page and "${alert(1)}" in page
+    data = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page, re.DOTALL)[1]
+    packed = json.loads(data)
+    assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
+    assert len(packed["blocks"]) == 3 and all(block["exact"] for block in packed["blocks"])

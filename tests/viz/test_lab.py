@@ -1,0 +1,191 @@
+"""The lab's panels without a browser: what they say is what the model says, and it is plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from model.serve.limits import BatchLimits
+from model.serve.turns import Turns
+from model.trace.interventions import Interventions, heads_off
+from model.trace.kinds import AttentionKind
+from model.translator import Translators
+from viz.ui.lab import attention, breaking, checks, inside, positions
+from viz.ui.lab.panel import Lab, Scene
+from viz.ui.session import Selection, Session
+from viz.wire import blocks
+
+TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
+         " ".join(["Boot"] * 14))
+
+
+@pytest.fixture(scope="module", params=TEXTS)
+def scene(request, tiny_translator) -> Scene:
+    return Scene(tiny_translator.translate(request.param), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
+                 tiny_translator)
+
+
+PANELS = {
+    "table": (positions.table, [(positions.MODEL, 48, 64, 10_000), (positions.FREE, 1, 2, 2)]),
+    "curves": (positions.curves, [(8, 8, 64), (15, 32, 8)]),
+    "similarity": (positions.similarity, [(positions.DOT, 64), (positions.DISTANCE, 2)]),
+    "rotation": (positions.rotation, [(3, 12), (0, 0), (32, 15)]),
+    "schemes": (positions.schemes, [(64, 64), (2, 2), (16, 4)]),
+    "break": (breaking.broken, [(choice, 5, "") for choice in breaking.CHOICES if "shuffle" not in choice]),
+    "map": (inside.overview, [()]),
+    "embedding": (inside.embedding, [(inside.ENCODER,), (inside.DECODER,)]),
+    "residual": (inside.residual, [(inside.ENCODER,), (inside.DECODER,)]),
+    "add-norm": (inside.add_and_norm, [(inside.ENCODER, 9, 3), (inside.DECODER, 3, 3)]),
+    "feed-forward": (inside.feed_forward, [(inside.ENCODER, 1), (inside.DECODER, 3)]),
+    "logits": (inside.logits, [(1,), (999,)]),
+    "attention": (attention.attention, [("", 0, 0, 0), ("cross", 3, 4, 64), ("encoder_self", 1, 1, 1)]),
+    "scoring": (attention.scoring, [("", 0, 0, 0)]),
+    "masks": (attention.show_masks, [("",), ("Ein Boot",)]),
+    "heads": (attention.both_ways, [("", 0, 10), ("cross", 1, 10)]),
+    "bleu": (checks.score, [("A boat.",)]),
+}
+
+
+def texts(found: object) -> list[str]:
+    """Every string inside blocks."""
+    if isinstance(found, str):
+        return [found]
+    if isinstance(found, dict):
+        return [text for key, value in found.items() if key != "figure" for text in texts(value)]
+    return [text for value in found for text in texts(value)] if isinstance(found, (list, tuple)) else []
+
+
+def rows_of(found: list[dict]) -> list[list]:
+    tables = [block for block in found if block["type"] == "table"]
+    for block in found:
+        if block["type"] == "row":
+            tables += [part for part in block["blocks"] if part["type"] == "table"]
+    return [row for table in tables for row in table["rows"]]
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_every_panel_is_plain_json(scene, name) -> None:
+    compute, calls = PANELS[name]
+    for controls in calls:
+        found = compute(scene, *controls)
+        written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
+        assert len(written) < 700_000
+        assert {block["type"] for block in found} <= {
+            "text", "formula", "facts", "cards", "row", "table", "figure", "flow"}
+        assert not any("nan" in text.split() for text in texts(found))
+
+
+def test_attention_panel_shows_the_selected_head(scene) -> None:
+    found = attention.attention(scene, "", 0, 0, 0)
+    weights = scene.trace.decoder_self.weights[2, 3, 1]
+    assert "Decoder self-attention, layer 3, head 4: the query is token 2" in found[0]["text"]
+    rows = found[2]["rows"][1:]
+    assert [row[6]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
+    assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]
+    other = attention.attention(scene, "cross", 1, 2, 2)
+    cross = scene.trace.cross.weights[0, 1, 1]
+    assert [row[6]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
+
+
+def test_menus_stay_inside_the_trace(scene) -> None:
+    kind, layer, head, query = attention.resolve(scene, "encoder_self", 3, 4, 64)
+    maps = scene.trace.maps(kind)
+    assert (layer, head, query) == (1, 3, len(maps.query_tokens) - 1)
+    assert attention.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
+
+
+def test_the_broken_model_is_the_models_own(scene) -> None:
+    found = breaking.broken(scene, breaking.HEAD, 0, "")
+    expected = scene.translator.translate(
+        scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,)))
+    assert found[0]["items"][1][1] == (expected.translation or "(nothing)")
+    assert found[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
+    assert found[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
+
+
+def test_what_a_choice_takes_away(scene) -> None:
+    assert breaking.interventions_for(scene, breaking.PLAIN_SHUFFLE, 3) == Interventions()
+    assert len(breaking.interventions_for(scene, breaking.LAYER, 0).heads_off) == 4
+    assert breaking.interventions_for(scene, breaking.SHIFT, 7).source_positions.shift == 7
+    with pytest.raises(ValueError, match="'the roof'"):
+        breaking.interventions_for(scene, "the roof", 0)
+
+
+def test_shuffling_needs_the_same_words(tiny_translator) -> None:
+    scene = Scene(tiny_translator.translate("ich bin dein Vater"), Selection(), tiny_translator)
+    found = breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater")
+    assert "reads: bin ich dein Vater" in found[0]["items"][1][2]
+    with pytest.raises(ValueError, match="not a word of the sentence"):
+        breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel")
+
+
+def test_verify_reports_progress_and_passes(scene) -> None:
+    pictures = list(checks.check_all(scene))
+    last = pictures[-1]
+    assert last[0]["tone"] == "good" and "All 17 checks passed" in last[0]["text"]
+    assert all(row[1]["passed"] is True for row in last[1]["rows"])
+    json.dumps(pictures, allow_nan=False)
+
+
+def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
+    honest = checks.readback.drawn_maps
+
+    def swapped(trace):
+        return {kind: np.roll(weights, 1, axis=1) for kind, weights in honest(trace).items()}
+
+    monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
+    last = list(checks.check_all(scene))[-1]
+    assert last[0]["tone"] == "bad" and "Drawn grid = trace" in last[0]["text"]
+    failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
+    assert failing["Drawn grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
+
+
+def test_the_models_table_is_drawn(scene) -> None:
+    found = positions.model_table(scene, 20)
+    np.testing.assert_array_equal(found, scene.translator.model.position_table[:20].numpy())
+    rows = positions.sentence_rows(scene, 200)
+    assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
+
+
+def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
+    with gr.Blocks():
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
+        lab = Lab(Translators([tiny_translator]), session)
+    assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
+    object.__setattr__(trace, "digest", "gone")
+    with pytest.raises(ValueError, match="translate again"):
+        lab.scene(trace, Selection())
+
+
+def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
+    with gr.Blocks() as demo:
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(),
+                          Turns(BatchLimits(seconds=0.01)))
+        Lab(Translators([tiny_translator]), session).add(attention.ATTENTION, lambda scene: [{"kind": "made"}])
+    show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
+    assert json.loads(show(trace, Selection())["json"])["blocks"] == [{"kind": "made"}]
+    with session.turns.one():
+        answer = json.loads(show(trace, Selection())["json"])
+    assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (0.0, "0"), (5, "5"), (np.int64(1200), "1,200"), (0.957, "0.957"), (-12.34, "−12.3"), (58470.2, "58,470"),
+    (2.4e-7, "2.4·10⁻⁷"), (-3.0e8, "−3.0·10⁸"), (math.inf, "∞"), (-math.inf, "−∞"), (math.nan, "–"), (999.6, "1,000"),
+])
+def test_numbers_are_written_as_people_do(value, shown) -> None:
+    assert blocks.compact(value) == shown
+
+
+def test_a_strip_has_no_numbers_where_there_are_none() -> None:
+    cell = blocks.strip(np.array([1.0, -np.inf, 0.123456]))
+    assert cell["values"] == [1.0, None, 0.1235] and cell["limit"] == 1.0
+    assert blocks.strip(np.zeros(2))["limit"] == 1.0
+    with pytest.raises(AssertionError):
+        blocks.table(("a", "b"), [["only one"]])

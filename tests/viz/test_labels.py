@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.trace.kinds import AttentionKind
+from model.trace.tokens import is_symbol
+from viz.maps import labels
+
+
+@pytest.mark.parametrize(("token", "shown"), [
+    ("▁der", "▁der"), ("<0xC3>", "‹C3›"), ("</s>", "</s>"), ("<2en>", "<2en>"), ("\n", "⏎"), ("\t", "⇥"),
+    ("a\u200bb", "a‹U+200B›b"), ("\u202eabc", "‹U+202E›abc"), ("\u0301", "◌\u0301"), ("", "‹empty›"),
+    ("👩\u200d🚀", "👩\u200d🚀"), ("\u200d", "‹U+200D›"), ("שלום", "שלום")])
+def test_what_is_shown_of_a_token(token, shown):
+    assert labels.display(token) == shown
+
+
+@given(st.text(max_size=12))
+def test_a_label_is_never_empty_or_invisible(token):
+    shown = labels.display(token)
+    assert shown
+    hidden = [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c != "\u200d"]
+    assert not hidden
+
+
+@given(st.text(max_size=20))
+def test_escaped_text_has_no_markup_left(text):
+    escaped = labels.escape(text)
+    assert "<" not in escaped and ">" not in escaped
+    assert escaped.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
+
+
+@pytest.mark.parametrize(("tokens", "words"), [
+    (("<2en>", "▁Ein", "▁Hund", "es", ",", "▁ja", ".", "</s>"), ((0,), (1,), (2, 3), (4,), (5,), (6,), (7,))),
+    (("▁don", "'", "t", "!", "?"), ((0, 1, 2), (3, 4))),
+    (("<s>", "x", "y"), ((0,), (1, 2))),
+    (("▁", "<0xF0>", "<0x9F>"), ((0, 1, 2),)),
+    (("▁-", "▁-"), ((0,), (1,))),
+    ((), ())])
+def test_subwords_become_words(tokens, words):
+    assert labels.words(tokens) == words
+
+
+@given(st.lists(st.sampled_from(("▁a", "b", ".", "<s>", "</s>", "<2en>", "▁", "<0xC3>", "▁,", "'")), max_size=12))
+def test_every_position_is_in_one_word_and_symbols_stand_alone(tokens):
+    groups = labels.words(tokens)
+    assert [i for group in groups for i in group] == list(range(len(tokens)))
+    assert all(len(group) == 1 for group in groups if any(is_symbol(tokens[i]) for i in group))
+
+
+def test_word_labels_join_pieces_and_bytes():
+    assert labels.word_label(("▁Bäck", "er")) == "Bäcker"
+    assert labels.word_label(("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>")) == "😀"
+    assert labels.word_label(("<0xC3>",)) == "‹C3›"
+    assert labels.word_label(("▁",)) == "▁"
+    assert labels.word_label(("</s>",)) == "</s>"
+
+
+def test_ticks_are_thinned_escaped_and_keep_equal_labels_apart():
+    where, texts = labels.ticks(["</s>"] * 100)
+    assert len(where) <= 40 and where[0] == 0
+    assert texts == ["&lt;/s&gt;"] * len(where)
+    assert labels.ticks(["a", "a", "b"]) == ([0, 1, 2], ["a", "a", "b"])
+
+
+def test_decoder_rows_have_two_names(hand_made_trace):
+    read = labels.row_tokens(hand_made_trace, AttentionKind.CROSS, predicted=False)
+    predicted = labels.row_tokens(hand_made_trace, AttentionKind.CROSS, predicted=True)
+    assert read == hand_made_trace.decoder_inputs and predicted == hand_made_trace.target_tokens
+    assert labels.row_tokens(hand_made_trace, AttentionKind.ENCODER_SELF, predicted=True) == (
+        hand_made_trace.source_tokens)
+    titles = {labels.row_title(AttentionKind.CROSS, predicted=predicted) for predicted in (True, False)}
+    assert len(titles) == 2

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bench.synthetic import random_trace
+from model.trace.kinds import AttentionKind
+from viz.figures.colour import ColourScale, Transform
+from viz.maps import reduce
+from viz.wire import payload
+
+
+@pytest.fixture(scope="module")
+def large_trace():
+    """30 tokens a side, 6 layers x 8 heads x 3 kinds, as the size bar names it."""
+    return random_trace(30, 30)
+
+
+def test_sixteen_bits_are_right_to_three_decimals_on_every_scale(large_trace):
+    for kind in AttentionKind:
+        weights = large_trace.maps(kind).weights
+        decoded = payload.decode(payload.encode(weights), weights.shape)
+        assert np.abs(decoded - weights).max() < 3.1e-5
+        for transform in Transform:
+            scale = ColourScale(transform=transform)
+            assert np.abs(scale.place(decoded) - scale.place(weights)).max() < 5e-4
+        assert np.array_equal(decoded == 0, weights == 0)
+
+
+def test_the_whole_range_of_weights_survives():
+    weights = np.concatenate([np.logspace(-12, 0, 5000), [0.0, 1.0]]).astype(np.float32)
+    decoded = payload.decode(payload.encode(weights), weights.shape)
+    assert decoded[-2] == 0 and decoded[-1] == 1
+    assert (np.abs(decoded - weights) / np.maximum(weights, 1e-30))[:-2].max() < 0.05
+    assert np.abs(np.log10(decoded[weights >= 1e-4]) - np.log10(weights[weights >= 1e-4])).max() < 2e-3
+
+
+def test_a_translation_of_thirty_tokens_fits(large_trace):
+    packed = payload.payload(large_trace)
+    assert not packed["lazy"]
+    assert len(json.dumps(packed, ensure_ascii=False).encode()) <= 350_000
+
+
+def test_long_inputs_come_layer_by_layer():
+    trace = random_trace(128, 128, layers=4)
+    packed = payload.payload(trace)
+    assert packed["lazy"] and len(packed["blocks"]) == 1
+    assert len(json.dumps(packed, ensure_ascii=False).encode()) <= 1_200_000
+    thumbnails = packed["kinds"]["cross"]["thumbnails"]
+    size = (4, 8, thumbnails["rows"], thumbnails["columns"])
+    values = payload.decode(thumbnails["data"], size)
+    assert values.max() == pytest.approx(trace.cross.weights.max(), abs=1e-4)  # thin lines are not averaged away
+    for kind in AttentionKind:
+        block = payload.block(trace, kind, 2, 3)
+        found = payload.decode(block["data"], trace.maps(kind).weights[2:3].shape)
+        assert np.abs(found - trace.maps(kind).weights[2:3]).max() < 3.1e-5
+    with pytest.raises(ValueError, match="layers 0 to 3"):
+        payload.block(trace, AttentionKind.CROSS, 4, 5)
+
+
+def test_pooling_takes_the_largest_of_each_block():
+    weights = np.random.default_rng(3).random((2, 50, 7))
+    pooled = reduce.pool(weights, 16)
+    assert pooled.shape == (2, 16, 7)
+    starts = [i * 50 // 16 for i in range(17)]
+    for i in range(16):
+        assert np.array_equal(pooled[:, i], weights[:, starts[i]:starts[i + 1]].max(1))
+
+
+def test_names_of_traces(hand_made_trace, large_trace):
+    assert payload.key_of(hand_made_trace) == payload.key_of(hand_made_trace)
+    assert payload.key_of(hand_made_trace) != payload.key_of(large_trace)
+
+
+def test_hostile_tokens_travel_as_data(hand_made_trace):
+    packed = json.loads(json.dumps(payload.payload(hand_made_trace)))
+    assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
+    assert packed["tokens"]["source"]["special"] == [1, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_colour_scales_and_legends_say_the_same():
+    for transform in Transform:
+        for maximum in (1.0, 0.37):
+            scale = ColourScale(transform=transform, maximum=maximum)
+            places, texts = scale.ticks()
+            assert places == sorted(places) and places[0] == 0 and places[-1] == 1
+            for place, text in zip(places, texts):
+                value = float(text.removeprefix("≤ "))
+                assert scale.place(np.array(value)) == pytest.approx(place, abs=2e-3)
+    assert ColourScale(transform="log").place(np.array([0.0, 1e-9, 1e-4, 1e-2, 1.0])).tolist() == [0, 0, 0, 0.5, 1]
+    assert np.isnan(ColourScale().place(np.array([np.nan]))[0])
+    for wrong in ({"name": "rainbow"}, {"maximum": 0.0}, {"transform": "cubic"}):
+        with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
+            ColourScale(**wrong)

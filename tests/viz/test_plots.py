@@ -1,0 +1,94 @@
+"""The figures for notebooks: their data, labels and limits, not their pixels."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import viz
+from model.trace.kinds import AttentionKind
+from tests import ROOT
+from viz.figures.lines import edges
+from viz.maps.reduce import View, score_map
+
+
+def test_a_heatmap_shows_every_head_as_it_is(hand_made_trace):
+    for kind in AttentionKind:
+        maps = hand_made_trace.maps(kind)
+        for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
+            figure = viz.plot_heatmap(hand_made_trace, View(kind, layer, head))
+            heatmap = figure.data[0]
+            assert np.allclose(np.array(heatmap.z, float), maps.weights[layer, head], atol=1e-7)
+            assert (heatmap.zmin, heatmap.zmax) == (0, 1)
+            assert f"layer {layer + 1}, head {head + 1}" in figure.layout.title.text
+
+
+def test_axes_carry_equal_and_hostile_tokens_apart(hand_made_trace):
+    figure = viz.plot_heatmap(hand_made_trace, View("cross", predicted=True))
+    x, y = figure.layout.xaxis, figure.layout.yaxis
+    assert list(x.tickvals) == list(range(8)) and list(x.ticktext[1:3]) == ["▁der", "▁der"]
+    assert x.ticktext[3].startswith("&lt;img src=x") and x.ticktext[5] == "&amp;amp;"
+    assert list(y.ticktext)[-1] == "&lt;/s&gt;" and y.autorange == "reversed"
+    assert "predicted" in y.title.text
+    assert "<img" not in str(figure.to_plotly_json())
+
+
+def test_a_heatmaps_legend_tells_the_weights(hand_made_trace):
+    scale = viz.ColourScale("cividis", "log")
+    figure = viz.plot_heatmap(hand_made_trace, View("cross", 1, 1), scale=scale)
+    bar = figure.data[0].colorbar
+    assert list(bar.ticktext) == ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]
+    assert np.allclose(bar.tickvals, [0, 0.25, 0.5, 0.75, 1])
+    assert np.allclose(np.array(figure.data[0].z, float), scale.place(hand_made_trace.cross.weights[1, 1]))
+
+
+def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
+    for kind in AttentionKind:
+        weights = hand_made_trace.maps(kind).weights
+        layers, heads, rows, columns = weights.shape
+        figure = viz.plot_grid(hand_made_trace, kind)
+        z = np.array(figure.data[0].z, float)
+        height, width = z.shape[0] // layers, z.shape[1] // heads
+        for layer, head in product(range(layers), range(heads)):
+            tile = z[layer * height:layer * height + rows, head * width:head * width + columns]
+            assert np.allclose(tile, weights[layer, head], atol=1e-7)
+        assert np.isnan(z).any() and list(figure.layout.xaxis.ticktext) == [f"H{i + 1}" for i in range(heads)]
+
+
+@pytest.mark.parametrize("coverage", [0.05, 0.5, 0.9, 1.0])
+def test_lines_are_the_fewest_edges_that_cover_the_share(hand_made_trace, coverage):
+    found = score_map(hand_made_trace, View("cross", 2, 3))
+    chosen = edges(found, coverage)
+    for row, values in enumerate(found.values.astype(float)):
+        mine = [value for r, _, value in chosen if r == row]
+        assert sum(mine) >= coverage * values.sum() - 1e-6
+        assert sum(mine[:-1]) < coverage * values.sum()  # one fewer would not do
+        assert mine == sorted(values, reverse=True)[:len(mine)]
+
+
+def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):
+    view = View("cross", heads=((0, 0), (1, 2), (2, 3)))
+    figure = viz.plot_lines(hand_made_trace, view, coverage=0.6)
+    assert len({line.line.color for line in figure.data}) == 3
+    drawn = sum(sum(x is None for x in line.x) for line in figure.data)
+    expected = sum(len(edges(score_map(hand_made_trace, View("cross", layer, head)), 0.6))
+                   for layer, head in view.heads)
+    assert drawn == expected
+    texts = [a.text for a in figure.layout.annotations]
+    assert texts.count("▁der") == 2 and not any("<" in text for text in texts)
+    with pytest.raises(ValueError, match="coverage"):
+        viz.plot_lines(hand_made_trace, view, coverage=0)
+
+
+def test_the_readmes_example_runs(hand_made_trace):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    snippet = next(part.split("```")[0] for part in text.split("```python\n")[1:] if "viz.plot_heatmap" in part)
+    assert "viz.plot_grid" in snippet and "viz.plot_lines" in snippet
+    lines = [line for line in snippet.splitlines() if "Translator" not in line and "translator" not in line]
+    names = {"trace": hand_made_trace}
+    # The hand-made trace has four heads.
+    smaller = "\n".join(lines).replace("head=4", "head=3").replace("(2, 4)", "(2, 3)")
+    exec(compile(smaller, "README.md", "exec"), names)
+    assert names["figure"].data[0].type == "heatmap"

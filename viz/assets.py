@@ -1,0 +1,38 @@
+"""Which files of viz/web/ each of the page's components is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import plotly
+
+WEB = Path(__file__).resolve().parent / "web"
+PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
+
+# What every component's scripts need, before all else.
+CORE = ("core/shared.js", "words/words.js")
+
+# A component's scripts in the order in which they need each other; the last one registers it under its name.
+SCRIPTS = {
+    "explorer": (
+        *(f"explorer/{name}.js" for name in ("trace", "model", "state", "words", "controls")),
+        *(f"explorer/views/{name}.js" for name in (
+            "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
+        *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),
+    "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
+                *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
+    "panel": ("lab/blocks.js", "lab/panel.js"),
+    "prose": ("page/prose.js",),
+    "examples": ("page/examples.js",),
+    "translation": ("page/translation.js",),
+}
+
+
+def scripts(component: str) -> tuple[Path, ...]:
+    """Everything that a component runs, in order, without Plotly.js."""
+    return tuple(WEB / name for name in (*CORE, *SCRIPTS[component]))
+
+
+def style(component: str) -> Path:
+    """Its style sheet: beside its own script, under the same name."""
+    return (WEB / SCRIPTS[component][-1]).with_suffix(".css")

@@ -1,0 +1,33 @@
+"""A map as comma-separated values. (The whole trace as JSON or NPZ is model/trace/storage.py's.)"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from model.trace.scores import ScoreMap
+
+
+def to_csv(score_map: ScoreMap) -> str:
+    """A map as comma-separated values (RFC 4180): key tokens in the first line, query tokens in the first column.
+    Every number reads back as the same float32; a blank row has empty cells."""
+    written = io.StringIO()
+    writer = csv.writer(written, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(["query \\ key", *score_map.columns])
+    for label, row in zip(score_map.rows, score_map.values):
+        cells = ("" if np.isnan(value) else np.format_float_positional(value, unique=True, trim="0") for value in row)
+        written.write(f'{_quoted(label)},{",".join(cells)}\r\n')
+    return written.getvalue()
+
+
+def from_csv(text: str) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
+    """Row labels, column labels and float32 values [row, column] of to_csv()'s text; empty cells are NaN."""
+    head, *lines = csv.reader(io.StringIO(text, newline=""))
+    values = np.array([[float(cell) if cell else np.nan for cell in line[1:]] for line in lines], np.float32)
+    return tuple(line[0] for line in lines), tuple(head[1:]), values.reshape(len(lines), len(head) - 1)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""Plotly figures of arrays, and matplotlib's for documents."""

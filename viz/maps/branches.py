@@ -1,0 +1,167 @@
+"""The tree of paths that a person took through one sentence's decoding, and how two of them differ. Numpy only."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from enum import Enum
+
+import numpy as np
+
+from model.trace.divergence import jensen_shannon_bits
+from model.trace.translation import TranslationTrace
+
+MAX_BRANCHES = 24
+
+
+class Origin(str, Enum):
+    """Where a branch comes from."""
+
+    GREEDY = "greedy"  # the model's own translation
+    FORCED = "forced"  # a token chosen by a person, and how greedy decoding goes on
+    BEAM = "beam"  # a node of a beam search, and how greedy decoding goes on
+    TARGET = "target"  # a translation that a person typed
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One target y1 .. yT. log_probabilities: natural, of each token; given: how many of its first tokens were given
+    rather than decoded; parent: number of the branch it leaves after `fork` equal tokens, None for the first."""
+
+    number: int
+    origin: Origin
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    log_probabilities: tuple[float, ...]
+    given: int
+    text: str
+    finished: bool
+    parent: int | None
+    fork: int
+
+    @property
+    def total(self) -> float:
+        return float(sum(self.log_probabilities))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All branches of one source sentence, oldest first. Bounded: `dropped` counts the leaves that had to go.
+    key tells apart trees that number their branches alike."""
+
+    source_text: str
+    direction: str
+    checkpoint: str
+    digest: str
+    source_ids: tuple[int, ...]
+    branches: tuple[Branch, ...] = ()
+    next_number: int = 1
+    dropped: int = 0
+    key: str = field(default_factory=lambda: secrets.token_hex(4))
+
+    @staticmethod
+    def of(trace: TranslationTrace) -> Tree:
+        """A tree whose only branch is this translation."""
+        empty = Tree(trace.source_text, trace.direction, trace.checkpoint, trace.digest, trace.source_ids)
+        return empty.add(trace, Origin.GREEDY, given=0)[0]
+
+    def holds(self, trace: TranslationTrace) -> bool:
+        """Whether the trace is of this source by this model, and is a branch or the beginning of one."""
+        same = (trace.source_ids, trace.digest, trace.direction) == (self.source_ids, self.digest, self.direction)
+        return same and any(b.ids[:len(trace.target_ids)] == trace.target_ids for b in self.branches)
+
+    def find(self, number: int) -> Branch:
+        """ValueError if the branch is not, or no longer, here."""
+        for branch in self.branches:
+            if branch.number == number:
+                return branch
+        raise ValueError(f"Branch {number} is no longer here.")
+
+    def add(self, trace: TranslationTrace, origin: Origin, *, given: int) -> tuple[Tree, Branch]:
+        """The tree with this trace as a branch, and the branch. One that is there already is found again."""
+        for branch in self.branches:
+            if branch.ids == trace.target_ids:
+                return self, branch
+        parent, fork = None, 0
+        for other in self.branches:
+            shared = common_prefix(other.ids, trace.target_ids)
+            if parent is None or shared > fork:
+                parent, fork = other.number, shared
+        branch = Branch(
+            self.next_number, origin, trace.target_ids, trace.target_tokens,
+            tuple(float(p) for p in trace.log_probability), given, trace.translation, trace.finished, parent, fork)
+        grown = replace(self, branches=(*self.branches, branch), next_number=self.next_number + 1)
+        return grown._bounded(), branch
+
+    def _bounded(self) -> Tree:
+        if len(self.branches) <= MAX_BRANCHES:
+            return self
+        parents = {branch.parent for branch in self.branches}
+        leaf = next(b for b in self.branches[1:-1] if b.number not in parents)
+        return replace(self, branches=tuple(b for b in self.branches if b is not leaf), dropped=self.dropped + 1)
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two targets share from the start."""
+    count = 0
+    for x, y in zip(a, b):
+        if x != y:
+            break
+        count += 1
+    return count
+
+
+def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, int | None]]:
+    """Positions of two targets side by side: equal tokens share a row as far as their order allows; what stands
+    between them is set in rows of its own, the two sides beside each other."""
+    rows: list[tuple[int | None, int | None]] = []
+    for _, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        for i in range(max(a1 - a0, b1 - b0)):
+            rows.append((a0 + i if a0 + i < a1 else None, b0 + i if b0 + i < b1 else None))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How two targets of one source differ inside.
+
+    shared        tokens they have in common from the start
+    steps         the steps compared: those that read what only one of them has, as far as both go; all steps where
+                  the two are the same. Empty: the two part at the last token of one
+    cross         float64 [layers, heads], mean over the steps of the Jensen-Shannon divergence in bits between the two
+                  rows of the same step; NaN without steps
+    decoder_self  the same, over the keys that both have (`<s>` and the shared tokens), renormalised over them
+    """
+
+    shared: int
+    steps: range
+    cross: np.ndarray
+    decoder_self: np.ndarray
+
+
+def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
+    """ValueError if the two are not of one source and one model."""
+    if (a.source_ids, a.digest) != (b.source_ids, b.digest):
+        raise ValueError("Only translations of the same sentence by the same model can be compared.")
+    shared = common_prefix(a.target_ids, b.target_ids)
+    # Row t reads the t-th token written: the first row that reads something different is shared + 1.
+    first = 0 if a.target_ids == b.target_ids else shared + 1
+    steps = range(first, min(len(a.target_ids), len(b.target_ids)))
+    rows, keys = slice(steps.start, steps.stop), slice(0, len(a.target_ids) if first == 0 else shared + 1)
+    cross = _mean_divergence(a.cross.weights[:, :, rows], b.cross.weights[:, :, rows])
+    selves = [_renormalised(trace.decoder_self.weights[:, :, rows, keys]) for trace in (a, b)]
+    return Comparison(shared, steps, cross, _mean_divergence(*selves))
+
+
+def _mean_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """p, q [layers, heads, step, key] -> [layers, heads]"""
+    if p.shape[2] == 0:
+        return np.full(p.shape[:2], np.nan)
+    return jensen_shannon_bits(p, q).mean(-1)
+
+
+def _renormalised(weights: np.ndarray) -> np.ndarray:
+    weights = weights.astype(np.float64)
+    return weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(np.float64).tiny)

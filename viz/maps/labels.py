@@ -1,0 +1,131 @@
+"""How tokens are shown to people: display forms, whole words, and text that Plotly does not read as markup."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from model.trace.kinds import AttentionKind
+from model.trace.tokens import is_byte, is_symbol
+from model.trace.translation import TranslationTrace
+
+SPACE = "\u2581"  # how SentencePiece writes a space
+KIND_TITLES = {
+    AttentionKind.ENCODER_SELF: "Encoder self-attention",
+    AttentionKind.DECODER_SELF: "Decoder self-attention",
+    AttentionKind.CROSS: "Cross-attention",
+}
+_NAMED = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x00": "␀"}
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_JOINER = "\u200d"
+
+
+def display(token: str) -> str:
+    """A token as people read it. `▁` (a space) stays, a byte piece <0xC3> becomes ‹C3›, and characters that would be
+    invisible or would reorder the text around them become their code point. Plain text: not escaped for anything."""
+    if is_byte(token):
+        return f"‹{token[3:5]}›"
+    shown = "".join(_visible(character, alone=len(token) == 1) for character in token)
+    if shown and unicodedata.combining(shown[0]):
+        shown = "◌" + shown
+    return shown or "‹empty›"
+
+
+def _visible(character: str, *, alone: bool) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    if character == _JOINER and not alone:
+        return character  # holds emoji together
+    if unicodedata.category(character) in _INVISIBLE:
+        return f"‹U+{ord(character):04X}›"
+    return character
+
+
+def words(tokens: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Positions grouped into whole words, in order; every position is in exactly one group.
+
+    A word is what stands between spaces. Special symbols stand alone, and so does the punctuation that ends a word:
+    attention to a full stop is no attention to the word before it. Punctuation inside a word ("don't") stays in it.
+    """
+    groups: list[list[int]] = []
+    for i, token in enumerate(tokens):
+        alone = is_symbol(token) or (i > 0 and is_symbol(tokens[i - 1]))
+        if i == 0 or alone or token.startswith(SPACE):
+            groups.append([])
+        groups[-1].append(i)
+    return tuple(part for group in groups for part in _without_final_punctuation(tokens, group))
+
+
+def _without_final_punctuation(tokens: Sequence[str], group: list[int]) -> list[tuple[int, ...]]:
+    end = len(group)
+    while end > 0 and _is_punctuation(tokens[group[end - 1]]):
+        end -= 1
+    if end in (0, len(group)):
+        return [tuple(group)]
+    return [tuple(group[:end]), tuple(group[end:])]
+
+
+def _is_punctuation(token: str) -> bool:
+    text = token.removeprefix(SPACE)
+    return bool(text) and not is_symbol(token) and not is_byte(token) and all(
+        unicodedata.category(c)[0] == "P" for c in text)
+
+
+def word_label(tokens: Sequence[str]) -> str:
+    """The word that these tokens spell, without the space mark; byte pieces are put together where they are UTF-8."""
+    parts: list[str] = []
+    pending = bytearray()
+    for token in (*tokens, ""):
+        if is_byte(token):
+            pending.append(int(token[3:5], 16))
+            continue
+        if pending:
+            parts.append(_decoded(bytes(pending)))
+            pending.clear()
+        parts.append(token if is_symbol(token) else token.replace(SPACE, " "))
+    text = "".join(parts).strip()
+    return display(text) if text else SPACE
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "".join(f"‹{byte:02X}›" for byte in data)
+
+
+def escape(text: str) -> str:
+    """For Plotly, which reads tags and entities in tick labels, titles and hover text: the same text, literally."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def shorten(text: str, limit: int = 18) -> str:
+    """At most `limit` characters, the last one an ellipsis where something was left out."""
+    return text if len(text) <= limit else text[:limit - 1] + "…"
+
+
+def ticks(labels: Sequence[str], limit: int = 40) -> tuple[list[int], list[str]]:
+    """Positions and escaped texts of at most `limit` evenly spaced tick labels, the first always among them."""
+    step = max(1, -(-len(labels) // limit))
+    return list(range(0, len(labels), step)), [escape(shorten(label)) for label in labels[::step]]
+
+
+def row_title(kind: AttentionKind, *, predicted: bool) -> str:
+    """The title of the query axis: which of its two tokens a decoder row is named after."""
+    if kind == AttentionKind.ENCODER_SELF:
+        return "query: source token"
+    return "query: token predicted" if predicted else "query: token read"
+
+
+def key_title(kind: AttentionKind, *, joint: bool = False) -> str:
+    """The title of the key axis. joint: source and target prefix side by side."""
+    if joint:
+        return "key: source tokens, then target prefix"
+    return "key: target token read" if kind == AttentionKind.DECODER_SELF else "key: source token"
+
+
+def row_tokens(trace: TranslationTrace, kind: AttentionKind, *, predicted: bool) -> tuple[str, ...]:
+    """The tokens that name the rows of a kind: for the decoder those read or those predicted (DESIGN.md)."""
+    if kind != AttentionKind.ENCODER_SELF and predicted:
+        return trace.target_tokens
+    return trace.maps(kind).query_tokens

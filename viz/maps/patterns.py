@@ -1,0 +1,102 @@
+"""What a head's pattern looks like, read off measured statistics: every word comes with its number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from viz.words import Words, say
+
+LEAST_SHARE = 0.4  # of the mass, for a pattern to be named
+LEAST_OVER_CHANCE = 1.5  # times what a head that spreads evenly would put there
+POINTED = 0.5  # mean largest weight above which a head is said to point
+EVEN = 0.85  # of the largest possible entropy, above which it is said to spread evenly
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One head's statistics: entropy in bits (mean over rows), the pattern's name, its share of the mass, a reading."""
+
+    entropy: float
+    name: Words
+    share: float
+    reading: Words
+
+
+def entropy_bits(weights: np.ndarray) -> np.ndarray:
+    """Shannon entropy of each row, in bits: weights [.., query, key] -> [.., query]; 0 log 0 = 0."""
+    weights = weights.astype(np.float64)
+    logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+    return -(weights * logs).sum(axis=-1)
+
+
+def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[Words, np.ndarray]:
+    """The cells of each pattern that this kind can have: name -> boolean [query, key]."""
+    query, key = np.indices((num_queries, len(keys)))
+    if kind == AttentionKind.CROSS:
+        slope = (len(keys) - 1) / max(1, num_queries - 1)
+        masks = {say("diagonal"): np.abs(key - query * slope) <= 1}
+    else:
+        masks = {say("previous token"): key == query - 1, say("own position"): key == query}
+        if kind == AttentionKind.ENCODER_SELF:
+            masks[say("next token")] = key == query + 1
+            same = np.array([[a == b and i != j for j, b in enumerate(keys)] for i, a in enumerate(keys)])
+            masks[say("other copies of the same token")] = same
+    if is_symbol(keys[0]):
+        masks[say("begin-of-sentence sink") if keys[0] == "<s>" else say("language-symbol sink")] = key == 0
+    if keys[-1] == "</s>":
+        masks[say("end-of-sentence sink")] = key == len(keys) - 1
+    return masks
+
+
+def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[Pattern, ...], ...]:
+    """[layer][head] the pattern of every head of a kind.
+
+    A pattern's share is the mean of its mass over the rows that could follow it and that have a choice (the first
+    row of the decoder's self-attention sees one key only).
+    """
+    maps = trace.maps(kind)
+    causal = kind == AttentionKind.DECODER_SELF
+    queries, keys = maps.weights.shape[2:]
+    allowed = np.tri(queries, keys, dtype=bool) if causal else np.ones((queries, keys), bool)
+    free = allowed.sum(axis=1) > 1  # rows with a choice
+    entropy = entropy_bits(maps.weights).mean(axis=-1)
+    if not free.any():
+        return tuple(tuple(Pattern(float(e), say("one key"), 1.0, say("only one key to attend to")) for e in layer)
+                     for layer in entropy)
+    shares = {}
+    for name, mask in pattern_masks(kind, maps.key_tokens, queries).items():
+        rows = (mask & allowed).any(axis=1) & free
+        if rows.any():
+            mass = np.einsum("lhqk,qk->lhq", maps.weights[:, :, rows], mask[rows].astype(np.float64)).mean(-1)
+            chance = ((mask & allowed).sum(1) / allowed.sum(1))[rows].mean()
+            shares[name] = mass, chance
+    pointed = maps.weights[:, :, free].max(axis=-1).mean(axis=-1)
+    most = float(np.log2(allowed.sum(axis=1)).mean())
+    return tuple(
+        tuple(_pattern({name: (float(mass[layer, head]), chance) for name, (mass, chance) in shares.items()},
+                       float(entropy[layer, head]), most, float(pointed[layer, head]))
+              for head in range(maps.num_heads))
+        for layer in range(maps.num_layers))
+
+
+def _pattern(shares: dict[Words, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
+    name, (share, chance) = max(shares.items(), key=lambda item: item[1][0])
+    if share >= LEAST_SHARE and share >= LEAST_OVER_CHANCE * chance:
+        sink = name.endswith("sink") or name == "diagonal"
+        mass = {"name": name, "share": f"{share:.0%}"}
+        reading = (say("{name}: {share} of its mass", **mass) if sink
+                   else say("mostly {name}: {share} of its mass", **mass))
+        return Pattern(entropy, name, share, reading)
+    if entropy >= EVEN * most:
+        return Pattern(entropy, say("even"), entropy / most if most else 1.0,
+                       say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}"))
+    if pointed >= POINTED:
+        return Pattern(entropy, say("pointed"), pointed,
+                       say("points at one token a row: {share} on the strongest", share=f"{pointed:.0%}"))
+    return Pattern(entropy, say("mixed"), share,
+                   say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}"))

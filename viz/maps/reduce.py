@@ -1,0 +1,234 @@
+"""Attention maps -> the one map a person looks at: heads combined, words merged, special tokens hidden, rollout.
+
+The explorer's page computes the same in viz/web/explorer/model.js; tests/page/test_explorer_parity.py holds the two
+equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.scores import Groups, ScoreMap
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from viz.maps import labels
+
+THUMBNAIL = 40  # cells a side of the thumbnails that stand in for layers not sent yet
+
+
+class Combine(str, Enum):
+    """How several heads become one map."""
+
+    SINGLE = "single"
+    MEAN = "mean"
+    MAX = "max"
+    ROLLOUT = "rollout"
+
+
+class Special(str, Enum):
+    """What happens to the language symbol and the begin and end tokens."""
+
+    SHOW = "show"
+    HIDE = "hide"
+    RENORMALISE = "renormalise"
+
+
+@dataclass(frozen=True)
+class View:
+    """Which map of a trace to look at, and how. Layers and heads count from 0.
+
+    heads      (layer, head) pairs for MEAN and MAX; empty: all heads of `layer`
+    combine    SINGLE shows (layer, head) alone; ROLLOUT covers all heads from the input up to `layer`
+    words      merge subwords into whole words
+    special    show, hide, or hide and renormalise the rows
+    predicted  name (and merge, and hide) decoder rows by the token they predict instead of the one they read
+    """
+
+    kind: AttentionKind = AttentionKind.CROSS
+    layer: int = 0
+    head: int = 0
+    heads: tuple[tuple[int, int], ...] = ()
+    combine: Combine = Combine.SINGLE
+    words: bool = False
+    special: Special = Special.SHOW
+    predicted: bool = False
+
+    def __post_init__(self) -> None:
+        for name, type_ in (("kind", AttentionKind), ("combine", Combine), ("special", Special)):
+            object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
+
+    def used_heads(self, trace: TranslationTrace) -> tuple[tuple[int, int], ...]:
+        """The (layer, head) pairs that are combined. ValueError if one does not exist in this trace."""
+        maps = trace.maps(self.kind)
+        if self.combine == Combine.SINGLE:
+            used = ((self.layer, self.head),)
+        elif self.combine == Combine.ROLLOUT or not self.heads:
+            used = tuple((self.layer, head) for head in range(maps.num_heads))
+        else:
+            used = self.heads
+        for layer, head in used:
+            if not (0 <= layer < maps.num_layers and 0 <= head < maps.num_heads):
+                raise ValueError(f"{self.kind.value} has layers 0 to {maps.num_layers - 1} and heads 0 to "
+                                 f"{maps.num_heads - 1}, found layer {layer}, head {head}")
+        return used
+
+
+def rollout(weights: np.ndarray) -> np.ndarray:
+    """Attention rollout (Abnar and Zuidema 2020, section 3): how much of each input token reaches each position, if
+    information were passed on in proportion to attention.
+
+        A_l = 0.5 * mean over heads(W_l) + 0.5 * I        (the identity stands for the residual connection)
+        R_l = A_l R_(l-1),  R_0 = I
+
+    weights [layers, heads, n, n] -> [layers, n, n], R after each layer; rows sum to 1.
+    """
+    identity = np.eye(weights.shape[-1])
+    flow, result = identity, []
+    for layer in weights.astype(np.float64).mean(axis=1):
+        flow = (0.5 * layer + 0.5 * identity) @ flow
+        result.append(flow)
+    return np.stack(result)
+
+
+def decoder_rollout(decoder_self: np.ndarray, cross: np.ndarray, encoder: np.ndarray) -> np.ndarray:
+    """Rollout through the decoder, jointly over [source | prefix]: each row shares 1 between source tokens and the
+    target tokens read so far. The rule of Abnar and Zuidema (2020) for each sub-layer in turn, as Ferrando et al.
+    (2022, section 2.3, ALTI+) join encoder and decoder:
+
+        R_0 = [0 | I]
+        R'  = (0.5 * mean over heads(S_l) + 0.5 * I) R_(l-1)             self-attention S_l [target, target]
+        R_l = 0.5 * [mean over heads(C_l) E | 0] + 0.5 * R'              cross-attention C_l [target, source]
+
+    with E [source, source] the encoder's own rollout. decoder_self, cross [layers, heads, ..], encoder E.
+    Returns [layers, target, source + target]; rows sum to 1.
+    """
+    target, source = cross.shape[-2:]
+    identity = np.eye(target)
+    flow, result = np.hstack((np.zeros((target, source)), identity)), []
+    for own, across in zip(decoder_self.astype(np.float64).mean(axis=1), cross.astype(np.float64).mean(axis=1)):
+        flow = 0.5 * (own + identity) @ flow
+        flow = 0.5 * flow
+        flow[:, :source] += 0.5 * across @ encoder
+        result.append(flow)
+    return np.stack(result)
+
+
+def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, attention: bool = True) -> np.ndarray:
+    """Sum over a word's keys, mean over its queries, so that rows still sum to 1; of a score that is no attention the
+    largest over both, since a sum of maxima is neither. values [row, column]; a blank row (NaN) counts for nothing,
+    and a word whose rows are all blank is blank."""
+    over_keys, over_queries = (np.sum, np.mean) if attention else (np.max, np.max)
+    merged = np.stack([over_keys(values[:, list(group)], axis=1) for group in columns], axis=1)
+    result = np.full((len(rows), len(columns)), np.nan)
+    for i, group in enumerate(rows):
+        present = merged[list(group)]
+        present = present[~np.isnan(present).any(axis=1)]
+        if len(present):
+            result[i] = over_queries(present, axis=0)
+    return result
+
+
+def hide(values: np.ndarray, rows: Sequence[int], columns: Sequence[int], *, renormalise: bool) -> np.ndarray:
+    """Only these rows and columns of values [row, column]. renormalise: divide what is left of a row by its sum.
+    A row with nothing left is blank (NaN)."""
+    left = values[np.ix_(list(rows), list(columns))].astype(np.float64)
+    total = left.sum(axis=1, keepdims=True)
+    left = np.where(total > 0, left, np.nan)
+    return left / np.where(total > 0, total, 1.0) if renormalise else left
+
+
+def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
+    """At most size x size cells a map: each the largest weight of its block, so that thin lines stay visible.
+    weights [.., query, key]"""
+    for axis in (-2, -1):
+        length = weights.shape[axis]
+        if length > size:
+            starts = np.arange(size) * length // size
+            weights = np.maximum.reduceat(weights, starts, axis=axis)
+    return weights
+
+
+def score_map(trace: TranslationTrace, view: View) -> ScoreMap:
+    """The map that a view shows: heads combined, then special tokens hidden, then words merged."""
+    maps = trace.maps(view.kind)
+    used = view.used_heads(trace)
+    joint = view.combine == Combine.ROLLOUT and view.kind != AttentionKind.ENCODER_SELF
+    keys = (*trace.source_tokens, *trace.decoder_inputs) if joint else maps.key_tokens
+    queries = labels.row_tokens(trace, view.kind, predicted=view.predicted)
+    result = ScoreMap(
+        _combined(trace, view, used), tuple(map(labels.display, queries)), tuple(map(labels.display, keys)),
+        _singles(len(queries)), _singles(len(keys)), _unit(view, used), view.combine != Combine.MAX,
+        labels.row_title(view.kind, predicted=view.predicted), labels.key_title(view.kind, joint=joint))
+    if view.special != Special.SHOW:
+        result = _without_special(result, queries, keys, view.special)
+    if view.words:
+        groups = labels.words(trace.source_tokens)
+        if joint:
+            offset = len(trace.source_tokens)
+            groups += tuple(tuple(i + offset for i in g) for g in labels.words(trace.decoder_inputs))
+        elif view.kind == AttentionKind.DECODER_SELF:
+            groups = labels.words(keys)
+        result = _in_words(result, (queries, labels.words(queries)), (keys, groups))
+    return replace(result, values=result.values.astype(np.float32))
+
+
+def _combined(trace: TranslationTrace, view: View, used: tuple[tuple[int, int], ...]) -> np.ndarray:
+    if view.combine == Combine.ROLLOUT:
+        encoder = rollout(trace.encoder_self.weights)
+        if view.kind == AttentionKind.ENCODER_SELF:
+            return encoder[view.layer]
+        return decoder_rollout(trace.decoder_self.weights, trace.cross.weights, encoder[-1])[view.layer]
+    weights = trace.maps(view.kind).weights
+    chosen = np.stack([weights[layer, head] for layer, head in used])  # [chosen, query, key]
+    return chosen.max(axis=0) if view.combine == Combine.MAX else chosen.mean(axis=0, dtype=np.float64)
+
+
+def _unit(view: View, used: tuple[tuple[int, int], ...]) -> str:
+    if view.combine == Combine.ROLLOUT:
+        return f"attention rollout, input to layer {view.layer + 1}"
+    if view.combine == Combine.SINGLE or len(used) == 1:
+        return "attention weight"
+    if view.combine == Combine.MAX:
+        return f"largest weight of {len(used)} heads (a score, not attention)"
+    return f"mean attention weight of {len(used)} heads"
+
+
+def _without_special(found: ScoreMap, queries: Sequence[str], keys: Sequence[str], special: Special) -> ScoreMap:
+    rows = [i for i, token in enumerate(queries) if not is_symbol(token)]
+    columns = [i for i, token in enumerate(keys) if not is_symbol(token)]
+    # Renormalising a maximum would pass for attention what is none.
+    values = hide(found.values, rows, columns, renormalise=special == Special.RENORMALISE and found.attention)
+    hidden = None
+    if found.attention and rows:
+        everything = found.values[rows].sum(axis=1, dtype=np.float64)
+        shown = found.values[np.ix_(rows, columns)].sum(axis=1, dtype=np.float64)
+        hidden = float(np.mean(1.0 - shown / everything))
+    return replace(
+        found, values=values, hidden=hidden,
+        rows=tuple(found.rows[i] for i in rows), columns=tuple(found.columns[i] for i in columns),
+        row_positions=tuple((i,) for i in rows), column_positions=tuple((i,) for i in columns))
+
+
+def _in_words(found: ScoreMap, rows: tuple[Sequence[str], Groups], columns: tuple[Sequence[str], Groups]) -> ScoreMap:
+    row_labels, row_words, row_groups = _shown_words(*rows, found.row_positions)
+    column_labels, column_words, column_groups = _shown_words(*columns, found.column_positions)
+    return replace(
+        found, values=merge_words(found.values, row_groups, column_groups, attention=found.attention),
+        rows=row_labels, columns=column_labels, row_positions=row_words, column_positions=column_words)
+
+
+def _shown_words(tokens: Sequence[str], groups: Groups, shown: Groups) -> tuple[tuple[str, ...], Groups, Groups]:
+    """Of words as groups of token positions, those still shown: labels, token positions, places among the shown."""
+    place = {positions[0]: i for i, positions in enumerate(shown)}
+    kept = tuple(group for group in groups if group[0] in place)  # a special symbol is a word of its own
+    texts = tuple(labels.word_label([tokens[i] for i in group]) for group in kept)
+    return texts, kept, tuple(tuple(place[i] for i in group) for group in kept)
+
+
+def _singles(length: int) -> Groups:
+    return tuple((i,) for i in range(length))

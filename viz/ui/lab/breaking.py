@@ -1,0 +1,127 @@
+"""The panel that breaks the model: positions off or shifted, words shuffled, heads switched off, side by side."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import gradio as gr
+import numpy as np
+
+from model.analysis import ablation
+from model.analysis.order import order_blindness, shuffled
+from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
+from model.trace.kinds import AttentionKind
+from viz.maps import labels
+from viz.ui.lab.panel import Lab, Panel, Scene, heading
+from viz.ui.language import choices, label
+from viz.wire import blocks
+from viz.words import Words, known, say
+
+PANEL = Panel(
+    "break", label("Break it"), say(
+        "Take something away and translate again. Look at which heads change their maps: those used what is gone."),
+    say("Paper, sections {n}", n="3.2.2, 3.5"))
+
+OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
+CHOICES = {
+    OFF: label("positions off"), SHIFT: label("positions shifted by k"), PLAIN_SHUFFLE: label("words shuffled"),
+    BLIND_SHUFFLE: label("words shuffled, positions off"), HEAD: label("the selected head off"),
+    LAYER: label("all heads of the selected layer off")}
+
+
+def build(lab: Lab) -> None:
+    """The panel as a tab of the tabs that are open."""
+    with gr.Tab(PANEL.title, id=PANEL.name):
+        heading(PANEL)
+        with gr.Row():
+            choice = gr.Dropdown(choices(CHOICES), value=OFF,
+                                 label=label("What to break"), scale=2)
+            shift = gr.Slider(-32, 64, 8, step=1, label=label("Shift k"))
+            order = gr.Textbox("", label=label("Words in another order (empty: shuffled)"), scale=2,
+                               placeholder="bin ich dein Vater")
+            again = gr.Button(label("Break it"), variant="primary", scale=0, min_width=120, elem_id="break-it")
+        lab.add(PANEL, broken, controls=(choice, shift, order), buttons=(again,))
+
+
+def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
+    """The plain translation beside the broken one, and how far each head's map moved."""
+    text = None
+    if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE):
+        text = (order or "").strip() or shuffled(scene.trace.source_text, seed=1)
+    with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
+        blind = beside.submit(order_blindness, scene.translator, scene.trace)
+        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, int(shift)),
+                                    text=text)
+        blindness = blind.result()
+    largest = max(float(change.max()) for change in found.changes.values())
+    return [
+        blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, int(shift)), found.broken)),
+        blocks.table((say("Plain translation"), say("probability"),
+                      say("with {change}", change=known(CHOICES[choice].key)), say("change of log-probability")),
+                     _probability_rows(found),
+                     caption=say("Both read the plain translation. The broken model may well prefer other tokens.")),
+        blocks.text(say("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
+                        "same map, 1: nothing in common). One scale for all three.")),
+        blocks.row(*(_changes(kind, found.changes[kind], largest) for kind in AttentionKind)),
+        blocks.text(say("Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
+                        "the permuted outputs:")),
+        blocks.facts(
+            (say("Encoder, positions off"), blocks.compact(blindness.encoder_off),
+             say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind")),
+            (say("Encoder, positions on"), blocks.compact(blindness.encoder_on), say("order counts")),
+            (say("Decoder, positions off"), blocks.compact(blindness.decoder_off),
+             say("not blind: its causal mask knows before from after")),
+            (say("The same without its causal mask"), blocks.compact(blindness.decoder_open), say("blind as well")),
+            (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")))]
+
+
+def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
+    """What a choice of the menu takes away. ValueError for one that is not on it."""
+    selected = scene.selection
+    heads = range(scene.translator.config.num_heads)
+    if choice in (OFF, BLIND_SHUFFLE):
+        return positions_off()
+    if choice == SHIFT:
+        return positions_shifted(shift)
+    if choice == PLAIN_SHUFFLE:
+        return Interventions()
+    if choice == HEAD:
+        return heads_off(selected.kind, selected.layer, (selected.head,))
+    if choice == LAYER:
+        return heads_off(selected.kind, selected.layer, tuple(heads))
+    raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
+
+
+def taken(scene: Scene, choice: str, shift: int) -> Words:
+    """A choice of the menu with the head, the layer or the shift that it means."""
+    where = {"kind": known(labels.KIND_TITLES[scene.selection.kind]), "layer": scene.selection.layer + 1}
+    if choice == HEAD:
+        return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
+    if choice == LAYER:
+        return say("{kind}, layer {layer}, all heads: off", **where)
+    return say("positions shifted by {k}", k=shift) if choice == SHIFT else known(CHOICES[choice].key)
+
+
+def _card(title: Words, trace) -> tuple[str, str, str]:
+    total = float(np.sum(trace.log_probability))
+    values = {"text": trace.source_text, "total": blocks.compact(total), "n": len(trace.target_ids)}
+    return (title, trace.translation or say("(nothing)"),
+            say("reads: {text} · total log-probability {total}, {n} tokens", **values) if trace.finished
+            else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit",
+                     **values))
+
+
+def _probability_rows(found: ablation.Comparison) -> list[list]:
+    plain, forced = np.exp(found.plain.log_probability), np.exp(found.forced_log_probability)
+    return [[blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q)),
+             blocks.number(float(d))] for token, p, q, d in zip(
+                 found.plain.target_tokens, plain, forced,
+                 found.forced_log_probability - found.plain.log_probability)]
+
+
+def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
+    rows = [[say("layer {layer}", layer=layer + 1),
+             *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row)]
+            for layer, row in enumerate(changes.tolist())]
+    heads = (str(head + 1) for head in range(changes.shape[1]))
+    return blocks.table((say("head"), *heads), rows, caption=known(labels.KIND_TITLES[kind]))

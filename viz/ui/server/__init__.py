@@ -1,0 +1,1 @@
+"""What guards the door: endpoints, bounds, visitors' state, discretion."""

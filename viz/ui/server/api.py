@@ -1,0 +1,226 @@
+"""The named endpoints: what programs can ask of a running app. README.md shows how; everything else is private.
+
+Every answer is one JSON object with "api_version" and "status". "ok": the fields that the endpoint's docstring names.
+"error": "error" is "invalid" (the request cannot be answered: change it), "busy" (come back in a moment) or "internal",
+and "message" says why in words. Gradio streams both over HTTP 200; only a full queue is an HTTP 503.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+import json
+import logging
+from collections.abc import Callable
+
+import gradio as gr
+import numpy as np
+
+from model.analysis import paths
+from model.decode.trace_builder import TOP_TOKENS
+from model.serve.limits import Busy
+from model.trace import storage
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from model.translator import Translator, Translators
+from viz.ui.server.discreet import describe
+from viz.ui.session import TRANSLATES
+
+VERSION = 1
+MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
+FORMATS = ("json", "npz")
+ENDPOINTS = ("translate", "attention", "step", "score")
+
+log = logging.getLogger(__name__)
+
+
+def build(translators: Translators) -> None:
+    """Add the endpoints to the page that is being built."""
+    default = next(iter(translators))
+
+    def chosen(direction: str) -> tuple[Translator, str]:
+        label = _string("direction", direction) or default
+        return translators[label], label.split(" ")[0]
+
+    def traced(text: str, direction: str) -> TranslationTrace:
+        translator, code = chosen(direction)
+        return translator.translate(_string("text", text), code)
+
+    @answering
+    def translate(text: str, direction: str = "") -> dict:
+        """Translate one sentence.
+
+        Args:
+            text: the sentence, at most 10,000 characters and as many tokens as the model takes
+            direction: such as "de-en"; empty for the app's first
+
+        Returns:
+            translation, direction, finished (false: stopped by its length), source_ids, source_tokens, target_ids,
+            target_tokens; for each target token probabilities, ranks (from 1) and entropies (of its step, in bits);
+            log_probability (natural, of the whole translation); seconds, device, checkpoint, digest.
+        """
+        return described(traced(text, direction))
+
+    @answering
+    def attention(text: str, kind: str = "all", layer: int = 0, head: int = 0, format: str = "json",
+                  direction: str = "") -> dict:
+        """Translate one sentence and return attention maps, exact to the last bit of every float32.
+
+        Args:
+            text: the sentence
+            kind: "encoder_self", "decoder_self" or "cross" for one map, "all" for every map of every layer and head
+            layer: of one map, from 0
+            head: of one map, from 0
+            format: "json", or "npz" for a NumPy archive in base64
+            direction: such as "de-en"; empty for the app's first
+
+        Returns:
+            One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head.
+            All: the trace in the project's own schema. Under "map" or "trace", or under "npz" in base64.
+        """
+        if format not in FORMATS:
+            raise ValueError(f"Unknown format {format!r}: there are {', '.join(FORMATS)}.")
+        wanted = None if kind == "all" else _kind(kind)
+        trace = traced(text, direction)
+        if wanted is None:
+            return _all_maps(trace, format)
+        return _one_map(trace, wanted, _whole("layer", layer), _whole("head", head), format)
+
+    @answering
+    def step(text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = "") -> dict:
+        """The most probable next tokens after a prefix of the translation. Append one's id to the prefix to go on.
+
+        Args:
+            text: the sentence to translate
+            prefix: ids of the translation's first tokens; empty for the start
+            candidates: how many, 1 to 10
+            direction: such as "de-en"; empty for the app's first
+
+        Returns:
+            prefix, prefix_tokens, candidates (id, token, probability; most probable first), entropy (bits), end_id (the
+            candidate that ends the sentence).
+        """
+        if not 1 <= _whole("candidates", candidates) <= TOP_TOKENS:
+            raise ValueError(f"candidates must be 1 to {TOP_TOKENS}, found {candidates}.")
+        translator, code = chosen(direction)
+        end = translator.tokenizer.end_id
+        ids = _ids("prefix", prefix or [])
+        # The last row of a forced decode predicts what follows the prefix, whatever is put there.
+        trace = paths.follow(translator, _string("text", text), [*ids, end], code)
+        rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
+        found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
+        return {"prefix": ids, "prefix_tokens": list(trace.target_tokens[:-1]), "candidates": found[:candidates],
+                "entropy": float(trace.entropy[-1]), "end_id": end}
+
+    @answering
+    def score(text: str, target: str, direction: str = "") -> dict:
+        """How probable the model finds a given translation, token by token (teacher forcing).
+
+        Args:
+            text: the sentence
+            target: the translation to score
+            direction: such as "de-en"; empty for the app's first
+
+        Returns:
+            What translate returns, of this target; log_probability is natural, of the whole target and its end.
+        """
+        translator, code = chosen(direction)
+        ids = paths.typed_ids(translator, _string("target", target), joined=False)
+        return described(paths.follow(translator, _string("text", text), [*ids, translator.tokenizer.end_id], code))
+
+    gr.api(translate, api_name="translate", **TRANSLATES)
+    for endpoint in (attention, step, score):
+        gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")
+
+
+def answer_tools_in_json(demo: gr.Blocks) -> None:
+    """Have tools of the Model Context Protocol, where they are offered, answer with the same JSON as the endpoints:
+    Gradio would write each answer the way Python prints it. For a page that is launched."""
+    if (server := demo.mcp_server_obj) is not None:
+        server.postprocess_output_data = lambda answers, root_url: [
+            server.types.TextContent(type="text", text=json.dumps(answer)) for answer in answers]
+
+
+def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
+    """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
+    stream, and the log gets where it happened, never what was asked."""
+    @functools.wraps(endpoint)
+    def answer(*args: object, **options: object) -> dict:
+        try:
+            return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
+        except Busy as error:
+            return _error("busy", str(error))
+        except ValueError as error:
+            return _error("invalid", str(error))
+        except Exception as error:  # the outermost edge: nothing of ours is above it
+            log.error("%s failed:\n%s", endpoint.__name__, describe(error))
+            return _error("internal", f"The server could not answer ({type(error).__name__}). Other requests are "
+                                      "unaffected; please report this.")
+    return answer
+
+
+def _error(kind: str, message: str) -> dict:
+    return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
+
+
+def described(trace: TranslationTrace) -> dict:
+    """A trace in brief: everything but its maps."""
+    return {
+        "translation": trace.translation, "direction": trace.direction, "finished": trace.finished,
+        "source_ids": list(trace.source_ids), "source_tokens": list(trace.source_tokens),
+        "target_ids": list(trace.target_ids), "target_tokens": list(trace.target_tokens),
+        "probabilities": np.exp(trace.log_probability).tolist(), "ranks": trace.chosen_rank.tolist(),
+        "entropies": trace.entropy.tolist(), "log_probability": float(trace.log_probability.sum()),
+        "seconds": trace.seconds, "device": trace.device, "checkpoint": trace.checkpoint, "digest": trace.digest}
+
+
+def _all_maps(trace: TranslationTrace, form: str) -> dict:
+    if form == "npz":
+        return {"npz": base64.b64encode(storage.to_npz(trace)).decode("ascii")}
+    numbers = sum(trace.maps(kind).weights.size for kind in AttentionKind)
+    if numbers > MAX_JSON_NUMBERS:
+        raise ValueError(f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
+                         "Ask for format \"npz\", or for one map.")
+    return {"trace": json.loads(storage.to_json(trace))}
+
+
+def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, form: str) -> dict:
+    maps = trace.maps(kind)
+    for name, index, size in (("layer", layer, maps.num_layers), ("head", head, maps.num_heads)):
+        if not 0 <= index < size:
+            raise ValueError(f"{kind.value} has {name}s 0 to {size - 1}, found {index}.")
+    weights = maps.weights[layer, head]  # [query, key]
+    if form == "json":
+        return {"map": {"kind": kind.value, "layer": layer, "head": head, "weights": weights.tolist(),
+                        "query_tokens": list(maps.query_tokens), "key_tokens": list(maps.key_tokens)}}
+    written = io.BytesIO()
+    np.savez_compressed(written, weights=weights, query_tokens=np.array(maps.query_tokens),
+                        key_tokens=np.array(maps.key_tokens), kind=np.array(kind.value), layer=layer, head=head)
+    return {"npz": base64.b64encode(written.getvalue()).decode("ascii")}
+
+
+def _kind(name: str) -> AttentionKind:
+    try:
+        return AttentionKind(name)
+    except ValueError as error:
+        names = ", ".join(kind.value for kind in AttentionKind)
+        raise ValueError(f"Unknown kind {name!r}: there are {names} and all.") from error
+
+
+def _string(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string, found {type(value).__name__}.")
+    return value
+
+
+def _whole(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, found {value!r}.")
+    return value
+
+
+def _ids(name: str, value: object) -> list[int]:
+    if not isinstance(value, list):
+        raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
+    return [_whole(f"an id of {name}", i) for i in value]

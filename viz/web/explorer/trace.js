@@ -1,0 +1,108 @@
+// A payload of viz/wire/payload.py, decoded: one translation in the page's memory, some of its layers perhaps still to come.
+(function (atlas) {
+  "use strict";
+
+  const KINDS = ["encoder_self", "decoder_self", "cross"];
+
+  // uint16 code -> weight, see viz/wire/payload.py
+  const DECODED = new Float32Array(65536);
+  for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
+
+  const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+  async function unpack(text) {
+    const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  function decode(codes) {
+    const count = codes.length / 2;
+    const weights = new Float32Array(count);
+    for (let i = 0; i < count; i++) weights[i] = DECODED[(codes[i] << 8) | codes[count + i]];
+    return weights;
+  }
+
+  // One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
+  // as that layer has not been sent.
+  class Trace {
+    constructor(payload) {
+      Object.assign(this, {
+        key: payload.key, text: payload.text, translation: payload.translation, direction: payload.direction, checkpoint: payload.checkpoint,
+        tokens: payload.tokens, kinds: payload.kinds, lazy: payload.lazy, payload,
+      });
+      this.weights = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));
+      this.exact = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(false)]));
+      this.thumbnails = {};
+    }
+
+    static async from(payload) {
+      const trace = new Trace(payload);
+      await Promise.all(payload.blocks.map((block) => trace.add(block)));
+      for (const kind of KINDS) {
+        const packed = trace.kinds[kind].thumbnails;
+        if (packed) trace.thumbnails[kind] = { ...packed, values: decode(await unpack(packed.data)) };
+      }
+      payload.blocks = []; // decoded: no need to keep both
+      return trace;
+    }
+
+    async add(block) {
+      const data = await unpack(block.data);
+      const values = block.exact ? new Float32Array(data.buffer) : decode(data);
+      const { heads, queries, keys } = this.kinds[block.kind];
+      const size = heads * queries * keys;
+      for (let layer = block.first; layer < block.last; layer++) {
+        const start = (layer - block.first) * size;
+        this.weights[block.kind][layer] = values.subarray(start, start + size);
+        this.exact[block.kind][layer] = block.exact;
+      }
+    }
+
+    head(kind, layer, head) {
+      const { queries, keys } = this.kinds[kind];
+      return this.weights[kind][layer].subarray(head * queries * keys, (head + 1) * queries * keys);
+    }
+
+    // {values, rows, columns} to draw small: never more than `size` cells a side
+    thumbnail(kind, layer, head, size) {
+      const { heads, queries, keys } = this.kinds[kind];
+      if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
+      const { rows, columns, values } = this.thumbnails[kind];
+      const start = (layer * heads + head) * rows * columns;
+      return pool(values.subarray(start, start + rows * columns), rows, columns, size);
+    }
+
+    rowTokens(kind, predicted) {
+      if (kind === "encoder_self") return this.tokens.source;
+      return predicted ? this.tokens.predicted : this.tokens.read;
+    }
+
+    keyTokens(kind) {
+      return kind === "decoder_self" ? this.tokens.read : this.tokens.source;
+    }
+  }
+
+  // The largest weight of each block, so that thin lines stay visible.
+  function pool(values, rows, columns, size) {
+    if (rows <= size && columns <= size) return { values, rows, columns };
+    const height = Math.min(rows, size), width = Math.min(columns, size);
+    const pooled = new Float32Array(height * width);
+    for (let r = 0; r < rows; r++) {
+      const target = blockOf(r, rows, height) * width;
+      for (let c = 0; c < columns; c++) {
+        const at = target + blockOf(c, columns, width), value = values[r * columns + c];
+        if (value > pooled[at]) pooled[at] = value;
+      }
+    }
+    return { values: pooled, rows: height, columns: width };
+  }
+
+  function blockOf(i, length, blocks) {
+    if (length <= blocks) return i;
+    let block = Math.floor((i * blocks) / length);
+    while (block + 1 < blocks && Math.floor(((block + 1) * length) / blocks) <= i) block++;
+    return block;
+  }
+
+  atlas.explorerTrace = { KINDS, Trace, pool, unpack, bytes, decode };
+})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

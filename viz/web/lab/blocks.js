@@ -1,0 +1,116 @@
+// The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
+(function () {
+  "use strict";
+  const { element: el, t, said } = AttentionAtlas;
+  const POSITIVE = [206, 92, 0];
+  const NEGATIVE = [29, 95, 191];
+
+  // One row of numbers as cells of a canvas, with the number under the pointer in its title.
+  function strip(cell) {
+    const count = cell.values.length;
+    const canvas = el("canvas", { class: "strip", width: count, height: 1, role: "img",
+      "aria-label": t("{name}: {n} numbers, the largest {limit}", { name: cell.name || t("row"), n: count, limit: cell.limit }) });
+    const pixels = canvas.getContext("2d").createImageData(count, 1);
+    cell.values.forEach((value, i) => {
+      const colour = value === null ? [128, 128, 128] : cell.signed && value >= 0 ? POSITIVE : NEGATIVE;
+      const share = value === null ? 0.35 : Math.min(1, Math.abs(value) / cell.limit);
+      pixels.data.set([...colour, Math.round(255 * share)], 4 * i);
+    });
+    canvas.getContext("2d").putImageData(pixels, 0, 0);
+    canvas.style.setProperty("--cells", count);
+    canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
+    canvas.addEventListener("pointermove", (event) => {
+      const box = canvas.getBoundingClientRect();
+      const i = Math.min(count - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * count)));
+      const value = cell.values[i];
+      canvas.title = (cell.name ? `${said(cell.name)}, ` : "") + t("dimension {i}: {value}", { i, value: value === null ? t("masked") : value });
+    });
+    return canvas;
+  }
+
+  const cells = {
+    number: (cell) => el("span", { class: "number" }, cell.text),
+    strip,
+    bar: (cell) => el("span", { class: "bar", style: `--share: ${cell.share}` },
+      el("span", { class: "number" }, cell.text)),
+    shade: (cell) => el("span", { class: "shade", style: `--share: ${cell.share}` }, cell.text),
+    verdict: (cell) => el("span", { class: `verdict ${cell.passed === null ? "waiting" : cell.passed ? "yes" : "no"}` },
+      el("b", {}, cell.passed === null ? "…" : cell.passed ? t("yes") : t("no")), cell.text ? el("small", {}, cell.text) : null),
+    token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
+  };
+  const draw = (cell) => (cell === null ? "" : cell.cell ? cells[cell.cell](cell) : String(said(cell)));
+  const LONG = 26; // characters above which a cell's text may break into lines
+  const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
+
+  function kindOf(cell) {
+    const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
+    return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
+  }
+
+  function table(block) {
+    const row = (values, marked, tag) => el("tr", { class: marked ? "marked" : null }, values.map((value, i) =>
+      i === 0 ? el("th", { scope: "row" }, draw(value)) : el(tag, { class: kindOf(value) }, draw(value))));
+    const sample = block.rows[0] || [];
+    const head = el("thead", {}, el("tr", {}, block.columns.map((name, i) =>
+      name ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name) : el("td"))));
+    const body = el("tbody", {}, block.rows.map((values, i) => row(values, block.marked.includes(i), "td")));
+    const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
+    // A table wider than the page scrolls by itself; tabindex lets a keyboard do that, too.
+    return el("div", { class: "titled" }, block.caption ? el("p", { class: "caption" }, block.caption) : null,
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}` },
+        el("table", {}, head, body, foot)));
+  }
+
+  // What a figure's own texts are made of, "dimension 4" and "<br>sine %{y:.4f}": each run of words, but no tag or field.
+  const inWords = (text) => text.replace(/[A-Za-z]{2,}(?: [a-z]+)*(?![^{<]*[}>])/g, (words) => said({ say: words }));
+
+  function figure(block, keep) {
+    const box = el("div", { class: "figure", role: "img", "aria-label": block.label,
+      style: `height: ${block.height}px;${block.width ? ` max-width: ${block.width}px` : ""}` });
+    const layout = { ...block.figure.layout, height: block.height, autosize: true };
+    for (const { title } of [layout.xaxis, layout.yaxis]) if (title?.text) title.text = inWords(title.text);
+    if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
+    for (const trace of block.figure.data) for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = inWords(trace[key]);
+    const options = { displaylogo: false, showSendToCloud: false, displayModeBar: false, responsive: false };
+    keep.push(() => Plotly.newPlot(box, block.figure.data, layout, options).then(() => {
+      let width = box.clientWidth;
+      new ResizeObserver(() => {
+        if (box.isConnected && box.clientWidth && box.clientWidth !== width) {
+          width = box.clientWidth;
+          Plotly.relayout(box, { width });
+        }
+      }).observe(box);
+    }));
+    return box;
+  }
+
+  function flow(block, keep, api) {
+    const box = (b) => el("button", { type: "button", class: "station", onclick: () => api.trigger("open", { panel: b.panel }) },
+      el("span", { class: "name" }, b.name), el("span", { class: "shape" }, b.shape), el("small", {}, b.axes.map(said).join(" × ")));
+    const group = (boxes) => boxes[0].repeated > 1
+      ? el("div", { class: "layers" }, el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })), boxes.map(box))
+      : boxes.map(box);
+    const column = (c) => {
+      const groups = [];
+      for (const b of c.boxes) {
+        const last = groups[groups.length - 1];
+        if (last && last[0].repeated === b.repeated && b.repeated > 1) last.push(b);
+        else groups.push([b]);
+      }
+      return el("div", { class: "column" }, el("h2", {}, c.title), groups.map(group).flat());
+    };
+    return el("div", { class: "flow" }, block.columns.map(column));
+  }
+
+  AttentionAtlas.panelBlocks = {
+    text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
+    formula: (b) => el("p", { class: "formula" }, el("span", {}, b.text), b.source ? el("small", {}, b.source) : null),
+    facts: (b) => el("dl", { class: "facts" }, b.items.map(([name, value, note]) =>
+      el("div", {}, el("dt", {}, name), el("dd", {}, value), note ? el("dd", { class: "note" }, note) : null))),
+    cards: (b) => el("div", { class: "cards" }, b.items.map(([title, words, note]) =>
+      el("div", { class: "card" }, el("h2", {}, title), el("p", { dir: "auto" }, words), note ? el("small", {}, note) : null))),
+    row: (b, keep, api) => el("div", { class: "row" },
+      b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
+    table, figure, flow,
+  };
+})();

@@ -1,0 +1,1 @@
+"""What travels to the page, as plain JSON-ready values."""

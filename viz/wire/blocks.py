@@ -1,0 +1,123 @@
+"""What a lab panel is made of, as plain JSON-ready values; viz/web/lab/panel.js draws them.
+
+A panel is a list of blocks: text, formula, facts, cards, row, table, figure, flow. A table's cell is a string, or one
+of the cell functions below. Text is text: the page never reads it as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+
+def text(words: str, *, tone: str = "plain") -> dict:
+    """A paragraph. tone: "plain", "note" (quieter), "good" or "bad" (a finding, coloured)."""
+    return {"type": "text", "text": words, "tone": tone}
+
+
+def formula(symbols: str, source: str = "") -> dict:
+    """A formula in plain Unicode, and where it stands."""
+    return {"type": "formula", "text": symbols, "source": source}
+
+
+def facts(*items: tuple[str, str, str]) -> dict:
+    """Numbers set large: (what it is, the number, a word on it)."""
+    return {"type": "facts", "items": [list(item) for item in items]}
+
+
+def cards(*items: tuple[str, str, str]) -> dict:
+    """Short texts side by side: (title, text, note)."""
+    return {"type": "cards", "items": [list(item) for item in items]}
+
+
+def row(*blocks: dict) -> dict:
+    """Blocks side by side, where the page is wide enough."""
+    return {"type": "row", "blocks": list(blocks)}
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence], *, caption: str = "", marked: Sequence[int] = (),
+          foot: Sequence | None = None) -> dict:
+    """A table. columns: headings; rows: cells, the first of each is its heading; marked: rows set apart by colour;
+    foot: one row below the line (a sum)."""
+    rows = [list(row) for row in rows]
+    for row in [*rows, *([foot] if foot else [])]:
+        assert len(row) == len(columns), f"{len(row)} cells under {len(columns)} headings"
+    return {"type": "table", "columns": list(columns), "rows": rows, "caption": caption, "marked": list(marked),
+            "foot": list(foot) if foot else None}
+
+
+def figure(picture: go.Figure, *, height: int, label: str, width: int = 0, rows: Sequence[str] = ()) -> dict:
+    """A Plotly figure of this height in pixels, at most `width` wide (0: as wide as the page); label: what it shows,
+    for those who do not see it; rows: words in place of the vertical axis' labels."""
+    return {"type": "figure", "figure": json.loads(picture.to_json()), "height": height, "width": width, "label": label,
+            "rows": list(rows)}
+
+
+def flow(columns: Sequence[dict]) -> dict:
+    """Boxes joined by arrows, in columns {title, boxes: [{name, shape, axes, panel, repeated}]}; a click on a box opens
+    its panel."""
+    return {"type": "flow", "columns": list(columns)}
+
+
+def number(value: float, digits: int = 3) -> dict:
+    """A number, set right, in as few characters as its size allows."""
+    return {"cell": "number", "text": compact(value, digits)}
+
+
+def strip(values: np.ndarray, *, limit: float | None = None, signed: bool = True, name: str = "") -> dict:
+    """A row of numbers as coloured cells. limit: the value at full colour (None: the largest here)."""
+    values = np.asarray(values, np.float64)
+    limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if limit is None else float(limit)
+    return {"cell": "strip", "values": [_short(v) for v in values], "limit": limit or 1.0, "signed": signed,
+            "name": name}
+
+
+def bar(share: float, words: str = "") -> dict:
+    """A bar from 0 to 1 with its number."""
+    return {"cell": "bar", "share": _short(share), "text": words or f"{share:.3f}"}
+
+
+def shade(share: float, words: str) -> dict:
+    """A number on a background as dark as share, 0 to 1."""
+    return {"cell": "shade", "share": _short(share), "text": words}
+
+
+def verdict(passed: bool | None, words: str = "") -> dict:
+    """Yes or no (None: waiting), and why in small letters."""
+    return {"cell": "verdict", "passed": passed, "text": words}
+
+
+def token(words: str) -> dict:
+    """A token, in its own type."""
+    return {"cell": "token", "text": words}
+
+
+def compact(value: float, digits: int = 3) -> str:
+    """A number for a table: 3 significant digits, powers of ten written as people do, minus signs as minus signs."""
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}".replace("-", "−")
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if 1e-3 <= size < 1e5:
+        decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+        return f"{value:,.{decimals}f}".replace("-", "−")
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}·10{_superscript(int(exponent))}".replace("-", "−")
+
+
+def _superscript(exponent: int) -> str:
+    return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _short(value: float) -> float | None:
+    """Four significant digits; None where there is no number (a masked cell)."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None

@@ -1,0 +1,133 @@
+"""A trace as one compact JSON value for the page: weights at 16 bits, compressed; long inputs layer by layer.
+
+viz/web/explorer/model.js reads it. Format 1:
+
+    a block   base64(gzip(high bytes, low bytes)) of uint16 q [layers, heads, query, key], weight = (q / 65535)^4
+    exact     base64(gzip(..)) of little-endian float32
+
+The fourth root spends the 16 bits evenly over all orders of magnitude: the error of a weight w is at most
+4 w^(3/4) / 131070, 3e-5 at w = 1 and 3e-8 at w = 1e-4, so that log scales are right too. Zero stays zero.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.maps import AttentionMaps
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from viz import theme
+from viz.maps import labels
+from viz.maps.patterns import head_patterns
+from viz.maps.reduce import pool
+
+FORMAT = 1
+LARGEST = 1_000_000  # bytes of weights sent at once; above, layers are sent when they are asked for
+_BYTES_A_WEIGHT = 2 * 4 / 3  # before gzip, which saves little on real weights
+
+
+def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False,
+            largest: int = LARGEST) -> dict:
+    """Everything the explorer needs of a trace, JSON-ready.
+
+    selection: something with kind, layer, head, query and key to open with (viz.ui.session.Selection), or None.
+    exact: every layer, as float32. largest: bytes above which weights are left to block(); the layer of the
+    selection comes always, and thumbnails of all heads in their place.
+    """
+    kinds = {kind: trace.maps(kind) for kind in AttentionKind}
+    lazy = not exact and _BYTES_A_WEIGHT * sum(maps.weights.size for maps in kinds.values()) > largest
+    if lazy:
+        kind, layer = (selection.kind, selection.layer) if selection else (AttentionKind.CROSS, 0)
+        blocks = [block(trace, kind, layer, layer + 1)]
+    else:
+        blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in kinds.items()]
+    return {
+        "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks,
+        "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
+        "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
+        "interventions": trace.interventions,
+        "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
+                   "predicted": _tokens(trace.target_tokens)},
+        "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},
+        "selection": selection_dict(selection) if selection else None,
+        "colours": {"scales": theme.SCALES, "heads": theme.HEAD_COLOURS},
+    }
+
+
+def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *, exact: bool = False) -> dict:
+    """The weights of layers first .. last - 1 of a kind. ValueError if there are no such layers."""
+    maps = trace.maps(kind)
+    if not 0 <= first < last <= maps.num_layers:
+        raise ValueError(f"{kind.value} has layers 0 to {maps.num_layers - 1}, found {first} to {last - 1}")
+    weights = maps.weights[first:last]
+    return {"kind": kind.value, "first": first, "last": last, "exact": exact,
+            "data": encode_exact(weights) if exact else encode(weights)}
+
+
+def encode(weights: np.ndarray) -> str:
+    """Weights in [0, 1] at 16 bits, as described above; decode() is its inverse up to rounding."""
+    return packed(codes(weights))
+
+
+def codes(weights: np.ndarray) -> bytes:
+    """What encode() compresses."""
+    roots = np.sqrt(np.sqrt(np.clip(weights, 0.0, 1.0)))
+    found = np.rint(roots * 65535.0).astype(np.uint16).ravel()
+    # All high bytes first: they repeat more than the low ones do, so gzip finds them.
+    return (found >> 8).astype(np.uint8).tobytes() + (found & 255).astype(np.uint8).tobytes()
+
+
+def decode(data: str, shape: Sequence[int]) -> np.ndarray:
+    """What the page reads from encode(): float32 of this shape."""
+    halves = np.frombuffer(gzip.decompress(base64.b64decode(data)), np.uint8).reshape(2, -1).astype(np.uint16)
+    roots = ((halves[0] << 8) | halves[1]) / 65535.0
+    return (roots**4).astype(np.float32).reshape(shape)
+
+
+def encode_exact(weights: np.ndarray) -> str:
+    """float32 weights as they are."""
+    return packed(np.ascontiguousarray(weights, "<f4").tobytes())
+
+
+def key_of(trace: TranslationTrace) -> str:
+    """A name for what a trace shows: equal for equal translations by equal models."""
+    parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids, trace.interventions)
+    found = hashlib.sha256(repr(parts).encode())
+    found.update(trace.cross.weights.tobytes())
+    return found.hexdigest()[:16]
+
+
+def selection_dict(selection: object) -> dict:
+    """A Selection as the page reads it."""
+    return {"kind": selection.kind.value, "layer": selection.layer, "head": selection.head,
+            "query": selection.query, "key": selection.key}
+
+
+def _tokens(tokens: Sequence[str]) -> dict:
+    groups = labels.words(tokens)
+    return {"raw": list(tokens), "labels": [labels.display(token) for token in tokens],
+            "special": [int(is_symbol(token)) for token in tokens], "words": groups,
+            "word_labels": [labels.word_label([tokens[i] for i in group]) for group in groups]}
+
+
+def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps, *, thumbnails: bool) -> dict:
+    layers, heads, queries, keys = maps.weights.shape
+    patterns = [[{"entropy": round(p.entropy, 3), "reading": p.reading} for p in layer]
+                for layer in head_patterns(trace, kind)]
+    found = {"title": labels.KIND_TITLES[kind], "layers": layers, "heads": heads, "queries": queries, "keys": keys,
+             "patterns": patterns}
+    if thumbnails:
+        pooled = pool(maps.weights)
+        found["thumbnails"] = {"rows": pooled.shape[2], "columns": pooled.shape[3], "data": encode(pooled)}
+    return found
+
+
+def packed(data: bytes) -> str:
+    """base64(gzip(data)), as the page unpacks it."""
+    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode("ascii")

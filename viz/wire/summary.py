@@ -1,0 +1,81 @@
+"""A translation in brief: what the head of the page shows, as plain data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.trace.tokens import is_byte, is_symbol
+from model.trace.translation import TranslationTrace
+from viz.words import Words, say
+
+BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
+# Used where a checkpoint's metrics.json does not say what is typical: mean log-probability a token.
+DEFAULT_UNUSUAL = -1.2
+
+
+def summarise(trace: TranslationTrace, model) -> dict:
+    """The translation, its tokens with their probabilities, warnings, and a line on the model. JSON-ready.
+
+    model: the Translator, for its metrics and sizes.
+    """
+    config = model.config
+    return {
+        "text": trace.translation,
+        "source": [{"text": token, "byte": is_byte(token), "symbol": is_symbol(token)}
+                   for token in trace.source_tokens],
+        "target": [_target_token(trace, step) for step in range(len(trace.target_ids))],
+        "warnings": warnings(trace, model.metrics),
+        "finished": trace.finished,
+        "facts": [
+            say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
+            say("greedy, {n} steps", n=len(trace.target_ids)),
+            say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
+                decoder=config.num_decoder_layers, heads=config.num_heads),
+        ],
+        "about": about(model),
+    }
+
+
+def _target_token(trace: TranslationTrace, step: int) -> dict:
+    return {
+        "text": trace.target_tokens[step], "byte": is_byte(trace.target_tokens[step]),
+        "symbol": is_symbol(trace.target_tokens[step]),
+        "probability": float(np.exp(trace.log_probability[step])), "rank": int(trace.chosen_rank[step]),
+        "entropy": float(trace.entropy[step]),
+        "others": [[token, float(p)] for token, p in
+                   zip(trace.top_tokens[step][:4], trace.top_probabilities[step][:4])],
+    }
+
+
+def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
+    """Gentle words where the input looks unlike the training data, each with the number it rests on."""
+    found = []
+    content = [t for t in trace.source_tokens if not is_symbol(t)]
+    share = sum(map(is_byte, content)) / max(1, len(content))
+    if share > BYTE_SHARE_LIMIT:
+        found.append(say("{share} of the input is spelled out byte by byte: the vocabulary does not know these "
+                         "characters, and the model saw few like them.", share=f"{share:.0%}"))
+    mean = float(np.mean(trace.log_probability))
+    unusual = metrics.get("unusual_log_probability", DEFAULT_UNUSUAL)
+    if mean < unusual:
+        found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
+                         "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
+                         "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))
+    if not trace.finished:
+        found.append(say("Stopped after {n} tokens without reaching the end of the sentence.",
+                         n=len(trace.target_ids)))
+    return found
+
+
+def about(model) -> dict:
+    """What the model is, what it was trained on and how it scores: from the checkpoint's metrics.json."""
+    parameters = model.metrics.get("parameters")
+    return {
+        "name": model.name,
+        "digest": model.digest,
+        "parameters": parameters,
+        "training": model.metrics.get("training", ""),
+        "scores": model.metrics.get("scores", []),
+    }
+
+
