@@ -26,6 +26,7 @@ from model.nets.transformer import Transformer
 from model.serve.device import choose_device
 from model.text.tokenizer import Tokenizer
 from model.training import corpora, history, options
+from model.training.allocator import keep_freed_memory
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.history import History
 from model.training.loss import summed_cross_entropy
@@ -213,6 +214,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def train(args: argparse.Namespace) -> None:
     folder, device = args.run, choose_device(args.device)
+    keep_freed_memory()
     if args.resume:
         model_config, config, tokenizer = read_settings(folder)
         config = replace(config, **options.changed(args))
