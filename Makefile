@@ -7,7 +7,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test lint bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test lint checkpoints bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -18,6 +18,10 @@ test: lint browser mcp
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+
+# Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints")
+checkpoints: $(VENV)/.dev
+	$(BIN)/python -m model.checkpoints $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m model.benchmark $(ARGS)

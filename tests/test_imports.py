@@ -25,7 +25,8 @@ MODEL = (
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.typed", "model.translate", "model.benchmark"),
+    ("model.train", "model.evaluate", "model.typed", "model.translate", "model.collect", "model.checkpoints",
+     "model.benchmark"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),

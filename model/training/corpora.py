@@ -38,7 +38,10 @@ class Splits:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say where corpora are."""
     parser.add_argument("--data", type=Path, default=Path("data"),
-                        help="folder with multi30k/data/task1/raw/ and tatoeba/*-eng.zip; what is there is used")
+                        help="folder with multi30k/data/task1/raw/, tatoeba/*-eng.zip, tatoeba-2021/ and news/; what "
+                             "is there is used")
+    parser.add_argument("--corpora", nargs="+", metavar="NAME",
+                        help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)")
     parser.add_argument("--pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
                         help="line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; "
                              "with this option --data is not read")
@@ -55,6 +58,8 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
     """The corpora named by the options. ValueError if there are none for a wanted direction."""
     directions = [parse_direction(d) for d in wanted]
     found = _files(args) if args.pair else _folder(args.data, directions)
+    if not args.pair and (names := getattr(args, "corpora", None)):
+        found = [splits for splits in found if splits.train.name in names]
     for direction in wanted:
         if not any(splits.train.oriented(direction) for splits in found):
             where = "--pair" if args.pair else f"the folder {args.data}"

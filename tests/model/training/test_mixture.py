@@ -1,4 +1,4 @@
-"""What an epoch draws: other names in real pairs, filled frames, shares of corpora; and the readers of news and tables."""
+"""What an epoch draws: other names in real pairs, filled frames, shares of corpora; the readers of news and tables."""
 
 from __future__ import annotations
 
