@@ -130,7 +130,7 @@ def converted(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
     embedding = _array(model.embedding.weight)
     spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding
     for stack, theirs in ((model.encoder, spec.encoder), (model.decoder, spec.decoder)):
-        theirs.position_encodings.encodings = _array(model.position_table)
+        theirs.position_encodings.encodings = _array(model.target_positions.table)
         if config.norm_first:
             _norm(theirs.layer_norm, stack.norm)
         for layer, target in zip(stack.layers, theirs.layer):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -18,11 +19,21 @@ from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 
 WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
+EXAMPLES = "examples.json"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence to try, and a good translation of it by a person ("": none is known)."""
+
+    text: str
+    reference: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256."""
+    """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
+    to try, where the folder has any."""
 
     name: str
     model: Transformer  # float32, in evaluation mode, on the CPU
@@ -30,6 +41,7 @@ class Checkpoint:
     directions: tuple[str, ...]
     metrics: dict
     digest: str
+    examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: Tokenizer, directions: tuple[str, ...], *,
@@ -63,7 +75,8 @@ def load(folder: str | Path) -> Checkpoint:
     model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()[:16]
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest)
+    examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
@@ -104,6 +117,20 @@ def _read_tokenizer(path: Path, config: ModelConfig, directions: tuple[str, ...]
     return tokenizer
 
 
+def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[Example, ...]]:
+    """From {direction: [{"text": .., "reference": ..}]}; the reference may be left out."""
+    values = read_json(path)
+    if not isinstance(values, dict) or not all(isinstance(rows, list) for rows in values.values()):
+        raise ValueError(f"{path}: expected an object such as {{\"de-en\": [{{\"text\": \"Hallo.\"}}]}}")
+    if unknown := sorted(set(values) - set(directions)):
+        raise ValueError(f"{path}: examples of {unknown[0]!r}, the checkpoint translates {', '.join(directions)}")
+    for row in (row for rows in values.values() for row in rows):
+        if not isinstance(row, dict) or not row.get("text") or set(row) - {"text", "reference"} or not all(
+                isinstance(value, str) for value in row.values()):
+            raise ValueError(f"{path}: an example has a \"text\" and may have a \"reference\", found {row!r}")
+    return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
+
+
 def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
     """The tensors of a safetensors file, which must be exactly those named, in these shapes, of floating type and
     finite. ValueError otherwise."""
@@ -124,5 +151,3 @@ def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
         if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} holds values that are not finite floating-point numbers")
     return tensors
-
-

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from enum import Enum
 
 # Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
 # that a damaged or hostile file is refused before any memory is allocated.
 LIMITS = {
-    "vocabulary_size": 256_000,
+    "vocabulary_size": 512_000,  # NLLB-200 has 256,206; fine-tuned ones append languages
     "d_model": 4096,
     "num_heads": 64,
     "num_encoder_layers": 64,
@@ -16,6 +17,7 @@ LIMITS = {
     "d_feedforward": 16_384,
     "max_length": 4096,
 }
+MAX_POSITION_OFFSET = 1024
 
 
 def _check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
@@ -26,15 +28,43 @@ def _check_whole_number(name: str, value: object, low: int, high: int | None = N
         raise ValueError(f"{name} must be at least {low}{upper}, found {value}")
 
 
+def _check_member(config: object, name: str, kind: type[Enum]) -> None:
+    """Make a member of the field, which JSON gives as its value."""
+    try:
+        object.__setattr__(config, name, kind(getattr(config, name)))
+    except ValueError:
+        raise ValueError(f"{name} must be one of {', '.join(member.value for member in kind)}, "
+                         f"found {getattr(config, name)!r}") from None
+
+
 def _check_fraction(name: str, value: object) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 <= value < 1.0:
         raise ValueError(f"{name} must be at least 0 and below 1, found {value!r}")
+
+
+class Activation(str, Enum):
+    """What stands between the feed-forward's two matrices (section 3.3). x Phi(x) is GELU (Hendrycks and Gimpel 2016),
+    x sigmoid(x) is SiLU, also called swish (Ramachandran et al. 2017)."""
+
+    RELU = "relu"  # max(0, x): the paper's; M2M100, NLLB, mBART-50, opus-mt-tc-big
+    SILU = "silu"  # opus-mt
+    GELU = "gelu"  # the form with the error function: mBART cc25
+
+
+class PositionCode(str, Enum):
+    """What tells a model where a token stands (section 3.5): it is added to the embedding."""
+
+    INTERLEAVED = "interleaved"  # the paper's: sine and cosine of a pair side by side, wavelengths base^(2i / d_model)
+    HALVES = "halves"  # Marian: the same numbers, all sines and then all cosines
+    FAIRSEQ = "fairseq"  # M2M100, NLLB: halves too, but base^(i / (d_model / 2 - 1)), and all in float32
+    LEARNED = "learned"  # mBART: a table of parameters for each side
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """The shape of a Transformer (Vaswani et al. 2017, section 3; table 3 names the symbols).
 
+    The defaults of what stands after `pad_id` are the paper's; each other value is some published family's.
     Raises ValueError, with the field and its value, for anything that cannot be built.
     """
 
@@ -50,6 +80,16 @@ class ModelConfig:
     max_length: int = 256  # tokens a side that the Translator accepts, symbols included
     position_base: float = 10_000.0  # of the sinusoids' wavelengths (section 3.5)
     pad_id: int = 0
+    activation: Activation = Activation.RELU
+    position_code: PositionCode = PositionCode.INTERLEAVED
+    position_offset: int = 0  # the code's position of a sentence's first token: M2M100, NLLB, mBART 2
+    norm_embedding: bool = False  # a layer norm on embedding + position, before the first layer: mBART
+    scale_embedding: bool = True  # embeddings times sqrt(d_model) (section 3.4)
+    shared_embeddings: bool = True  # one matrix for source and target (section 3.4); Marian may have two
+    tied_output: bool = True  # the output projection is the target's matrix (section 3.4)
+    logits_bias: bool = False  # a number for each token, added to its logit: Marian, mBART
+    target_vocabulary_size: int | None = None  # None: as the source's
+    banned_ids: tuple[int, ...] = ()  # tokens that decoding never chooses, whatever their probability: Marian's <pad>
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -57,14 +97,37 @@ class ModelConfig:
         _check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
         for name in ("dropout", "attention_dropout"):
             _check_fraction(name, getattr(self, name))
-        if not isinstance(self.norm_first, bool):
-            raise ValueError(f"norm_first must be true or false, found {self.norm_first!r}")
+        for name in ("norm_first", "norm_embedding", "scale_embedding", "shared_embeddings", "tied_output",
+                     "logits_bias"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, found {getattr(self, name)!r}")
+        _check_member(self, "activation", Activation)
+        _check_member(self, "position_code", PositionCode)
+        _check_whole_number("position_offset", self.position_offset, 0, MAX_POSITION_OFFSET)
+        self._check_target_vocabulary()
         if not isinstance(self.position_base, (int, float)) or not 1.0 < self.position_base <= 1e9:
             raise ValueError(f"position_base must be above 1 and at most 1e9, found {self.position_base!r}")
         if self.d_model % self.num_heads:
             raise ValueError(f"d_model {self.d_model} is not divisible by num_heads {self.num_heads}")
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (sine and cosine come in pairs), found {self.d_model}")
+
+    def _check_target_vocabulary(self) -> None:
+        if self.target_vocabulary_size is not None:
+            _check_whole_number("target_vocabulary_size", self.target_vocabulary_size, 1, LIMITS["vocabulary_size"])
+            if self.shared_embeddings and self.target_vocabulary_size != self.vocabulary_size:
+                raise ValueError(f"one embedding cannot serve {self.vocabulary_size} source and "
+                                 f"{self.target_vocabulary_size} target tokens: target_vocabulary_size needs "
+                                 "shared_embeddings false")
+        if not isinstance(self.banned_ids, tuple):
+            raise ValueError(f"banned_ids must be a list of ids, found {self.banned_ids!r}")
+        for token_id in self.banned_ids:
+            _check_whole_number("banned_ids", token_id, 0, self.num_target_tokens - 1)
+
+    @property
+    def num_target_tokens(self) -> int:
+        """Over how many tokens the logits go."""
+        return self.vocabulary_size if self.target_vocabulary_size is None else self.target_vocabulary_size
 
     @property
     def d_head(self) -> int:

@@ -62,6 +62,8 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_model: Transf
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
     checkpoint.save(folder, tiny_model, tokenizer, ("de-en", "en-fr"), half=False)
     checkpoint.write_json(folder / checkpoint.METRICS, {"scores": []})
+    checkpoint.write_json(folder / checkpoint.EXAMPLES, {
+        "de-en": [{"text": SENTENCES[0], "reference": SENTENCES[1]}, {"text": "Ich möchte ein Bier, bitte."}]})
     return folder
 
 

@@ -39,8 +39,9 @@ VIZ = (
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
 EXCEPTIONS = {("model.evaluate", "model.train"), ("model.benchmark", "model.train"),
               ("viz.wire.readback", "viz.figures")}
-WITHOUT_TORCH = ("model.trace.interventions", "model.trace.storage", "model.trace.scores", "model.trace.tokens",
-                 "model.trace.divergence", "model.trace.directions")
+WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
+                 "model.trace.storage", "model.trace.scores", "model.trace.tokens", "model.trace.divergence",
+                 "model.trace.directions")
 
 
 def imports(path: Path) -> set[str]:

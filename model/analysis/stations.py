@@ -35,9 +35,8 @@ class Arrow:
 def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int, ...]) -> tuple[Arrow, ...]:
     """The map of the architecture with this sentence's shapes (Vaswani et al. 2017, figure 1), without the batch."""
     config = translator.config
-    source = _shape(output.memory)[:1]
     target = _shape(output.hidden)[:1]
-    model, heads, wide = (config.d_model,), config.num_heads, (config.d_feedforward,)
+    heads, wide = config.num_heads, (config.d_feedforward,)
     first, last = output.encoder_records[0], output.decoder_records[0]
 
     def stack(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
@@ -53,16 +52,20 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
                   "feed-forward", repeated),
             Arrow(f"{name} layer", _shape(record.residuals[-1]), (length, "d_model"), side, "residual", repeated)]
 
+    def entry(side: str, record: LayerRecord) -> list[Arrow]:
+        shape, axes = _shape(record.residuals[0]), (side, "d_model")
+        name = "embedding × √d_model" if config.scale_embedding else "embedding"
+        found = [Arrow(name, shape, axes, side, "embedding"), Arrow("+ position", shape, axes, side, "positions")]
+        return [*found, Arrow("norm", shape, axes, side, "embedding")] if config.norm_embedding else found
+
     assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide
     return (
         Arrow("source ids", (len(source_ids),), ("source",), "source", "embedding"),
-        Arrow("embedding × √d_model", (*source, *model), ("source", "d_model"), "source", "embedding"),
-        Arrow("+ position", _shape(first.residuals[0]), ("source", "d_model"), "source", "positions"),
+        *entry("source", first),
         *stack("source", first, config.num_encoder_layers),
         Arrow("memory", _shape(output.memory), ("source", "d_model"), "source", "residual"),
         Arrow("decoder inputs", target, ("target",), "target", "embedding"),
-        Arrow("embedding × √d_model", (*target, *model), ("target", "d_model"), "target", "embedding"),
-        Arrow("+ position", _shape(last.residuals[0]), ("target", "d_model"), "target", "positions"),
+        *entry("target", last),
         *stack("target", last, config.num_decoder_layers),
         Arrow("projection", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
         Arrow("softmax", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
@@ -71,23 +74,30 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingRows:
-    """Rows of the shared embedding for some tokens, and what becomes of them. float32 [token, d_model] each:
-    scaled = embedding * sqrt(d_model); positions, what is added; added, the sum that enters the first layer."""
+    """Rows of a side's embedding for some tokens, and what becomes of them. float32 [token, d_model] each:
+    scaled = embedding * sqrt(d_model); positions, what is added; added, the sum that enters the first layer, or the
+    norm before it. error: the largest difference between what these three say enters the first layer, and what did."""
 
     scaled: np.ndarray
     positions: np.ndarray
     added: np.ndarray
+    error: float
 
 
 @torch.inference_mode()
 def embedding_rows(translator: Translator, ids: tuple[int, ...], output: ForwardOutput, *,
                    side: str) -> EmbeddingRows:
     """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"."""
-    model = translator.model
-    records = output.encoder_records if side == "source" else output.decoder_records
-    where = torch.tensor(ids, device=translator.device)
-    scaled = model.embedding(where) * math.sqrt(model.config.d_model)
-    return EmbeddingRows(_numpy(scaled), _numpy(model.position_table[:len(ids)]), _numpy(records[0].residuals[0][0]))
+    model, source = translator.model, side == "source"
+    matrix, code, stack, records = (
+        (model.embedding.weight, model.source_positions, model.encoder, output.encoder_records) if source else
+        (model.target_matrix, model.target_positions, model.decoder, output.decoder_records))
+    scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
+    positions, entered = code(0, len(ids)), records[0].residuals[0][0]
+    normed = translator.config.norm_embedding
+    added = scaled + positions if normed else entered
+    error = (stack.entry(scaled + positions) - entered).abs().max()
+    return EmbeddingRows(_numpy(scaled), _numpy(positions), _numpy(added), float(error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +122,10 @@ def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
 
 @dataclass(frozen=True, eq=False)
 class AddAndNorm:
-    """One sub-layer's residual connection and norm, per token [token]: the stream's length before, the length of what
-    the sub-layer adds, the cosine between the two, the length after, and the factor the norm multiplied by.
+    """One sub-layer's residual connection and norm, per token [token]: the length of the stream x before, the length of
+    what the sub-layer adds, f(x), the cosine between the two, the length after, and the factor the norm multiplied by.
 
-    read, normed [token, d_model]: with pre-norm the norm's input, and its output before gain and bias (mean 0, variance
-    1); with post-norm, where the sum is not kept, the stream before and after.
+    stream, normed [token, d_model]: x, and the norm's output before gain and bias (mean 0, variance 1).
     """
 
     before: np.ndarray
@@ -124,19 +133,20 @@ class AddAndNorm:
     cosine: np.ndarray
     after: np.ndarray
     scale: np.ndarray
-    read: np.ndarray
+    stream: np.ndarray
     normed: np.ndarray
 
 
 def add_and_norm(record: LayerRecord, sublayer: int, *, norm_first: bool) -> AddAndNorm:
-    """Of sub-layer 0, 1 (or 2 in the decoder). With pre-norm the norm reads the stream before, x; with post-norm the
-    sum x + f(x), of which the record keeps the normed result only: there `added` is what the stream changed by."""
+    """Of sub-layer 0, 1 (or 2 in the decoder). With pre-norm the norm reads the stream x, and x + f(norm(x)) goes on;
+    with post-norm it reads the sum x + f(x), and its output goes on (Vaswani et al. 2017, section 5.4)."""
     if not 0 <= sublayer < len(record.norm_scales):
         raise ValueError(f"this layer has sub-layers 0 to {len(record.norm_scales) - 1}, found {sublayer}")
     before, after = (record.residuals[sublayer + i][0].float() for i in (0, 1))
-    added = after - before
+    read = record.norm_inputs[sublayer][0].float()
+    added = (after if norm_first else read) - before
     scale = record.norm_scales[sublayer][0].float()
-    normed = (before - before.mean(-1, keepdim=True)) * scale[:, None] if norm_first else after
+    normed = (read - read.mean(-1, keepdim=True)) * scale[:, None]
     return AddAndNorm(
         _numpy(before.norm(dim=-1)), _numpy(added.norm(dim=-1)),
         _numpy(torch.cosine_similarity(before, added, dim=-1)), _numpy(after.norm(dim=-1)), _numpy(scale),

@@ -38,7 +38,7 @@ def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
     kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
     theirs = nn.utils.skip_init(
         kind, config.d_model, config.num_heads, config.d_feedforward, dropout=0.0, batch_first=True,
-        norm_first=config.norm_first)
+        activation=ours.feed_forward.activation, norm_first=config.norm_first)
     state = {f"self_attn.{k}": v for k, v in _attention_state(ours.self_attention).items()}
     if decoder:
         state |= {f"multihead_attn.{k}": v for k, v in _attention_state(ours.cross_attention).items()}

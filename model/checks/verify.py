@@ -150,7 +150,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     cuts = np.unique(np.linspace(1, length - 1, min(MAX_VARIANTS, length - 1)).astype(int)).tolist()
     variants = target.repeat(len(cuts), 1)
     for row, cut in enumerate(cuts):  # another token, whatever it is: never the same one
-        variants[row, cut:] = (variants[row, cut:] + 1 + row) % translator.config.vocabulary_size
+        variants[row, cut:] = (variants[row, cut:] + 1 + row) % translator.config.num_target_tokens
     with torch.inference_mode():
         source = translator.model.encode(_source(evidence).expand(len(cuts), -1))
         hidden, _ = translator.model.decode(variants, source)

@@ -24,7 +24,8 @@ class LayerRecord:
 
     residuals    the residual stream [batch, length, d_model]: the layer's input, then after each sub-layer
     norm_inputs  what each sub-layer's layer norm read [batch, length, d_model]; norm_epsilon: the norms' epsilon
-    activations  the feed-forward's hidden units after the ReLU [batch, length, d_feedforward]
+    activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
+                 [batch, length, d_feedforward]
     """
 
     self_attention: AttentionRecord

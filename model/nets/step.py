@@ -8,7 +8,6 @@ tests hold them equal.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import torch
@@ -28,12 +27,13 @@ class DecoderStep:
 
     def __init__(self, model: Transformer, interventions: Interventions = NO_INTERVENTIONS) -> None:
         assert not model.training and not interventions.on_edges
-        self.embedding = model.embedding.weight
-        self.encoding = partial(model.position_encoding, length=1, positions=interventions.target_positions)
-        self.scale = math.sqrt(model.config.d_model)
+        self.embedding = model.target_matrix
+        self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
+        self.scale = model.scale
+        self.entry = model.decoder.entry
         self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
         self.norm = model.decoder.norm
-        self.logits = _Affine(self.embedding, None)
+        self.logits = _Affine(model.output_matrix, model.output_bias)
 
     def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
@@ -41,6 +41,7 @@ class DecoderStep:
         position = cache.length
         x, encoding = torch.embedding(self.embedding, ids), self.encoding(position)
         x = x * self.scale if encoding is None else torch.add(encoding, x, alpha=self.scale)
+        x = self.entry(x)
         for layer, layer_cache in zip(self.layers, cache.layers):
             x = layer(x, source, layer_cache, position)
         cache.length += 1
@@ -63,6 +64,7 @@ class _LayerStep:
         cross: MultiHeadAttention = layer.cross_attention
         self.cross_queries = _Affine(cross.projection.weight[:d_model], cross.projection.bias[:d_model])
         self.cross_output = _linear(cross.output)
+        self.activation = layer.feed_forward.activation
         self.expand, self.contract = _linear(layer.feed_forward.expand), _linear(layer.feed_forward.contract)
 
     def __call__(self, x: Tensor, source: SourceMemory, cache: LayerCache, position: int) -> Tensor:
@@ -85,7 +87,7 @@ class _LayerStep:
             context = context * self.cross_on
         x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
 
-        active = self.expand(self._enter(x, around_feed_forward)).relu_()
+        active = self.activation(self.expand(self._enter(x, around_feed_forward)))
         return self._leave(x, self.contract(active), around_feed_forward)
 
     def _enter(self, x: Tensor, norm: tuple) -> Tensor:

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ModelConfig
+from model.config import Activation, ModelConfig, PositionCode
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.dropout import Dropout
 from model.nets.masks import causal_mask, padding_mask
-from model.nets.positions import sinusoidal_encoding
+from model.nets.positions import ComputedPositions, LearnedPositions
 from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from model.trace.interventions import NO_INTERVENTIONS, Interventions, Positions
 from model.trace.kinds import AttentionKind
@@ -42,11 +42,16 @@ class SubLayer(nn.Module):
         return (added, x) if self.norm_first else (self.norm(added), added)
 
 
+ACTIVATIONS = {Activation.RELU: torch.relu, Activation.SILU: F.silu, Activation.GELU: F.gelu}
+
+
 class FeedForward(nn.Module):
-    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position (section 3.3, equation 2)."""
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position (section 3.3, equation 2), or with the config's
+    activation in the place of max(0, ..)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[config.activation]
         self.expand = nn.Linear(config.d_model, config.d_feedforward)
         self.contract = nn.Linear(config.d_feedforward, config.d_model)
         for linear in (self.expand, self.contract):
@@ -55,7 +60,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward]"""
-        active = F.relu(self.expand(x))
+        active = self.activation(self.expand(x))
         return self.contract(active), active
 
 
@@ -117,13 +122,15 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """The layers of the encoder or the decoder, and with pre-norm the norm that closes them."""
+    """The layers of the encoder or the decoder, and with pre-norm the norm that closes them. entry: what embeddings go
+    through before the first layer, in most models nothing."""
 
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
         num_layers = config.num_decoder_layers if decoder else config.num_encoder_layers
         self.layers = nn.ModuleList(Layer(config, index, decoder=decoder) for index in range(num_layers))
         self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
+        self.entry = nn.LayerNorm(config.d_model) if config.norm_embedding else nn.Identity()
 
     def forward(
         self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
@@ -170,41 +177,51 @@ class SourceMemory:
 
 class Transformer(nn.Module):
     """Source ids and target ids in, next-token logits out. One embedding serves source, target and output
-    (section 3.4); all padding is on the right."""
+    (section 3.4) unless the config asks for more; all padding is on the right."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        # Standard deviation d_model^-0.5: scaled by sqrt(d_model) at the input it is 1, and the tied output
-        # projection starts with logits of the same order.
-        weight = torch.empty(config.vocabulary_size, config.d_model)
-        if not weight.is_meta:  # normal numbers without memory: torch would import its compiler for them (1 s)
-            nn.init.normal_(weight, std=config.d_model**-0.5)
-        self.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
+        self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.embedding = _embedding(config.vocabulary_size, config.d_model)
+        self.target_embedding = None if config.shared_embeddings else _embedding(
+            config.num_target_tokens, config.d_model)
+        self.output = None if config.tied_output else _embedding(config.num_target_tokens, config.d_model)
+        self.output_bias = nn.Parameter(torch.zeros(config.num_target_tokens)) if config.logits_bias else None
         self.dropout = Dropout(config.dropout)
         self.encoder = Stack(config, decoder=False)
         self.decoder = Stack(config, decoder=True)
-        # Computed, never saved; on the CPU even while the rest is built on torch's memoryless "meta" device.
-        where = torch.arange(config.max_length, device="cpu")
-        table = sinusoidal_encoding(where, config.d_model, base=config.position_base)
-        self.register_buffer("position_table", table, persistent=False)
+        learned = config.position_code is PositionCode.LEARNED
+        self.source_positions = LearnedPositions(config) if learned else ComputedPositions(config)
+        self.target_positions = LearnedPositions(config) if learned else self.source_positions
 
-    def position_encoding(self, first: int, length: int, positions: Positions) -> Tensor | None:
-        """What is added to embeddings at positions first .. first + length - 1: [length, d_model], or None."""
-        if not positions.enabled:
-            return None
-        start = first + positions.shift
-        if start >= 0 and start + length <= len(self.position_table):
-            return self.position_table[start:start + length]
-        where = torch.arange(start, start + length, device=self.position_table.device)
-        encoding = sinusoidal_encoding(where, self.config.d_model, base=self.config.position_base)
-        return encoding.to(self.position_table.dtype)
+    @property
+    def target_matrix(self) -> Tensor:
+        """The embeddings of target tokens: [target vocabulary, d_model]."""
+        return (self.embedding if self.target_embedding is None else self.target_embedding).weight
 
-    def embed(self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0) -> Tensor:
+    @property
+    def output_matrix(self) -> Tensor:
+        """What the output projection multiplies by: [target vocabulary, d_model]."""
+        return self.target_matrix if self.output is None else self.output.weight
+
+    def token_rows(self, ids: Tensor, *, decoder: bool = False) -> Tensor:
+        """ids [batch, length] of the source, or of the target -> embedding * sqrt(d_model), [batch, length, d_model]
+        (section 3.4); in some families without the factor."""
+        return F.embedding(ids, self.target_matrix if decoder else self.embedding.weight) * self.scale
+
+    def place(self, rows: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+              ) -> Tensor:
+        """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5), in some families
+        after a norm. Apart from token_rows(), so that rows that are no token's can take their place."""
+        code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
+        added = code(first, rows.shape[1], positions)
+        return self.dropout(stack.entry(rows if added is None else rows + added))
+
+    def embed(self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+              ) -> Tensor:
         """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
-        x = self.embedding(ids) * math.sqrt(self.config.d_model)
-        encoding = self.position_encoding(first, ids.shape[1], positions)
-        return self.dropout(x if encoding is None else x + encoding)
+        return self.place(self.token_rows(ids, decoder=decoder), positions, first=first, decoder=decoder)
 
     def encode(
         self, source_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
@@ -227,12 +244,13 @@ class Transformer(nn.Module):
         """
         first, new = (0 if cache is None else cache.length), target_ids.shape[1]
         mask = None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
-        x = self.embed(target_ids, interventions.target_positions, first=first)
+        x = self.embed(target_ids, interventions.target_positions, first=first, decoder=True)
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
 
     def project(self, hidden: Tensor) -> Tensor:
-        """Logits over the vocabulary: hidden [.., d_model] times the embedding transposed."""
-        return F.linear(hidden, self.embedding.weight)
+        """Logits over the target's vocabulary: hidden [.., d_model] times the output matrix transposed, plus the
+        bias where there is one."""
+        return F.linear(hidden, self.output_matrix, self.output_bias)
 
     def forward(
         self, source_ids: Tensor, target_ids: Tensor, *, interventions: Interventions = NO_INTERVENTIONS,
@@ -255,3 +273,12 @@ class Transformer(nn.Module):
         elif logits.shape[1] < hidden.shape[1]:
             logits = torch.cat((self.project(hidden[:, :-logits.shape[1]]), logits), dim=1)
         return ForwardOutput(logits, source.memory, hidden, source.records, records)
+
+
+def _embedding(tokens: int, d_model: int) -> nn.Embedding:
+    # Standard deviation d_model^-0.5: scaled by sqrt(d_model) at the input it is 1, and a tied output projection
+    # starts with logits of the same order.
+    weight = torch.empty(tokens, d_model)
+    if not weight.is_meta:  # normal numbers without memory: torch would import its compiler for them (1 s)
+        nn.init.normal_(weight, std=d_model**-0.5)
+    return nn.Embedding.from_pretrained(weight, freeze=False)

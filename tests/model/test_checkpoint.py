@@ -46,11 +46,28 @@ def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model)
     assert state.keys() == tiny_model.state_dict().keys()
     for name, tensor in tiny_model.state_dict().items():
         assert torch.equal(state[name], tensor), name
-    assert torch.equal(loaded.model.position_table, tiny_model.position_table)
+    assert torch.equal(loaded.model.source_positions.table, tiny_model.source_positions.table)
     torch.testing.assert_close(
         loaded.model(SOURCE, TARGET).logits, tiny_model(SOURCE, TARGET).logits, atol=1e-4, rtol=0)
     assert loaded.directions == ("de-en", "en-fr") and loaded.name == "tiny" and not loaded.model.training
     assert len(loaded.digest) == 16 and loaded.metrics == {"scores": []}
+
+
+def test_examples_come_with_their_folder_and_are_not_needed(folder):
+    loaded = checkpoint.load(folder).examples
+    assert list(loaded) == ["de-en"] and loaded["de-en"][0].reference and loaded["de-en"][1].reference == ""
+    (folder / checkpoint.EXAMPLES).unlink()
+    assert checkpoint.load(folder).examples == {}
+
+
+@pytest.mark.parametrize(("written", "words"), [
+    ({"sv-en": [{"text": "Hej."}]}, "'sv-en'"), ({"de-en": {"text": "Hallo."}}, "an object such as"), ([], "an object"),
+    ({"de-en": ["Hallo."]}, "found 'Hallo.'"), ({"de-en": [{"text": ""}]}, "may have a"),
+    ({"de-en": [{"text": "Hallo.", "reference": 3}]}, "found {"),
+    ({"de-en": [{"text": "a", "answer": "b"}]}, "found {")])
+def test_examples_that_are_none_are_refused_in_words(folder, written, words):
+    checkpoint.write_json(folder / checkpoint.EXAMPLES, written)
+    assert words in refused(folder, "examples.json")
 
 
 def test_half_precision_on_disk_is_float32_in_memory(tmp_path, tiny_model, tokenizer):

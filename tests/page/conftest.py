@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.chromium import launch_chromium
 from tests.page.browser import is_foreign
 from tests.page.explorer_page import open_traces  # noqa: F401 (a fixture)
 
+expect.set_options(timeout=30_000)  # as every other wait: a busy machine is no failure
+
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=20_000)  # milliseconds: as patient with a busy machine as the rest of Playwright
     with sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         yield browser

@@ -14,6 +14,7 @@ from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
 from tests.page.explorer_page import KEYS, choose, drawn, status
 from tests.viz.test_export import assert_equal
+from viz.export import table
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
 from viz.wire.payload import payload
@@ -52,7 +53,7 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, open_page
 
     assert_equal(storage.from_json(downloaded("JSON").decode()), hand_made_trace)
     assert_equal(storage.from_npz(downloaded("NPZ")), hand_made_trace)
-    _, columns, values = page.from_csv(downloaded("CSV").decode())
+    _, columns, values = table.from_csv(downloaded("CSV").decode())
     assert np.array_equal(values, hand_made_trace.cross.weights[0, 0])
     assert columns == tuple(map(labels.display, hand_made_trace.source_tokens))
     for key in "mltc":

@@ -81,7 +81,7 @@ def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped
 
     panel = open_panel(page, "Positions", "Table")
     drawn = panel.locator(".figure").evaluate("e => Array.from(e._fullData[0].z, row => Array.from(row))")
-    assert json.dumps(drawn[5]) == json.dumps([float(v) for v in translator.model.position_table[5].tolist()])
+    assert json.dumps(drawn[5]) == json.dumps([float(v) for v in translator.model.source_positions.table[5].tolist()])
 
     panel = open_panel(page, "Positions", "Break it")
     broken = translator.translate(trace.source_text, interventions=positions_off())

@@ -25,12 +25,18 @@ FLOORS = {
     ("de-en", "de-en", "multi30k", 5, None): 42.07, ("de-en", "de-en", "tatoeba", 5, None): 48.59,
     ("en-de-fr", "en-de", "multi30k", 5, "wu2021"): 37.0, ("en-de-fr", "en-fr", "multi30k", 5, "wu2021"): 56.0,
 }
-FILES = {"model.safetensors", "config.json", "tokenizer.model", "metrics.json", "metrics.jsonl", "README.md"}
+FILES = {"model.safetensors", "config.json", "tokenizer.model", "metrics.json", "metrics.jsonl", "README.md",
+         "examples.json"}
 
 
 @pytest.mark.parametrize("sentence", ACCEPTED)
 def test_everyday_sentences_are_translated(shipped_translators, sentence):
     assert shipped_translators["de-en"].translate(sentence, "de-en").translation in ACCEPTED[sentence]
+
+
+def test_every_direction_has_examples_with_references(shipped_translators):
+    for direction, translator in shipped_translators.items():
+        assert all(e.text and e.reference for e in translator.examples[direction]) and translator.examples[direction]
 
 
 def test_every_direction_is_offered_once(shipped_translators):

@@ -16,8 +16,8 @@ def javascript() -> dict[str, set[str]]:
     """English -> files of viz/web/ that pass it to t() or parts(). Each call must have its English on the spot."""
     found: dict[str, set[str]] = {}
     for path in VIZ.glob("web/**/*.js"):
-        if path.name in ("shared.js", "words.js") and path.parent.name in ("core", "words"):  # the functions themselves, and the table
-            continue
+        if path.name in ("shared.js", "words.js") and path.parent.name in ("core", "words"):
+            continue  # the functions themselves, and the table
         text = path.read_text(encoding="utf-8")
         for call in CALL.finditer(text):
             line = text[:call.start()].count("\n") + 1

@@ -146,7 +146,7 @@ def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
 
 def test_the_models_table_is_drawn(scene) -> None:
     found = positions.model_table(scene, 20)
-    np.testing.assert_array_equal(found, scene.translator.model.position_table[:20].numpy())
+    np.testing.assert_array_equal(found, scene.translator.model.source_positions.table[:20].numpy())
     rows = positions.sentence_rows(scene, 200)
     assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.trace.kinds import AttentionKind
-from model.trace.tokens import is_symbol
 from viz.maps import labels
 
 
@@ -32,24 +31,6 @@ def test_escaped_text_has_no_markup_left(text):
     escaped = labels.escape(text)
     assert "<" not in escaped and ">" not in escaped
     assert escaped.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
-
-
-@pytest.mark.parametrize(("tokens", "words"), [
-    (("<2en>", "▁Ein", "▁Hund", "es", ",", "▁ja", ".", "</s>"), ((0,), (1,), (2, 3), (4,), (5,), (6,), (7,))),
-    (("▁don", "'", "t", "!", "?"), ((0, 1, 2), (3, 4))),
-    (("<s>", "x", "y"), ((0,), (1, 2))),
-    (("▁", "<0xF0>", "<0x9F>"), ((0, 1, 2),)),
-    (("▁-", "▁-"), ((0,), (1,))),
-    ((), ())])
-def test_subwords_become_words(tokens, words):
-    assert labels.words(tokens) == words
-
-
-@given(st.lists(st.sampled_from(("▁a", "b", ".", "<s>", "</s>", "<2en>", "▁", "<0xC3>", "▁,", "'")), max_size=12))
-def test_every_position_is_in_one_word_and_symbols_stand_alone(tokens):
-    groups = labels.words(tokens)
-    assert [i for group in groups for i in group] == list(range(len(tokens)))
-    assert all(len(group) == 1 for group in groups if any(is_symbol(tokens[i]) for i in group))
 
 
 def test_word_labels_join_pieces_and_bytes():

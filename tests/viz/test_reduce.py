@@ -9,6 +9,7 @@ import pytest
 
 from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_symbol
+from model.trace.words import word_groups
 from viz.maps import labels, patterns, reduce
 from viz.maps.reduce import Combine, Special, View, score_map
 
@@ -81,7 +82,7 @@ def test_joint_rollout_of_the_decoder(hand_made_trace, kind):
 
 def test_words_sum_keys_and_average_queries(hand_made_trace):
     weights = hand_made_trace.cross.weights[2, 1].astype(np.float64)
-    queries, keys = labels.words(hand_made_trace.target_tokens), labels.words(hand_made_trace.source_tokens)
+    queries, keys = word_groups(hand_made_trace.target_tokens), word_groups(hand_made_trace.source_tokens)
     assert any(len(group) > 1 for group in queries) and any(len(group) > 1 for group in keys)
     expected = np.array([[np.mean([sum(weights[q, k] for k in key) for q in query]) for key in keys]
                          for query in queries])

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
+from model.trace.words import SPACE
 
-SPACE = "\u2581"  # how SentencePiece writes a space
 KIND_TITLES = {
     AttentionKind.ENCODER_SELF: "Encoder self-attention",
     AttentionKind.DECODER_SELF: "Decoder self-attention",
@@ -39,36 +39,6 @@ def _visible(character: str, *, alone: bool) -> str:
     if unicodedata.category(character) in _INVISIBLE:
         return f"‹U+{ord(character):04X}›"
     return character
-
-
-def words(tokens: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Positions grouped into whole words, in order; every position is in exactly one group.
-
-    A word is what stands between spaces. Special symbols stand alone, and so does the punctuation that ends a word:
-    attention to a full stop is no attention to the word before it. Punctuation inside a word ("don't") stays in it.
-    """
-    groups: list[list[int]] = []
-    for i, token in enumerate(tokens):
-        alone = is_symbol(token) or (i > 0 and is_symbol(tokens[i - 1]))
-        if i == 0 or alone or token.startswith(SPACE):
-            groups.append([])
-        groups[-1].append(i)
-    return tuple(part for group in groups for part in _without_final_punctuation(tokens, group))
-
-
-def _without_final_punctuation(tokens: Sequence[str], group: list[int]) -> list[tuple[int, ...]]:
-    end = len(group)
-    while end > 0 and _is_punctuation(tokens[group[end - 1]]):
-        end -= 1
-    if end in (0, len(group)):
-        return [tuple(group)]
-    return [tuple(group[:end]), tuple(group[end:])]
-
-
-def _is_punctuation(token: str) -> bool:
-    text = token.removeprefix(SPACE)
-    return bool(text) and not is_symbol(token) and not is_byte(token) and all(
-        unicodedata.category(c)[0] == "P" for c in text)
 
 
 def word_label(tokens: Sequence[str]) -> str:

@@ -12,10 +12,12 @@ from enum import Enum
 
 import numpy as np
 
+from model.trace.flow import decoder_rollout, rollout
 from model.trace.kinds import AttentionKind
 from model.trace.scores import Groups, ScoreMap
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
+from model.trace.words import word_groups
 from viz.maps import labels
 
 THUMBNAIL = 40  # cells a side of the thumbnails that stand in for layers not sent yet
@@ -78,46 +80,6 @@ class View:
         return used
 
 
-def rollout(weights: np.ndarray) -> np.ndarray:
-    """Attention rollout (Abnar and Zuidema 2020, section 3): how much of each input token reaches each position, if
-    information were passed on in proportion to attention.
-
-        A_l = 0.5 * mean over heads(W_l) + 0.5 * I        (the identity stands for the residual connection)
-        R_l = A_l R_(l-1),  R_0 = I
-
-    weights [layers, heads, n, n] -> [layers, n, n], R after each layer; rows sum to 1.
-    """
-    identity = np.eye(weights.shape[-1])
-    flow, result = identity, []
-    for layer in weights.astype(np.float64).mean(axis=1):
-        flow = (0.5 * layer + 0.5 * identity) @ flow
-        result.append(flow)
-    return np.stack(result)
-
-
-def decoder_rollout(decoder_self: np.ndarray, cross: np.ndarray, encoder: np.ndarray) -> np.ndarray:
-    """Rollout through the decoder, jointly over [source | prefix]: each row shares 1 between source tokens and the
-    target tokens read so far. The rule of Abnar and Zuidema (2020) for each sub-layer in turn, as Ferrando et al.
-    (2022, section 2.3, ALTI+) join encoder and decoder:
-
-        R_0 = [0 | I]
-        R'  = (0.5 * mean over heads(S_l) + 0.5 * I) R_(l-1)             self-attention S_l [target, target]
-        R_l = 0.5 * [mean over heads(C_l) E | 0] + 0.5 * R'              cross-attention C_l [target, source]
-
-    with E [source, source] the encoder's own rollout. decoder_self, cross [layers, heads, ..], encoder E.
-    Returns [layers, target, source + target]; rows sum to 1.
-    """
-    target, source = cross.shape[-2:]
-    identity = np.eye(target)
-    flow, result = np.hstack((np.zeros((target, source)), identity)), []
-    for own, across in zip(decoder_self.astype(np.float64).mean(axis=1), cross.astype(np.float64).mean(axis=1)):
-        flow = 0.5 * (own + identity) @ flow
-        flow = 0.5 * flow
-        flow[:, :source] += 0.5 * across @ encoder
-        result.append(flow)
-    return np.stack(result)
-
-
 def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, attention: bool = True) -> np.ndarray:
     """Sum over a word's keys, mean over its queries, so that rows still sum to 1; of a score that is no attention the
     largest over both, since a sum of maxima is neither. values [row, column]; a blank row (NaN) counts for nothing,
@@ -167,13 +129,13 @@ def score_map(trace: TranslationTrace, view: View) -> ScoreMap:
     if view.special != Special.SHOW:
         result = _without_special(result, queries, keys, view.special)
     if view.words:
-        groups = labels.words(trace.source_tokens)
+        groups = word_groups(trace.source_tokens)
         if joint:
             offset = len(trace.source_tokens)
-            groups += tuple(tuple(i + offset for i in g) for g in labels.words(trace.decoder_inputs))
+            groups += tuple(tuple(i + offset for i in g) for g in word_groups(trace.decoder_inputs))
         elif view.kind == AttentionKind.DECODER_SELF:
-            groups = labels.words(keys)
-        result = _in_words(result, (queries, labels.words(queries)), (keys, groups))
+            groups = word_groups(keys)
+        result = _in_words(result, (queries, word_groups(queries)), (keys, groups))
     return replace(result, values=result.values.astype(np.float32))
 
 

@@ -16,6 +16,7 @@ from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.session import TRANSLATES, Selection
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
+from viz.wire.summary import INVITATION
 from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
@@ -27,9 +28,9 @@ def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     session = header.session
     explorer = Component(
-        "explorer", payload(header.first, header.first_selection), plotly=True,
-        events=("select", "layers", "export", "restore"), elem_id="explorer")
-    history = gr.State((header.first,))
+        "explorer", payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION},
+        plotly=True, events=("select", "layers", "export", "restore"), elem_id="explorer")
+    history = gr.State((header.first,) if header.first else ())
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
     def show(trace: TranslationTrace, selection: Selection, history: tuple[TranslationTrace, ...]):
@@ -59,7 +60,7 @@ def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -
     return tuple(reversed(kept))
 
 
-def chosen(trace: TranslationTrace, event: gr.EventData) -> Selection:
+def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
     """The selection that the page reports, inside the limits of the trace."""
     def position(name: str) -> int | None:
         value = event._data.get(name)
@@ -70,7 +71,7 @@ def chosen(trace: TranslationTrace, event: gr.EventData) -> Selection:
     except ValueError as error:
         raise gr.Error(f"The page asked for an unknown kind of attention: {error}") from error
     found = Selection(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
-    return found.fitted(trace)
+    return found.fitted(trace) if trace else found
 
 
 def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:

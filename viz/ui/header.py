@@ -13,23 +13,19 @@ from model.translator import Translators
 from viz.ui.component import Component
 from viz.ui.language import label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
-from viz.wire.summary import summarise
+from viz.wire.summary import inviting, summarise
 from viz.words import known, say
 
-EXAMPLES = {
-    "de-en": ("Ich möchte ein Bier, bitte.", "Gestern hat es den ganzen Tag geregnet.",
-              "Ein kleiner Hund rennt über die grüne Wiese.", "Kannst du mir helfen?", "Wo ist der Bahnhof?"),
-    "en-de": ("I would like a beer, please.", "A small dog runs across the green meadow.", "Can you help me?"),
-    "en-fr": ("I would like a coffee, please.", "Two children are playing on the beach.", "Where is the station?"),
-}
 DIRECTIONS = {"de-en": label("German → English"), "en-de": label("English → German"),
               "en-fr": label("English → French")}
 
 
 @dataclass(frozen=True)
 class Header:
+    """first: what the page opens with; None where the first direction has no example."""
+
     session: Session
-    first: TranslationTrace
+    first: TranslationTrace | None
     first_selection: Selection
     result: Component
     restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
@@ -50,11 +46,14 @@ def title(name: str) -> None:
 
 
 def build(translators: Translators) -> Header:
-    """Lay out and wire the header. The page opens with the first example already translated."""
+    """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
+    def examples_for(direction: str) -> list[str]:
+        return [example.text for example in translators[direction].examples.get(direction.split(" ")[0], ())]
+
     default = next(iter(translators))
-    example = examples_for(default)[0]
-    first = translators[default].translate(example, default.split(" ")[0])
-    selection = most_telling(first)
+    example = next(iter(examples_for(default)), "")
+    first = translators[default].translate(example, default.split(" ")[0]) if example else None
+    selection = most_telling(first) if first else Selection()
     trace_state, selection_state = gr.State(first), gr.State(selection)
 
     with gr.Row(elem_id="atlas-input", equal_height=True):
@@ -65,8 +64,9 @@ def build(translators: Translators) -> Header:
             [(label_of(d), d) for d in translators], value=default, label=label("Direction"), scale=2, min_width=170,
             elem_id="direction", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
-    examples = Component("examples", list(examples_for(default)), events=("pick",), elem_id="examples")
-    result = Component("translation", summarise(first, translators[default]), elem_id="translation")
+    examples = Component("examples", examples_for(default), events=("pick",), elem_id="examples")
+    model = translators[default]
+    result = Component("translation", summarise(first, model) if first else inviting(model), elem_id="translation")
 
     def translate(text: str, direction: str):
         try:
@@ -89,11 +89,7 @@ def build(translators: Translators) -> Header:
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
     gr.on([text.submit, go.click], translate, [text, direction], [result, trace_state], **private)
     examples.pick(pick, [direction], [text, result, trace_state], **private)
-    direction.input(lambda d: list(examples_for(d)), [direction], [examples], api_visibility="private",
+    direction.input(examples_for, [direction], [examples], api_visibility="private",
                     queue=False, show_progress="hidden")
     session = Session(trace_state, selection_state, text, direction, turns_for(translators))
     return Header(session, first, selection, result, restore)
-
-
-def examples_for(direction: str) -> tuple[str, ...]:
-    return EXAMPLES.get(direction.split(" ")[0], ())

@@ -24,7 +24,8 @@ from viz.ui.header import Header
 from viz.ui.session import Selection, serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
-from viz.words import Words, known
+from viz.wire.summary import INVITATION
+from viz.words import Words, for_page, known
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +39,22 @@ class Reply:
 
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
-    session, tree = header.session, Tree.of(header.first)
-    start = {**_opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page,
-             "selection": selection_dict(header.first_selection)}
+    session, tree, start = header.session, None, {"invitation": INVITATION}
+    if header.first:
+        tree = Tree.of(header.first)
+        start = _opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page
+    start |= {"selection": selection_dict(header.first_selection)}
     stepper = Component("stepper", _packed(start), events=("act", "select", "publish"),
                         elem_id="stepper")
     tree_state, opened_state = gr.State(tree), gr.State(header.first)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def act(tree: Tree, trace: TranslationTrace, selection: Selection, event: gr.EventData):
+    def act(tree: Tree | None, trace: TranslationTrace | None, selection: Selection, event: gr.EventData):
         data = {**event._data, "trace": trace, "selection": selection}
+        if trace is None:
+            return _packed({"invitation": INVITATION}, data.get("id")), gr.skip(), gr.skip()
         try:
+            tree = tree or Tree.of(trace)
             with session.turns.one():
                 reply = ACTIONS[str(data.get("action"))](translators, tree, data)
         except (ValueError, TypeError, KeyError) as error:
@@ -57,8 +63,8 @@ def build(translators: Translators, header: Header) -> None:
             return _packed(reply.page, data.get("id")), reply.tree, gr.skip()
         return _packed({**reply.page, "publish": True}, data.get("id")), reply.tree, reply.opened
 
-    def follow_the_sentence(trace: TranslationTrace, tree: Tree):
-        return {"stale": 0 if tree.holds(trace) else time.time_ns()}
+    def follow_the_sentence(trace: TranslationTrace, tree: Tree | None):
+        return {"stale": 0 if tree and tree.holds(trace) else time.time_ns()}
 
     # Outside the queue, which would take longer than the action does.
     stepper.act(act, [tree_state, session.trace, session.selection], [stepper, tree_state, opened_state],
@@ -74,7 +80,7 @@ def build(translators: Translators, header: Header) -> None:
 
 def _packed(page: dict, answers: int | None = None) -> dict:
     # As text: of a nested value Gradio's page would make thousands of observed objects first.
-    return {"id": answers, "json": json.dumps(page)}
+    return {"id": answers, "json": json.dumps(for_page(page))}
 
 
 def _words(error: Exception) -> Words:

@@ -22,6 +22,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
+from model.trace.words import word_groups
 from viz import theme
 from viz.maps import labels
 from viz.maps.patterns import head_patterns
@@ -110,7 +111,7 @@ def selection_dict(selection: object) -> dict:
 
 
 def _tokens(tokens: Sequence[str]) -> dict:
-    groups = labels.words(tokens)
+    groups = word_groups(tokens)
     return {"raw": list(tokens), "labels": [labels.display(token) for token in tokens],
             "special": [int(is_symbol(token)) for token in tokens], "words": groups,
             "word_labels": [labels.word_label([tokens[i] for i in group]) for group in groups]}

@@ -11,6 +11,7 @@ from viz.words import Words, say
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
 # Used where a checkpoint's metrics.json does not say what is typical: mean log-probability a token.
 DEFAULT_UNUSUAL = -1.2
+INVITATION = say("Nothing is translated yet. Type a sentence above and press Enter.")  # wherever a translation will be
 
 
 def summarise(trace: TranslationTrace, model) -> dict:
@@ -18,7 +19,6 @@ def summarise(trace: TranslationTrace, model) -> dict:
 
     model: the Translator, for its metrics and sizes.
     """
-    config = model.config
     return {
         "text": trace.translation,
         "source": [{"text": token, "byte": is_byte(token), "symbol": is_symbol(token)}
@@ -29,11 +29,21 @@ def summarise(trace: TranslationTrace, model) -> dict:
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
             say("greedy, {n} steps", n=len(trace.target_ids)),
-            say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
-                decoder=config.num_decoder_layers, heads=config.num_heads),
+            _sizes(model),
         ],
         "about": about(model),
     }
+
+
+def inviting(model) -> dict:
+    """What stands there before anything is translated. JSON-ready."""
+    return {"invitation": INVITATION, "facts": [_sizes(model)], "about": about(model)}
+
+
+def _sizes(model) -> Words:
+    config = model.config
+    return say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
+               decoder=config.num_decoder_layers, heads=config.num_heads)
 
 
 def _target_token(trace: TranslationTrace, step: int) -> dict:

@@ -159,14 +159,29 @@ def test_norms_units_and_sublayers_are_those_of_the_records(seen) -> None:
         stations.add_and_norm(record, 2, norm_first=True)
 
 
-def test_post_norm_streams_are_normed(tokenizer) -> None:
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_what_a_sublayer_adds_is_its_functions_output(tokenizer, norm_first) -> None:
+    """Either side of the norm: f(..) computed again from the modules, the norm by torch."""
     torch.manual_seed(0)
     model = Transformer(ModelConfig(len(tokenizer), d_model=16, num_heads=2, num_encoder_layers=1,
-                                    num_decoder_layers=1, d_feedforward=8, norm_first=False)).eval()
-    output = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 5]]), record=True)
+                                    num_decoder_layers=1, d_feedforward=8, norm_first=norm_first)).eval()
+    layer = model.encoder.layers[0]
     with torch.no_grad():
-        found = stations.add_and_norm(output.encoder_records[0], 0, norm_first=False)
-    np.testing.assert_allclose(found.normed.std(-1), 1, atol=1e-2)
+        for norm in (sublayer.norm for sublayer in layer.sublayers):
+            norm.weight.uniform_(0.5, 2.0)
+            norm.bias.normal_()
+        record = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 5]]), record=True).encoder_records[0]
+        found = stations.add_and_norm(record, 1, norm_first=norm_first)
+        x, norm = record.residuals[1], layer.sublayers[1].norm
+        added = layer.feed_forward(norm(x) if norm_first else x)[0]
+        read = x if norm_first else x + added
+        normed = torch.nn.functional.layer_norm(read, (16,))
+    np.testing.assert_allclose(found.stream, x[0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(found.normed, normed[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(found.added, np.linalg.norm(added[0].numpy(), axis=-1), rtol=1e-4)
+    cosine = torch.nn.functional.cosine_similarity(x[0], added[0], dim=-1)
+    np.testing.assert_allclose(found.cosine, cosine.numpy(), atol=1e-5)
+    np.testing.assert_allclose(found.after, np.linalg.norm(record.residuals[2][0].numpy(), axis=-1), rtol=1e-5)
 
 
 def test_next_token_is_scipys_softmax(seen) -> None:

@@ -133,7 +133,7 @@ def test_the_first_row_of_the_lens_reads_the_input(tokenizer):
     ids = torch.tensor([[1, 30, 41]])
     with torch.inference_mode():
         output = model(torch.tensor([[4, 20, 2]]), ids, record=True)
-        expected = model.project(model.decoder.norm(model.embed(ids)))
+        expected = model.project(model.decoder.norm(model.embed(ids, decoder=True)))
     torch.testing.assert_close(lens_logits(model, output)[0], expected, atol=1e-5, rtol=0)
 
 

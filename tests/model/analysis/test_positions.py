@@ -140,7 +140,7 @@ def test_impossible_shifts_are_refused() -> None:
 
 
 def test_the_models_own_table(tiny_model) -> None:
-    table = tiny_model.position_table.numpy()
+    table = tiny_model.source_positions.table.numpy()
     np.testing.assert_allclose(PAPER.table(*table.shape), table, atol=1e-6)
     assert geometry.dot_products(table[:30]).residual < 1e-5
     assert geometry.rotation_residual(table[:30], 5) < 1e-6

@@ -80,7 +80,7 @@ def test_the_whole_model_equals_a_stack_of_torch_layers(model):
     config, real = model.config, source != 0
 
     def embed(ids):
-        return model.embedding(ids) * math.sqrt(config.d_model) + model.position_table[:ids.shape[1]]
+        return model.embedding(ids) * math.sqrt(config.d_model) + model.source_positions.table[:ids.shape[1]]
 
     memory = embed(source)
     for layer in model.encoder.layers:

@@ -11,7 +11,8 @@ from model.checks.verify import CHECKS, Result, Shown, verify
 from model.evaluation import bleu
 from model.trace import storage
 from model.trace.kinds import AttentionKind
-from model.translator import Translators
+from model.trace.translation import TranslationTrace
+from model.translator import Translator, Translators
 from viz.figures.grid import SIDE
 from viz.ui.header import Header
 from viz.ui.lab.panel import Lab, Panel, Scene, heading
@@ -52,8 +53,9 @@ def build(translators: Translators, header: Header) -> None:
             lab.add(VERIFY, check_all, buttons=(again,))
         with gr.Tab(BLEU.title, id=BLEU.name):
             heading(BLEU)
-            reference = gr.Textbox("I would like a beer, please.", label=label(
+            reference = gr.Textbox("", label=label(
                 "Reference: a good translation of the sentence above, by a person"), elem_id="bleu-reference")
+            lab.follow(reference, known_reference)
             lab.add(BLEU, score, controls=(reference,))
     lab.follow_the_sentence()
 
@@ -113,8 +115,19 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     return [verdict, blocks.table(columns, rows)]
 
 
+def known_reference(trace: TranslationTrace, translator: Translator) -> str:
+    """That of the example whose text the trace translates; "" for any other sentence."""
+    examples = translator.examples.get(trace.direction, ())
+    return next((example.reference for example in examples if example.text == trace.source_text), "")
+
+
 def score(scene: Scene, reference: str) -> list[dict]:
-    found = bleu.lay_out(scene.trace.translation, reference or "")
+    if not (reference or "").strip():
+        return [blocks.text(say("There is nothing to compare with: type a good translation of the sentence into the "
+                                "field above.")), blocks.cards((
+                    say("Translation"), scene.trace.translation or say("(nothing)"),
+                    say("{n} tokens", n=len(scene.trace.target_ids))))]
+    found = bleu.lay_out(scene.trace.translation, reference)
     rows = [[say("{n}-grams", n=p.order), blocks.number(p.matched), blocks.number(p.total),
              blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
              f"{p.percent:.1f}%" if p.total else "–", f"{p.weight:g}"] for p in found.precisions]

@@ -53,7 +53,7 @@ LOGITS = Panel(
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     lab = Lab(translators, header.session)
-    config = next(iter(translators.values())).config
+    longest = max(t.config.max_length for t in translators.values())
     layers = max(t.config.num_encoder_layers for t in translators.values())
     layers = max(layers, *(t.config.num_decoder_layers for t in translators.values()))
 
@@ -86,7 +86,7 @@ def build(translators: Translators, header: Header) -> None:
             lab.add(FEED_FORWARD, feed_forward, controls=controls)
         with gr.Tab(LOGITS.title, id=LOGITS.name):
             heading(LOGITS)
-            step = gr.Slider(1, min(64, config.max_length), 1, step=1,
+            step = gr.Slider(1, min(64, longest), 1, step=1,
                              label=label("Step (past the end: the last one)"))
             lab.add(LOGITS, logits, controls=(step,))
 
@@ -175,8 +175,8 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dic
     which = min(int(sublayer), len(names)) - 1
     config = scene.translator.config
     found = stations.add_and_norm(record, which, norm_first=config.norm_first)
-    limit, normed = float(np.abs(found.read[:, :48]).max()), float(np.abs(found.normed[:, :48]).max())
-    rows = [[blocks.token(token), blocks.strip(found.read[i, :48], limit=limit, name=token),
+    limit, normed = float(np.abs(found.stream[:, :48]).max()), float(np.abs(found.normed[:, :48]).max())
+    rows = [[blocks.token(token), blocks.strip(found.stream[i, :48], limit=limit, name=token),
              blocks.number(float(found.before[i])), blocks.number(float(found.scale[i])),
              blocks.strip(found.normed[i, :48], limit=normed, name=token), blocks.number(float(found.added[i])),
              blocks.number(float(found.cosine[i])), blocks.number(float(found.after[i]))]
@@ -186,8 +186,7 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dic
                        say("encoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which])) if side == ENCODER
                        else say("decoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which]))),
         blocks.table((say("Token"), say("stream x"), say("length"), say("norm scales by"),
-                      say("normed") if config.norm_first else say("after"), say("length of what f adds"),
-                      say("cosine to x"), say("length after")), rows,
+                      say("normed"), say("length of what f adds"), say("cosine to x"), say("length after")), rows,
                      caption=say("The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "
                                  "new; below 0: it takes something back."))]
 

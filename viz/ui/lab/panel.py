@@ -16,6 +16,8 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
 from viz.ui.component import Component
 from viz.ui.session import Selection, Session, serving
+from viz.wire import blocks
+from viz.wire.summary import INVITATION
 from viz.words import Words, for_page, known
 
 PAPER = "https://arxiv.org/abs/1706.03762"
@@ -63,7 +65,9 @@ class Lab:
                             elem_id=f"panel-{panel.name}")
         inputs = [self.session.trace, self.session.selection, *controls]
 
-        def show(trace: TranslationTrace, selection: Selection, *values) -> dict:
+        def show(trace: TranslationTrace | None, selection: Selection, *values) -> dict:
+            if trace is None:
+                return _answer(blocks=[blocks.text(INVITATION)])
             try:
                 with self.session.turns.one():
                     found = compute(self.scene(trace, selection), *values)
@@ -71,7 +75,10 @@ class Lab:
             except ValueError as error:
                 return _answer(error=known(str(error)))
 
-        def stream(trace: TranslationTrace, selection: Selection, *values) -> Iterator[dict]:
+        def stream(trace: TranslationTrace | None, selection: Selection, *values) -> Iterator[dict]:
+            if trace is None:
+                yield _answer(blocks=[blocks.text(INVITATION)])
+                return
             try:
                 for found in compute(self.scene(trace, selection), *values):
                     yield _answer(blocks=found)
@@ -91,6 +98,22 @@ class Lab:
             listen(answer, trigger_mode="always_last", **once)
         self.components.append(content)
         return content
+
+    def follow(self, box: gr.Textbox, words: Callable[[TranslationTrace, Translator], str]) -> None:
+        """Put words(trace, translator) into the box whenever there is another sentence: what a person typed there stays
+        while other translations of the same one are looked at."""
+        def changed(trace: TranslationTrace, about: tuple[str, str, str] | None):
+            now = (trace.source_text, trace.direction, trace.digest)
+            if now == about:
+                return gr.skip(), gr.skip()
+            return words(trace, serving(self.translators, trace)), now
+
+        first = self.session.trace.value
+        if first is not None:
+            box.value = words(first, serving(self.translators, first))
+        about = gr.State((first.source_text, first.direction, first.digest) if first else None)
+        self.session.trace.change(changed, [self.session.trace, about], [box, about], show_progress="hidden",
+                                  api_visibility="private")
 
     def scene(self, trace: TranslationTrace, selection: Selection) -> Scene:
         """ValueError if the trace's checkpoint is no longer served."""

@@ -7,7 +7,6 @@ import numpy as np
 
 from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES
-from model.trace.interventions import Positions
 from model.translator import Translators
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
@@ -56,8 +55,9 @@ SCHEME = Panel(
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     lab = Lab(translators, header.session)
-    config = next(iter(translators.values())).config
-    longest = min(256, config.max_length)
+    configs = [translator.config for translator in translators.values()]
+    longest = min(256, max(config.max_length for config in configs))
+    pairs = max(config.d_model for config in configs) // 2  # a narrower model takes its own last one
     with gr.Tabs(elem_id="positions-tabs"):
         with gr.Tab(TABLE.title, id=TABLE.name):
             heading(TABLE)
@@ -71,7 +71,7 @@ def build(translators: Translators, header: Header) -> None:
         with gr.Tab(CURVES.title, id=CURVES.name):
             heading(CURVES)
             with gr.Row():
-                first = gr.Slider(0, config.d_model // 2 - 1, 8, step=1, label=label("First pair of dimensions"))
+                first = gr.Slider(0, pairs - 1, min(8, pairs - 1), step=1, label=label("First pair of dimensions"))
                 step = gr.Slider(1, 32, 8, step=1, label=label("Every so many pairs"))
                 length = gr.Slider(8, longest, 64, step=1, label=label("Positions"))
             lab.add(CURVES, curves, controls=(first, step, length))
@@ -85,7 +85,7 @@ def build(translators: Translators, header: Header) -> None:
             heading(ROTATION)
             with gr.Row():
                 shift = gr.Slider(0, 32, 3, step=1, label=label("Shift k"))
-                pair = gr.Slider(0, config.d_model // 2 - 1, min(24, config.d_model // 2 - 1), step=1,
+                pair = gr.Slider(0, pairs - 1, min(24, pairs - 1), step=1,
                                  label=label("Pair of dimensions on the circle"))
             lab.add(ROTATION, rotation, controls=(shift, pair))
         with gr.Tab(SCHEME.title, id=SCHEME.name):
@@ -100,7 +100,7 @@ def build(translators: Translators, header: Header) -> None:
 
 def model_table(scene: Scene, length: int) -> np.ndarray:
     """What the model itself adds at positions 0 .. length - 1: float32 [length, d_model]."""
-    return scene.translator.model.position_encoding(0, length, Positions()).float().cpu().numpy()
+    return scene.translator.model.source_positions(0, length).float().cpu().numpy()
 
 
 def sentence_rows(scene: Scene, length: int) -> list[str]:
@@ -137,7 +137,7 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
 
 def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
     values, config = model_table(scene, int(length)), scene.translator.config
-    pairs = list(range(int(first), config.d_model // 2, int(step)))[:4]
+    pairs = list(range(min(int(first), config.d_model // 2 - 1), config.d_model // 2, int(step)))[:4]
     waves = geometry.wavelengths(config.d_model, config.position_base)
     marks = [(float(waves[p]), f"{blocks.compact(waves[p])}") for p in pairs if waves[p] < length]
     picture = plot_curves({f"dimension {2 * p}": values[:, 2 * p] for p in pairs}, x_title="position",
@@ -177,7 +177,8 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
 
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
-    config, shift, pair = scene.translator.config, int(shift), int(pair)
+    config, shift = scene.translator.config, int(shift)
+    pair = min(int(pair), config.d_model // 2 - 1)
     values = model_table(scene, 64)
     matrix = geometry.rotation_matrix(shift, config.d_model, config.position_base)
     residual = geometry.rotation_residual(values, shift, config.position_base)

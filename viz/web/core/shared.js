@@ -70,6 +70,13 @@
     return node;
   };
 
+  // Words in place of a component that has nothing to show yet; without words, the component itself again.
+  atlas.invite = function (root, words) {
+    root.querySelector(":scope > .invitation")?.remove();
+    root.classList.toggle("inviting", Boolean(words));
+    if (words) root.prepend(atlas.element("p", { class: "invitation" }, words));
+  };
+
   // For Plotly, which reads tags and entities in labels: the same text, literally.
   atlas.escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 

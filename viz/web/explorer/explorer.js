@@ -5,13 +5,14 @@ AttentionAtlas.register("explorer", (root, api) => {
   const { explorerModel: model, explorerState: states, explorerWords: words } = atlas;
   const REMEMBERED = 6; // translations that stay reachable
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
-  const PATIENCE = 15000; // milliseconds after which layers that did not come are asked for again
+  const PATIENCE = 15000; // milliseconds after which what did not come is no longer waited for
 
   let state = states.initial();
   let traces = []; // oldest first; the shown one is `trace`
   let trace = null;
   let map = null;
   let awaited = null; // a state to take on when the translation of a shared link arrives
+  let told = []; // selections that went to the server and have not come back: {text, at}
   let asked = 0; // when layers were asked for that have not come yet, else 0
 
   const controls = atlas.explorerControls.create((changes) => update(changes), openTrace);
@@ -177,14 +178,18 @@ AttentionAtlas.register("explorer", (root, api) => {
   function tellOthers() {
     clearTimeout(tellOthers.timer);
     tellOthers.timer = setTimeout(() => {
-      const { kind, layer, head, query, key } = state, told = JSON.stringify({ kind, layer, head, query, key });
-      if (told !== tellOthers.last) api.trigger("select", { kind, layer, head, query, key });
-      tellOthers.last = told;
+      const { kind, layer, head, query, key } = state, text = JSON.stringify({ kind, layer, head, query, key });
+      if (text !== tellOthers.last) {
+        told.push({ text, at: performance.now() });
+        api.trigger("select", { kind, layer, head, query, key });
+      }
+      tellOthers.last = text;
     }, SETTLED);
   }
 
   async function receive(value) {
     if (!value) return;
+    if (value.invitation) return atlas.invite(root, value.invitation);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
       asked = 0;
@@ -192,10 +197,17 @@ AttentionAtlas.register("explorer", (root, api) => {
     }
     if (value.layers) return receiveLayers(value);
     if (value.format) await receiveTrace(value);
-    else if (value.selection && trace && JSON.stringify(value.selection) !== tellOthers.last) {
-      tellOthers.last = JSON.stringify(value.selection);
-      update(value.selection, { echo: false });
-    }
+    else if (value.selection && trace && !isEcho(value.selection)) update(value.selection, { echo: false });
+  }
+
+  // Whether a selection is one that this page told: it comes back, and by then the person may be further on.
+  function isEcho(selection) {
+    const text = JSON.stringify(selection);
+    told = told.filter((one) => performance.now() - one.at < PATIENCE); // what changed nothing never comes back
+    const place = told.findIndex((one) => one.text === text);
+    told = told.slice(place + 1);
+    tellOthers.last = told.at(-1)?.text ?? text;
+    return place >= 0;
   }
 
   async function receiveLayers({ key, layers }) {
@@ -223,6 +235,7 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   async function receiveTrace(payload) {
     root.dispatchEvent(new CustomEvent("atlas-received"));
+    atlas.invite(root, null);
     const known = traces.find((one) => one.key === payload.key);
     const next = known || await atlas.explorerTrace.Trace.from(payload);
     traces = [...traces.filter((one) => one !== next), next].slice(-REMEMBERED);
@@ -248,6 +261,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     const link = states.fromFragment(location.hash);
     if (!link) return;
     const { state: wanted, ...what } = link;
+    // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
+    if (trace && Object.keys(what).every((name) => what[name] === trace[name])) {
+      state = states.fitted(wanted, trace);
+      draw();
+      return tellOthers();
+    }
     awaited = wanted;
     ask("restore", what);
   }

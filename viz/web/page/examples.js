@@ -3,7 +3,7 @@ AttentionAtlas.register("examples", (root, api) => {
   const { element: el, t } = AttentionAtlas;
   const draw = (sentences) => {
     root.replaceChildren(
-      el("span", { class: "label" }, t("Try")),
+      sentences?.length ? el("span", { class: "label" }, t("Try")) : "",
       ...(sentences || []).map((text) =>
         el("button", { type: "button", class: "example", onclick: () => api.trigger("pick", { text }) }, text)
       )

@@ -55,12 +55,14 @@ AttentionAtlas.register("translation", (root, api) => {
       return; // what was there stays readable
     }
     last = value;
+    const about = () => el("div", { class: "facts" }, el("span", {}, value.facts.map(said).join("  ·  ")), aboutModel(value.about));
+    if (value.invitation) return root.replaceChildren(el("p", { class: "invitation" }, value.invitation), about());
     const status = el("div", { class: "status", "aria-live": "polite" },
       t("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up."));
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       el("p", { class: "sentence", id: "translation-text", dir: "auto" }, value.text || t("(nothing)")),
-      el("div", { class: "facts" }, el("span", {}, value.facts.map(said).join("  ·  ")), aboutModel(value.about)),
+      about(),
       el("details", { class: "tokens", open: true }, el("summary", {}, t("Tokens and probabilities")),
         sourceRow(value), targetRow(value, status), status)
     );

@@ -43,7 +43,7 @@ AttentionAtlas.register("stepper", (root, api) => {
       return;
     }
     const mine = waiting && value.id === waiting.id;
-    if (!mine && !value.path) return; // about the selection alone
+    if (!mine && !value.path && !value.invitation) return; // about the selection alone
     if (value.id && !mine) return; // an answer that came twice
     const opens = mine && waiting.opens, held = mine ? waiting.path : null; // shown when this was asked for
     if (mine) {
@@ -63,6 +63,7 @@ AttentionAtlas.register("stepper", (root, api) => {
       if (path) sentences.open(path, branch); // what was expected did not come
       schedule();
     }
+    atlas.invite(root, value.invitation);
     if (value.tree) tree = { ...value.tree, branches: value.tree.branches.map((b) => (typeof b === "number" ? tree.branches.find((old) => old.number === b) : b)) };
     if (value.path) await open(value.path, value.at, value.held);
     if (value.publish) publish();

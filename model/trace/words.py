@@ -1,0 +1,42 @@
+"""Which pieces make a word. Importable without torch."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from model.trace.scores import Groups
+from model.trace.tokens import is_byte, is_symbol
+
+SPACE = "\u2581"  # how SentencePiece writes a space
+
+
+def word_groups(tokens: Sequence[str]) -> Groups:
+    """Positions grouped into whole words, in order; every position is in exactly one group.
+
+    A word is what stands between spaces. Special symbols stand alone, and so does the punctuation that ends a word:
+    attention to a full stop is no attention to the word before it. Punctuation inside a word ("don't") stays in it.
+    """
+    groups: list[list[int]] = []
+    for i, token in enumerate(tokens):
+        alone = is_symbol(token) or (i > 0 and is_symbol(tokens[i - 1]))
+        if i == 0 or alone or token.startswith(SPACE):
+            groups.append([])
+        groups[-1].append(i)
+    return tuple(part for group in groups for part in _without_final_punctuation(tokens, group))
+
+
+def _without_final_punctuation(tokens: Sequence[str], group: list[int]) -> list[tuple[int, ...]]:
+    end = len(group)
+    while end > 0 and is_punctuation(tokens[group[end - 1]]):
+        end -= 1
+    if end in (0, len(group)):
+        return [tuple(group)]
+    return [tuple(group[:end]), tuple(group[end:])]
+
+
+def is_punctuation(token: str) -> bool:
+    """Whether a piece is punctuation alone, with or without the space before it."""
+    text = token.removeprefix(SPACE)
+    return bool(text) and not is_symbol(token) and not is_byte(token) and all(
+        unicodedata.category(c)[0] == "P" for c in text)

@@ -1,0 +1,134 @@
+"""What other families change about the network, against torch.nn's layers and closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from model.checks.oracle import torch_layer
+from model.config import Activation, ModelConfig, PositionCode
+from model.decode.steps import StepDecoder
+from model.nets.masks import causal_mask, pad
+from model.nets.positions import ComputedPositions, LearnedPositions, fairseq_encoding, sinusoidal_encoding
+from model.nets.transformer import Transformer
+from model.trace.interventions import Interventions, Positions
+
+SOURCE = pad([[4, 20, 31, 45, 20, 61, 2], [5, 21, 60, 2]], 0)
+TARGET = torch.tensor([[1, 30, 41, 52, 30], [1, 33, 44, 12, 31]])
+SIZES = {"vocabulary_size": 70, "d_model": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 3,
+         "d_feedforward": 48, "max_length": 20}
+MARIAN = {"norm_first": False, "activation": "silu", "position_code": "halves", "logits_bias": True, "banned_ids": (0,)}
+FAMILIES = {
+    "marian": MARIAN,
+    "two vocabularies": {**MARIAN, "shared_embeddings": False, "target_vocabulary_size": 61, "activation": "relu"},
+    "untied head": {**MARIAN, "tied_output": False},
+    "m2m100": {"position_code": "fairseq", "position_offset": 2},
+    "mbart": {"activation": "gelu", "position_code": "learned", "position_offset": 2, "norm_embedding": True,
+              "logits_bias": True},
+    "no scale": {"scale_embedding": False},
+}
+
+
+@pytest.fixture(params=FAMILIES, ids=str)
+def model(request) -> Transformer:
+    torch.manual_seed(3)
+    built = Transformer(ModelConfig(**SIZES, **FAMILIES[request.param]))
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.15 * torch.randn_like(parameter))
+    return built.eval()
+
+
+def test_the_whole_model_equals_torchs_layers_between_the_families_ends(model):
+    config, real = model.config, SOURCE != 0
+    state = model.state_dict()
+
+    def entered(ids: torch.Tensor, side: str, matrix: torch.Tensor) -> torch.Tensor:
+        x = matrix[ids] * (math.sqrt(32) if config.scale_embedding else 1.0)
+        if config.position_code is PositionCode.LEARNED:
+            x = x + state[f"{side}_positions.weight"][2:2 + ids.shape[1]]
+        else:
+            x = x + model.source_positions.table[:ids.shape[1]]
+        stack = "encoder" if side == "source" else "decoder"
+        return torch.nn.functional.layer_norm(
+            x, (32,), state[f"{stack}.entry.weight"], state[f"{stack}.entry.bias"]) if config.norm_embedding else x
+
+    target = state["embedding.weight" if config.shared_embeddings else "target_embedding.weight"]
+    head = target if config.tied_output else state["output.weight"]
+    memory = entered(SOURCE, "source", state["embedding.weight"])
+    for layer in model.encoder.layers:
+        memory = torch_layer(layer, config)(memory, src_key_padding_mask=~real)
+    memory, x = model.encoder.norm(memory), entered(TARGET, "target", target)
+    for layer in model.decoder.layers:
+        x = torch_layer(layer, config)(x, memory, tgt_mask=~causal_mask(5)[0, 0], memory_key_padding_mask=~real)
+    logits = model.decoder.norm(x) @ head.T + (state["output_bias"] if config.logits_bias else 0.0)
+    torch.testing.assert_close(model(SOURCE, TARGET).logits, logits, atol=1e-4, rtol=0)
+
+
+def test_the_lean_step_and_the_cache_follow_every_option(model):
+    whole = model(SOURCE, TARGET)
+    for record in (False, True):
+        decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :1], record=record)
+        for step in range(1, 6):
+            torch.testing.assert_close(decoder.logits, whole.logits[:, step - 1], atol=1e-4, rtol=0)
+            if step < 5:
+                decoder.append(TARGET[:, step])
+
+
+def test_every_option_has_gradients_and_its_own_parameters(model):
+    model(SOURCE, TARGET).logits.square().mean().backward()
+    idle = [name for name, p in model.named_parameters() if p.grad is None]
+    assert not idle
+    config = model.config
+    assert ("target_embedding.weight" in model.state_dict()) is not config.shared_embeddings
+    assert ("output.weight" in model.state_dict()) is not config.tied_output
+    assert ("output_bias" in model.state_dict()) is config.logits_bias
+    assert sum("positions" in name for name in model.state_dict()) == (
+        2 if config.position_code is PositionCode.LEARNED else 0)
+
+
+@pytest.mark.parametrize(("activation", "formula"), [
+    (Activation.RELU, lambda x: np.maximum(0, x)), (Activation.SILU, lambda x: x / (1 + np.exp(-x))),
+    (Activation.GELU, lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))))])
+def test_each_activation_is_its_formula(activation, formula):
+    feed_forward = Transformer(ModelConfig(**SIZES, activation=activation)).encoder.layers[0].feed_forward
+    x = torch.randn(3, 4, 32)
+    _, active = feed_forward(x)
+    np.testing.assert_allclose(active.detach().numpy(), formula(feed_forward.expand(x).detach().double().numpy()),
+                               atol=1e-6)
+
+
+def test_halves_are_the_papers_numbers_in_another_order():
+    halves = ComputedPositions(ModelConfig(**SIZES, position_code=PositionCode.HALVES)).table
+    paper = sinusoidal_encoding(torch.arange(20), 32)
+    assert torch.equal(halves[:, :16], paper[:, 0::2]) and torch.equal(halves[:, 16:], paper[:, 1::2])
+
+
+def test_fairseqs_code_has_its_own_wavelengths_and_origin():
+    code = ComputedPositions(ModelConfig(**SIZES, position_code=PositionCode.FAIRSEQ, position_offset=2))
+    where, rates = np.arange(2, 22)[:, None], np.exp(-np.arange(16) * math.log(10_000.0) / 15)
+    expected = np.concatenate((np.sin(where * rates), np.cos(where * rates)), axis=1)
+    np.testing.assert_allclose(code.table.numpy(), expected, atol=1e-5)
+    # The last wave is exactly 10,000 times as long as the first: the paper's is a pair short of that.
+    assert rates[0] / rates[-1] == pytest.approx(10_000)
+    np.testing.assert_allclose(code(30, 4).numpy(), fairseq_encoding(torch.arange(32, 36), 32).numpy())
+    with pytest.raises(ValueError, match="found 2"):
+        fairseq_encoding(torch.arange(3), 2)
+
+
+def test_learned_positions_end_where_training_ended():
+    code = LearnedPositions(ModelConfig(**SIZES, position_code=PositionCode.LEARNED, position_offset=2))
+    assert torch.equal(code(0, 20), code.weight[2:]) and torch.equal(code(3, 4, Positions(shift=2)), code.weight[7:11])
+    assert code(3, 4, Positions(enabled=False)) is None
+    for first, shift, absent in ((18, 0, 20), (0, -1, -1), (5, 14, 21)):
+        with pytest.raises(ValueError, match=f"positions 0 to 19 and has none for {absent}"):
+            code(first, 3, Positions(shift=shift))
+
+
+def test_a_shift_beyond_a_learned_table_is_refused_by_the_model():
+    model = Transformer(ModelConfig(**SIZES, position_code=PositionCode.LEARNED)).eval()
+    with pytest.raises(ValueError, match="none for 106"):
+        model(SOURCE, TARGET, interventions=Interventions(source_positions=Positions(shift=100)))

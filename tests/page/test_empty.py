@@ -1,0 +1,111 @@
+"""A page that opens with nothing translated, and sentences that bring what belongs to them, in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import app
+from model import checkpoint
+from model.translator import Translators
+from tests.page.browser import no_violations, screenshot
+
+pytestmark = pytest.mark.browser
+
+FIELD = "#source-text textarea, #source-text input"
+INVITATION = "Nothing is translated yet. Type a sentence above and press Enter."
+REFERENCE = "#bleu-reference textarea, #bleu-reference input"
+
+
+@pytest.fixture(scope="module")
+def empty_url(serve, tiny_checkpoint: Path, tmp_path_factory) -> str:
+    """The app over a checkpoint that stands before all others by its name, and brings no examples."""
+    folder = tmp_path_factory.mktemp("without") / "cs-en"
+    shutil.copytree(tiny_checkpoint, folder, ignore=shutil.ignore_patterns(checkpoint.EXAMPLES))
+    shutil.copytree(tiny_checkpoint, folder.parent / "tiny")
+    return serve(app.build_demo(Translators.load(folder.parent, device="cpu")))
+
+
+def translate(page: Page, text: str) -> None:
+    page.locator(FIELD).first.fill(text)
+    page.locator(FIELD).first.press("Enter")
+
+
+def open_tab(page: Page, name: str) -> None:
+    page.wait_for_selector(".atlas-translation .facts")
+    page.locator(f"#tab-{name}-button").click()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width, dark) -> None:
+    page = open_page(empty_url, width=width, dark=dark)
+    page.wait_for_selector(".atlas-translation .facts")
+    expect(page.locator(".atlas-translation .invitation")).to_have_text(INVITATION)
+    assert page.locator(".atlas-examples").inner_text() == ""
+    expect(page.locator(".atlas-explorer .invitation")).to_have_text(INVITATION)
+    assert not page.locator(".atlas-explorer .panes").is_visible()
+    page.evaluate("document.activeElement.blur()")
+    for key in ("3", "ArrowDown", "l", "?"):  # nothing to look at, and no error
+        page.keyboard.press(key)
+    no_violations(page)
+    screenshot(page, f"empty-{width}")
+    if width < 600:
+        return
+    open_tab(page, "stepper")
+    expect(page.locator(".atlas-stepper .invitation")).to_have_text(INVITATION)
+    for name in ("positions", "inside", "verify"):
+        open_tab(page, name)
+        expect(page.locator(".atlas-panel:visible")).to_have_text(INVITATION)
+    translate(page, "Der Hund.")
+    expect(page.locator(".atlas-panel:visible .verdict.yes").first).to_be_visible()
+    open_tab(page, "stepper")
+    expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
+    open_tab(page, "explorer")
+    expect(page.locator(".atlas-explorer .panes")).to_be_visible()
+    expect(page.locator(".atlas-explorer .thumbnail canvas").first).to_be_visible()
+    assert page.locator(".invitation").count() == 0
+
+
+def test_a_link_opens_such_a_page_with_its_sentence(empty_url, open_page) -> None:
+    page = open_page(f"{empty_url}#text=Der%20Hund.&direction=de-en&checkpoint=tiny&kind=cross&layer=2&head=3")
+    expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer 2, head 3")
+    assert page.locator(FIELD).first.input_value() == "Der Hund."
+
+
+def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_page, tiny_translator) -> None:
+    first, second = tiny_translator.examples["de-en"]
+    assert first.reference and not second.reference
+    page = open_page(tiny_url)
+    open_tab(page, "verify")
+    page.locator("#checks-tabs [role=tab]", has_text="BLEU").click()
+    field, panel = page.locator(REFERENCE).first, page.locator("#panel-bleu .atlas-panel")
+    expect(field).to_have_value(first.reference)
+    expect(panel.locator(".card p").nth(1)).to_have_text(first.reference)
+    page.locator(".atlas-examples .example").nth(1).click()
+    expect(field).to_have_value("")
+    expect(panel).to_contain_text("nothing to compare with")
+    field.fill("A boat.")
+    expect(panel.locator(".card p").nth(1)).to_have_text("A boat.")
+    page.locator(".atlas-examples .example").first.click()
+    expect(field).to_have_value(first.reference)
+    expect(panel.locator(".card p").nth(1)).to_have_text(first.reference)
+    translate(page, "Der Hund.")
+    expect(field).to_have_value("")
+    expect(panel).to_contain_text("nothing to compare with")
+
+
+def test_what_a_visitor_typed_as_reference_stays_with_the_sentence(tiny_url, open_page) -> None:
+    page = open_page(tiny_url)
+    open_tab(page, "verify")
+    page.locator("#checks-tabs [role=tab]", has_text="BLEU").click()
+    field = page.locator(REFERENCE).first
+    field.fill("A dog lies under the table.")
+    open_tab(page, "stepper")
+    page.locator(".atlas-stepper .candidate").nth(2).click()  # another translation of the same sentence
+    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
+    page.wait_for_timeout(1500)  # the other tabs have heard of it
+    open_tab(page, "verify")
+    expect(field).to_have_value("A dog lies under the table.")
