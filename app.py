@@ -30,9 +30,8 @@ from model.serve.limits import BatchLimits
 from model.translator import Translators
 from viz import theme
 from viz.assets import WEB
-from viz.ui import header, tabs
+from viz.ui import header, language, tabs
 from viz.ui.component import serve_web_files
-from viz.ui.language import translations
 from viz.ui.server import api
 from viz.ui.server.discreet import keep_text_out_of_tracebacks
 from viz.ui.server.guard import Guard, check_port
@@ -72,7 +71,7 @@ def launch_options() -> dict:
     # and its page asks Google for fonts (measured with Gradio 6.31).
     return {"theme": colours, "css": theme.css_variables() + (WEB / "page" / "page.css").read_text(encoding="utf-8"),
             "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
-            "i18n": translations(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # endpoints as its tools
+            **language.launch_options(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
             "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}
 
 

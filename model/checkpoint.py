@@ -15,6 +15,8 @@ from torch import Tensor
 from model.config import ModelConfig, from_json
 from model.files import read_json, replace_file, write_json
 from model.nets.transformer import Transformer
+from model.text.interface import TextTokenizer
+from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 
@@ -37,23 +39,24 @@ class Checkpoint:
 
     name: str
     model: Transformer  # float32, in evaluation mode, on the CPU
-    tokenizer: Tokenizer
+    tokenizer: TextTokenizer
     directions: tuple[str, ...]
     metrics: dict
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
 
 
-def save(folder: str | Path, model: Transformer, tokenizer: Tokenizer, directions: tuple[str, ...], *,
+def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
          half: bool = True) -> None:
     """Write weights, config and tokenizer. half: weights as float16 on disk."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     dtype = torch.float16 if half else torch.float32
     tensors = {name: t.detach().to("cpu", dtype).contiguous() for name, t in model.state_dict().items()}
-    config = {"format": 1, "directions": list(directions), "model": asdict(model.config)}
+    described = tokenizer.write(folder)
+    config = {"format": 1, "directions": list(directions), "model": asdict(model.config),
+              **({"tokenizer": described} if described else {})}
     replace_file(folder / WEIGHTS, lambda path: save_file(tensors, path))
-    replace_file(folder / TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
     write_json(folder / CONFIG, config)
 
 
@@ -64,11 +67,13 @@ def load(folder: str | Path) -> Checkpoint:
     Sizes are checked against the weights file's header before memory for the model is taken.
     """
     folder = Path(folder)
-    for name in (CONFIG, TOKENIZER, WEIGHTS):
+    for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
-            raise ValueError(f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {TOKENIZER}, {WEIGHTS}")
-    config, directions = _read_config(folder / CONFIG)
-    tokenizer = _read_tokenizer(folder / TOKENIZER, config, directions)
+            raise ValueError(f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {WEIGHTS} and the "
+                             f"tokenizer's files, such as {TOKENIZER}")
+    config, directions, described = _read_config(folder / CONFIG)
+    tokenizer = _read_tokenizer(folder, described)
+    check_fit(folder, config, tokenizer, directions)
     with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
         model = Transformer(config)
     tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
@@ -87,7 +92,8 @@ def _for_decoding(tensor: Tensor) -> Tensor:
     return tensor.t().contiguous().t() if taller else tensor
 
 
-def _read_config(path: Path) -> tuple[ModelConfig, tuple[str, ...]]:
+def _read_config(path: Path) -> tuple[ModelConfig, tuple[str, ...], dict | None]:
+    """The model's config, its directions, and what is said of its tokenizer, if that is another family's."""
     values = read_json(path)
     if not isinstance(values, dict) or values.get("format") != 1:
         raise ValueError(f"{path}: expected an object with \"format\": 1")
@@ -97,24 +103,41 @@ def _read_config(path: Path) -> tuple[ModelConfig, tuple[str, ...]]:
     try:
         for direction in directions:
             parse_direction(direction)
-        return from_json(ModelConfig, values.get("model")), tuple(directions)
+        return from_json(ModelConfig, values.get("model")), tuple(directions), values.get("tokenizer")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _read_tokenizer(path: Path, config: ModelConfig, directions: tuple[str, ...]) -> Tokenizer:
+def _read_tokenizer(folder: Path, described: object) -> TextTokenizer:
+    path = folder / (TOKENIZER if described is None else CONFIG)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
     try:
-        tokenizer = Tokenizer.load(path)
+        if described is None:
+            return Tokenizer.load(path)
+        if not isinstance(described, dict):
+            raise ValueError(f"\"tokenizer\" must be an object, found {described!r:.100}")
+        return PieceTokenizer.read(folder, described)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    if len(tokenizer) != config.vocabulary_size:
-        raise ValueError(f"{path} has {len(tokenizer)} pieces, the config says {config.vocabulary_size}")
+
+
+def check_fit(folder: Path, config: ModelConfig, tokenizer: TextTokenizer, directions: tuple[str, ...]) -> None:
+    """ValueError naming the folder unless the tokenizer has the network's ids, and symbols for its directions."""
+    path = folder / (TOKENIZER if isinstance(tokenizer, Tokenizer) else CONFIG)
+    for side, found, expected in zip(
+            ("source", "target"), tokenizer.sizes, (config.vocabulary_size, config.num_target_tokens)):
+        if found != expected:
+            raise ValueError(f"{path} has {found} {side} pieces, the config says {expected}")
     if tokenizer.pad_id != config.pad_id:
         raise ValueError(f"{path} pads with id {tokenizer.pad_id}, the config says {config.pad_id}")
     for direction in directions:
-        if direction.split("-")[1] not in tokenizer.language_ids:
-            raise ValueError(f"{path} has no symbol <2{direction.split('-')[1]}> for the direction {direction}")
-    return tokenizer
+        source, target = parse_direction(direction)
+        try:
+            tokenizer.encode_source("", target, source)
+            tokenizer.forced_prefix(target)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}, as the direction {direction} needs") from error
 
 
 def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[Example, ...]]:

@@ -102,7 +102,7 @@ def unusual_log_probability(translator: Translator, dev: list[tuple[str, list[st
     means = []
     for direction, texts in dev:
         sources = [translator.encode(text, direction) for text in texts]
-        means += map(np.mean, translator.log_probabilities(sources, translator.generate(sources)))
+        means += map(np.mean, translator.log_probabilities(sources, translator.generate(sources, direction)))
     return float(np.percentile(means, UNUSUAL_PERCENTILE))
 
 

@@ -8,14 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAX_CONFIG_BYTES = 1_000_000
+MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17
 
 
-def read_json(path: Path) -> object:
-    """Decoded JSON. ValueError naming the file if it is not JSON or absurdly large."""
-    if path.stat().st_size > MAX_CONFIG_BYTES:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, at most {MAX_CONFIG_BYTES:,} were expected")
+def read_bytes(path: Path, limit: int) -> bytes:
+    """A file's content. ValueError naming the file if it is not there or has more than `limit` bytes."""
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    if path.stat().st_size > limit:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, at most {limit:,} were expected")
+    return path.read_bytes()
+
+
+def read_json(path: Path, *, limit: int = MAX_CONFIG_BYTES) -> object:
+    """Decoded JSON. ValueError naming the file if it is not there, not JSON, or absurdly large or deep."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_bytes(path, limit).decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
 

@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
 def _write_attention(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace) -> None:
     if len(lines) != 1:
         raise ValueError(f"--attention takes one text, found {len(lines)}")
-    ids, = translator.generate([translator.encode(lines[0], direction)], beam=args.beam,
+    ids, = translator.generate([translator.encode(lines[0], direction)], direction, beam=args.beam,
                                length_penalty=args.length_penalty)
     trace = paths.follow(translator, lines[0], ids, direction)
     args.attention.write_bytes(storage.to_npz(trace))
@@ -62,7 +62,7 @@ def translate(translator: Translator, lines: list[str], direction: str, args: ar
     rows = [i for i, ids in enumerate(sources) if ids]
     wanted = [sources[i] for i in rows]
     targets = translator.generate(
-        wanted, batch_size=args.batch_size, beam=args.beam, length_penalty=args.length_penalty)
+        wanted, direction, batch_size=args.batch_size, beam=args.beam, length_penalty=args.length_penalty)
     results = [{"source": line, "translation": "", "tokens": [], "log_probabilities": [], "finished": True}
                for line in lines]
     probabilities = translator.log_probabilities(wanted, targets) if args.json else [[]] * len(rows)

@@ -25,6 +25,7 @@ from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
+from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
@@ -67,7 +68,8 @@ class Translator:
         text = tidy(text)
         if not text:
             raise ValueError("The text is empty: type a sentence to translate.")
-        ids = self.tokenizer.encode_source(text, direction.split("-")[1])
+        source, target = parse_direction(direction)
+        ids = self.tokenizer.encode_source(text, target, source)
         if len(ids) > self.config.max_length:
             raise ValueError(f"The text is {len(ids)} tokens long; the limit is {self.config.max_length} tokens.")
         return ids
@@ -79,6 +81,10 @@ class Translator:
             raise ValueError(f"Unknown direction {direction!r}: this model translates {', '.join(self.directions)}.")
         return direction
 
+    def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
+        """The ids that every translation in this direction begins with: in most models none."""
+        return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
+
     def translate(self, text: str, direction: str | None = None, *,
                   interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
         """Translate one text greedily and return everything that happened inside.
@@ -87,7 +93,8 @@ class Translator:
         more wait than its limits allow.
         """
         request = self._request(text, direction, interventions)
-        return self.requests(request, length=len(request.source_ids), key=interventions)
+        key = (interventions, self.forced_prefix(request.direction))
+        return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
                     interventions: Interventions = NO_INTERVENTIONS) -> list[TranslationTrace]:
@@ -100,14 +107,15 @@ class Translator:
         return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions)
 
     def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        """Traces of requests of equal interventions, in one batch."""
+        """Traces of requests of equal interventions and forced prefixes, in one batch."""
         if not requests:
             return []
         started = time.perf_counter()
         interventions = requests[0].interventions
         sources = [list(request.source_ids) for request in requests]
         try:
-            targets, output = self._decode_and_record(sources, interventions)
+            prefix = self.forced_prefix(requests[0].direction)
+            targets, output = self._decode_and_record(sources, interventions, prefix)
         except torch.OutOfMemoryError:
             if len(requests) > 1 or self.device.type == "cpu":
                 raise  # of many, the batcher tries again with fewer
@@ -134,23 +142,25 @@ class Translator:
         empty translation. ValueError for a text or a setting that cannot be used."""
         direction = self.check_direction(direction)
         rows = [i for i, text in enumerate(texts) if tidy(text)]
-        found = self.generate([self.encode(texts[i], direction) for i in rows], batch_size=batch_size, beam=beam,
-                              length_penalty=length_penalty)
+        found = self.generate([self.encode(texts[i], direction) for i in rows], direction, batch_size=batch_size,
+                              beam=beam, length_penalty=length_penalty)
         results = [""] * len(texts)
         for i, ids in zip(rows, found):
             results[i] = self.tokenizer.decode(ids)
         return results
 
-    def generate(self, sources: Sequence[list[int]], *, batch_size: int = 64, beam: int = 1,
-                 length_penalty: float = 0.0) -> list[list[int]]:
+    def generate(self, sources: Sequence[list[int]], direction: str | None = None, *, batch_size: int = 64,
+                 beam: int = 1, length_penalty: float = 0.0) -> list[list[int]]:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
         check_beam(beam, length_penalty)
+        prefix = self.forced_prefix(direction)
 
         def decoded(rows: list[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
             if beam == 1:
-                return self._greedy(batch, NO_INTERVENTIONS)
-            return [list(r.hypotheses[0].ids) for r in self.beam(batch, width=beam, length_penalty=length_penalty)]
+                return [[*prefix, *ids] for ids in self._greedy(batch, NO_INTERVENTIONS, prefix)]
+            return [list(r.hypotheses[0].ids) for r in self.beam(
+                batch, direction, width=beam, length_penalty=length_penalty)]
 
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
         batches = [order[start:start + batch_size] for start in range(0, len(order), batch_size)]
@@ -178,14 +188,14 @@ class Translator:
         return results
 
     @torch.inference_mode()
-    def beam(self, sources: Sequence[Sequence[int]], *, width: int = 5, length_penalty: float = 0.0, n_best: int = 1,
-             keep_pruned: bool = False) -> list[BeamResult]:
+    def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
+             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search."""
         memory = self.model.encode(self._padded([list(ids) for ids in sources]))
         return beam_search(
             self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            keep_pruned=keep_pruned)
+            prefix=self.forced_prefix(direction), keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Interventions = NO_INTERVENTIONS) -> ForwardOutput:
@@ -209,23 +219,24 @@ class Translator:
                 AttentionKind.CROSS: config.num_decoder_layers}, config.num_heads)
 
     @torch.inference_mode()
-    def _decode_and_record(self, sources: list[list[int]], interventions: Interventions
+    def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
                            ) -> tuple[list[list[int]], ForwardOutput]:
         """Greedy ids and the recorded pass over them; the encoder runs once for both."""
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, interventions=interventions)
+            end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
-    def _greedy(self, sources: list[list[int]], interventions: Interventions) -> list[list[int]]:
+    def _greedy(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
+                ) -> list[list[int]]:
         if not sources:
             return []
         self._check(interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return greedy(
             self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, interventions=interventions)
+            end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
     def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],

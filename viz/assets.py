@@ -9,8 +9,8 @@ import plotly
 WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
-# What every component's scripts need, before all else.
-CORE = ("core/shared.js", "words/words.js")
+LANGUAGE = WEB / "core" / "language.js"  # stands in the page itself
+CORE = ("core/shared.js",)  # what every component's scripts need, before all else
 
 # A component's scripts in the order in which they need each other; the last one registers it under its name.
 SCRIPTS = {

@@ -1,4 +1,4 @@
-"""The page's own words in its languages. The table stands in viz/web/words/words.js, for the page and for Python alike.
+"""The page's own words in its languages. A language is a file of viz/web/words/, for the page and for Python alike.
 
 English is the key and the fallback. Python never knows a visitor's language: it sends the English with the values that
 belong into it, and viz/web/core/shared.js puts the values into the words of that language.
@@ -7,11 +7,11 @@ belong into it, and viz/web/core/shared.js puts the values into the words of tha
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from viz import assets
 
-TABLE = assets.WEB / "words" / "words.js"
-LANGUAGES = ("de", "fr", "zh", "ko")  # besides English; the columns of the table
+FOLDER = assets.WEB / "words"
 
 
 class Words(str):
@@ -22,15 +22,15 @@ class Words(str):
 
 
 def say(english: str, **values: object) -> Words:
-    """Words of the table with values in place of their {names}. A value may be words itself."""
+    """Words of the page with values in place of their {names}. A value may be words itself."""
     words = Words(english.format(**values))
     words.english, words.values = english, values
     return words
 
 
 def known(text: str) -> Words:
-    """A string made elsewhere, such as an error's: translated if the table has it, or a sentence with {names} that it
-    fits."""
+    """A string made elsewhere, such as an error's: translated if the page's language has it, or a sentence with {names}
+    that it fits."""
     words = Words(text)
     words.english, words.values = text, {}
     return words
@@ -48,8 +48,12 @@ def for_page(value: object) -> object:
     return value
 
 
-def table() -> dict[str, dict[str, list[str]]]:
-    """Section -> English -> [one text a language of LANGUAGES]. Sections: `controls`, of Gradio's own components;
-    `page`, drawn by our scripts; `sentences`, composed in model/."""
-    text = TABLE.read_text(encoding="utf-8")
-    return json.loads(text[text.index("= {") + 2:text.rindex("}") + 1])
+def files() -> dict[str, Path]:
+    """The page's languages besides English, by their codes ("de"), and the file of each."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
+
+
+def read(path: Path) -> dict[str, dict[str, str]]:
+    """A language's words: section -> English -> text. Sections: `controls`, of Gradio's own components; `page`, drawn
+    by our scripts; `sentences`, composed in model/."""
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -43,7 +43,7 @@ class Details:
 def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]:
     """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
     ids = [int(i) for i in target_ids]
-    limit, vocabulary = translator.config.max_length - 1, len(translator.tokenizer)
+    limit, vocabulary = translator.config.max_length - 1, translator.config.num_target_tokens
     if not ids:
         raise ValueError("The target is empty: there is nothing to follow.")
     if len(ids) > limit:
@@ -66,7 +66,7 @@ def follow(translator: Translator, text: str, target_ids: Sequence[int], directi
     started, ids = time.perf_counter(), check_target(translator, target_ids)
     request = _request(translator, text, direction)
     output = forced_with_records(translator.model, _encoded(translator, request), ids,
-                                 begin_id=translator.tokenizer.begin_id)
+                                 begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids))
     return _trace(translator, request, ids, output, started)
 
 
@@ -77,6 +77,7 @@ def complete(translator: Translator, text: str, prefix: Sequence[int], direction
     ValueError as in follow()."""
     started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
     request, tokenizer = _request(translator, text, direction), translator.tokenizer
+    ids = ids or list(translator.forced_prefix(request.direction))
     # A long prefix still gets a few steps of its own, as far as the model reaches.
     left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
                translator.config.max_length - 1 - len(ids))
@@ -86,6 +87,12 @@ def complete(translator: Translator, text: str, prefix: Sequence[int], direction
         translator.model, _encoded(translator, request), [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
         prefix=ids)
     return _trace(translator, request, found, output, started)
+
+
+def _given(translator: Translator, request: Request, ids: list[int]) -> int:
+    """How many of the ids a translation would not have chosen, but been given."""
+    forced = translator.forced_prefix(request.direction)
+    return len(forced) if tuple(ids[:len(forced)]) == forced else 0
 
 
 def _request(translator: Translator, text: str, direction: str | None) -> Request:
@@ -118,6 +125,13 @@ def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:
         raise ValueError("There is no text: type a word or more.")
     encode = translator.tokenizer.encode_joined if joined else translator.tokenizer.encode
     return encode(tidy(text))
+
+
+def typed_target(translator: Translator, text: str, direction: str | None = None) -> list[int]:
+    """Ids of a whole translation that a person typed, from what every one begins with to the end symbol. ValueError as
+    in typed_ids()."""
+    ids = typed_ids(translator, text, joined=False)
+    return [*translator.forced_prefix(direction), *ids, translator.tokenizer.end_id]
 
 
 def _tempered(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -101,6 +101,14 @@ class _Sentence:
         self.ended: list[int] = []
         self.depth = 0
 
+    def begin_with(self, ids: Sequence[int]) -> None:
+        """Make forced tokens the trunk: each of probability 1, for nothing else could stand there."""
+        for token_id in ids:
+            self.depth += 1
+            self.nodes.append(BeamNode(self.live[0], token_id, self.depth, 0.0, 0.0, 0.0, Fate.KEPT))
+            self.live = [len(self.nodes) - 1]
+        self.limit += len(ids)
+
     def advance(self, log_p: list[list[float]], ids: list[list[int]]) -> list[tuple[int, int]]:
         """One step. log_p, ids [live, k]: the best tokens after each live hypothesis, best first. Returns (row among
         the live, token) of each hypothesis that lives on; none: the search is over."""
@@ -152,13 +160,14 @@ class _Sentence:
 def beam_search(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int, width: int = 5,
     length_penalty: float = 0.0, n_best: int = 1, interventions: Interventions = NO_INTERVENTIONS,
-    keep_pruned: bool = False,
+    keep_pruned: bool = False, prefix: Sequence[int] = (),
 ) -> list[BeamResult]:
     """The most probable translations found by keeping `width` hypotheses a step: one BeamResult a sentence.
 
     source: an encoded batch; limits: steps a sentence may take; width: 1 to 8, 1 is greedy decoding.
     length_penalty: alpha of Wu et al. 2016, equation 14; 0 ranks by log-probability alone.
     n_best: hypotheses returned, at most `width` (a search ends as soon as no other can be among them).
+    prefix: y1 .. yk, after which every sentence goes on: the trunk of every tree, at no cost and no steps of its own.
     keep_pruned: the tree also holds the candidates that were compared and dropped.
     Raises ValueError for a width, penalty or n_best out of range.
     """
@@ -167,11 +176,13 @@ def beam_search(
         raise ValueError(f"n_best must be from 1 to the beam width, {width}, found {n_best}")
     sentences = [_Sentence(i, limit, width, alpha=length_penalty, n_best=n_best, end_id=end_id,
                            keep_pruned=keep_pruned) for i, limit in enumerate(limits)]
-    start = torch.full((len(limits), 1), begin_id, device=source.memory.device)
+    for sentence in sentences:
+        sentence.begin_with(prefix)
+    start = torch.tensor([[begin_id, *prefix]] * len(limits), device=source.memory.device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     alive = sentences
     while alive:
-        log_p, ids = _best_tokens(decoder.logits, max(s.left for s in alive))
+        log_p, ids = _best_tokens(decoder.choices, max(s.left for s in alive))
         owners = [s.index for s in alive for _ in s.live]
         rows, tokens, next_owners, first = [], [], [], 0
         for sentence in alive:

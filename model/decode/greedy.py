@@ -38,7 +38,7 @@ def greedy(
     start = torch.tensor([[begin_id, *prefix]] * batch, device=device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     while alive:
-        best = most_probable(decoder.logits)
+        best = most_probable(decoder.choices)
         if seen is not None:
             seen.append((alive, decoder.logits))
         going = []

@@ -40,12 +40,14 @@ def greedy_with_records(
 
 
 def forced_with_records(model: Transformer, source: SourceMemory, ids: Sequence[int], *, begin_id: int,
-                        ) -> ForwardOutput:
+                        given: int = 0) -> ForwardOutput:
     """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
-    own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order."""
-    decoder = StepDecoder(model, source, torch.tensor([[begin_id]], device=source.memory.device))
+    own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order.
+    given: how many of the first ids were its prefix, which it read in one pass."""
+    given = min(given, len(ids) - 1)
+    decoder = StepDecoder(model, source, torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device))
     logits = [decoder.logits]
-    for token in ids[:-1]:
+    for token in ids[given:-1]:
         decoder.append(decoder.prefix.new_tensor([token]))
         logits.append(decoder.logits)
     return _recorded(model, source, [list(ids)], torch.stack(logits, dim=1), begin_id, NO_INTERVENTIONS)

@@ -47,6 +47,12 @@ class StepDecoder:
                 self.logits = self.model.project(hidden[:, -1])
             self.prefix = torch.cat((self.prefix, ids), dim=1)
 
+    @property
+    def choices(self) -> Tensor:
+        """The logits that decoding chooses by: minus infinity for tokens that this model may never write."""
+        banned = self.model.config.banned_ids
+        return self.logits.index_fill(-1, self.prefix.new_tensor(banned), float("-inf")) if banned else self.logits
+
     def append(self, ids: Tensor) -> None:
         """Append one token to each prefix: ids [batch]."""
         self.extend(ids[:, None])

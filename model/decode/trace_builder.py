@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.nets.records import ForwardOutput
-from model.text.tokenizer import Tokenizer
+from model.text.interface import TextTokenizer
 from model.trace.interventions import Interventions
 from model.trace.maps import AttentionMaps
 from model.trace.translation import TranslationTrace
@@ -31,7 +31,7 @@ class Request:
 class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
-    def __init__(self, output: ForwardOutput, tokenizer: Tokenizer, *, seconds: float, device: str, checkpoint: str,
+    def __init__(self, output: ForwardOutput, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
         """output: recorded. The rest is the traces' own record of where they come from."""
         self.tokenizer = tokenizer
@@ -47,7 +47,7 @@ class TraceBuilder:
         source_ids = request.source_ids
         tokenizer = self.tokenizer
         source, target = len(source_ids), len(target_ids)
-        source_tokens = tokenizer.tokens(source_ids)
+        source_tokens = tokenizer.source_tokens(source_ids, request.text)
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
         inputs = tokenizer.tokens(decoder_ids)
         logits = self.logits[row, :target].float()  # [step, vocabulary]

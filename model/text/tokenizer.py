@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
 
+from model.files import replace_file
+from model.text.interface import TextTokenizer, check_utf8
+
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
+FILE = "tokenizer.model"
 SPACE = "\u2581"  # SentencePiece writes a space as this character
 _LANGUAGE_SYMBOL = re.compile(r"<2([a-z]{2,8})>")
 _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # of plane 15: more characters than any text this project accepts
 
 
-class Tokenizer:
+class Tokenizer(TextTokenizer):
     """One vocabulary for every language of a checkpoint.
 
     Any text encodes: what the pieces cannot spell becomes UTF-8 byte pieces, so <unk> never occurs. Nothing is
@@ -71,16 +75,13 @@ class Tokenizer:
             raise ValueError(f"SentencePiece could not train {vocabulary_size} pieces: {error}") from error
         return cls(written.getvalue())
 
-    def __len__(self) -> int:
-        return len(self.pieces)
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.pieces), len(self.pieces)
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text alone, without begin, end or language symbol. ValueError for lone surrogates."""
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ValueError(f"the text has half of a surrogate pair at character {error.start + 1}: "
-                             "it cannot be written as UTF-8") from error
+        check_utf8(text)
         if SPACE not in text:
             return self._processor.EncodeAsIds(text)
         # SentencePiece would read its own space mark as a space. Let a character that no piece knows stand for it.
@@ -96,17 +97,25 @@ class Tokenizer:
         starts = next(i for i in range(len(ids)) if ids[i:i + len(spelled)] == spelled)
         return ids[starts + len(spelled):]
 
-    def encode_source(self, text: str, target_language: str) -> list[int]:
+    def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
         """`<2xx>` text `</s>`: the target's symbol comes first (Johnson et al. 2017, section 3)."""
+        if target_language not in self.language_ids:
+            raise ValueError(f"the vocabulary has no symbol <2{target_language}>")
         return [self.language_ids[target_language], *self.encode(text), self.end_id]
+
+    def forced_prefix(self, target_language: str) -> tuple[int, ...]:
+        return ()
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
+        return self.tokens(ids)  # nothing is unknown: bytes spell it
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; control symbols are left out, invalid byte sequences become U+FFFD."""
         return self._processor.DecodeIds([i for i in map(int, ids) if i not in self.special_ids])
 
-    def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """The pieces as they stand in the vocabulary, such as "\u2581ich" or "<0xC3>"."""
-        return tuple(self.pieces[i] for i in ids)
+    def write(self, folder: Path) -> dict:
+        replace_file(folder / FILE, lambda path: path.write_bytes(self.model))
+        return {}
 
     def is_byte(self, token_id: int) -> bool:
         """Whether an id is one byte of a character that the pieces cannot spell."""

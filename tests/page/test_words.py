@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 
+import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
+import app
+from model.translator import Translators
 from tests.page.browser import no_violations
 from tests.page.test_lab import DRAWN
 from viz.export.standalone import to_html
 from viz.ui import tabs
-from viz.words import LANGUAGES, table
+from viz.words import FOLDER, files, read
 
 pytestmark = pytest.mark.browser
 
@@ -29,16 +34,19 @@ TEXTS = """() => {
 
 
 def english_in(texts: list[str], language: str) -> set[str]:
-    """Which texts are the table's English, in whole or in a piece long enough to be told."""
-    at, escaped = LANGUAGES.index(language), set()
-    for rows in table().values():
-        for english, row in rows.items():
-            if not re.search("[A-Za-z]{4}", FIELD.sub("", english)) or row[at] == english:
-                continue
-            whole = re.compile("(.+)".join(map(re.escape, FIELD.split(english))), re.DOTALL)
-            pieces = [p for p in FIELD.split(english) if len(p) > 11 and " " in p.strip() and p not in row[at]]
-            escaped |= {text for text in texts if whole.fullmatch(text) or any(piece in text for piece in pieces)}
+    """Which texts are the English of this language's words, in whole or in a piece long enough to be told."""
+    escaped = set()
+    for english, text in words(language).items():
+        if not re.search("[A-Za-z]{4}", FIELD.sub("", english)) or text == english:
+            continue
+        whole = re.compile("(.+)".join(map(re.escape, FIELD.split(english))), re.DOTALL)
+        pieces = [p for p in FIELD.split(english) if len(p) > 11 and " " in p.strip() and p not in text]
+        escaped |= {found for found in texts if whole.fullmatch(found) or any(piece in found for piece in pieces)}
     return escaped
+
+
+def words(language: str) -> dict[str, str]:
+    return {english: text for section in read(files()[language]).values() for english, text in section.items()}
 
 
 def tab(page: Page, group: str, name: str) -> None:
@@ -87,23 +95,23 @@ def walk(page: Page) -> list[str]:
 
 
 def test_a_german_and_a_korean_browser_get_their_languages(app_url, open_page) -> None:
-    rows = {english: row for section in table().values() for english, row in section.items()}
+    german, korean = words("de"), words("ko")
     page = open_page(app_url, locale="de-DE")
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.lang").startswith("de")
     texts = walk(page)
     assert len(texts) > 300
     assert english_in(texts, "de") == set()
-    assert {rows["Translate"][0], rows["Embedding"][0], rows["Beam search"][0]} <= set(texts)
+    assert {german["Translate"], german["Embedding"], german["Beam search"]} <= set(texts)
 
     page = open_page(app_url, locale="ko-KR")
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.lang").startswith("ko")
     titles = page.locator("#tabs > .tab-wrapper").first.locator("[role=tab]").all_inner_texts()
-    assert set(titles) == {rows[title.key][3] for title, _, _ in tabs.TABS}
+    assert set(titles) == {korean[title.key] for title, _, _ in tabs.TABS}
     texts = page.evaluate(TEXTS)
     assert english_in(texts, "ko") == set()
-    assert rows["Tokens and probabilities"][3] in texts
+    assert korean["Tokens and probabilities"] in texts
 
 
 def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -> None:
@@ -119,3 +127,71 @@ def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -
     assert len(texts) > 40 and english_in(texts, "de") == set()
     context.close()
     assert not problems
+
+
+def words_asked_for(page: Page) -> list[str]:
+    """The names of the languages' files that the page asks for from now on, as it does so."""
+    names = []
+    page.on("request", lambda request: "/words/" in request.url and names.append(
+        request.url.rpartition("/")[2].partition("?")[0]))
+    return names
+
+
+def ready(page: Page) -> None:
+    page.wait_for_selector("#translation-text")
+
+
+@pytest.mark.parametrize(("locale", "asked", "language"), [
+    ("fr-CA", ["fr.json"], "fr"), ("zh-TW", ["zh.json"], "zh"), ("zh-HK", [], None), ("en-GB", [], None),
+    ("it-IT", [], None)])
+def test_a_visitor_asks_for_their_own_language_alone(tiny_url, open_page, locale, asked, language) -> None:
+    page = open_page("about:blank", locale=locale)
+    names = words_asked_for(page)
+    page.goto(tiny_url)
+    ready(page)
+    assert names == asked
+    own = words(language)["About this model"] if language else "About this model"
+    expect(page.locator(".atlas-translation summary").first).to_have_text(own)
+    assert page.evaluate("document.documentElement.lang").startswith(language or "en")
+
+
+def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_translator, open_page) -> None:
+    """In Gradio's labels and in ours; what the file lacks stays English."""
+    folder = tmp_path / "words"
+    shutil.copytree(FOLDER, folder)
+    (folder / "nl.json").write_text(json.dumps(
+        {"controls": {"Translate": "Vertaal het"}, "page": {"About this model": "Over dit <b>model</b>"}}))
+    monkeypatch.setattr("viz.words.FOLDER", folder)
+    demo = app.build_demo(Translators([tiny_translator]))
+    gr.set_static_paths(folder)
+    page = open_page("about:blank", locale="nl-BE")
+    names = words_asked_for(page)
+    page.goto(serve(demo))
+    ready(page)
+    assert names == ["nl.json"]
+    expect(page.locator("#translate")).to_have_text("Vertaal het")
+    expect(page.locator(".atlas-translation summary").first).to_have_text("Over dit <b>model</b>")
+    expect(page.locator(".atlas-translation summary").last).to_have_text("Tokens and probabilities")
+
+
+def test_nothing_is_drawn_before_its_words_are_there(tiny_url, open_page) -> None:
+    page, held = open_page("about:blank", locale="de-DE"), []
+    page.route("**/words/de.json*", lambda route: held.append(route))
+    page.goto(tiny_url)
+    page.wait_for_function("!!window.AttentionAtlas?.components.explorer && !!AttentionAtlas.components.translation")
+    roots = page.locator(".atlas-root")
+    expect(roots.nth(2)).to_be_attached()
+    assert roots.evaluate_all("roots => roots.map(root => root.childElementCount)") == [0] * roots.count()
+    held.pop().continue_()
+    ready(page)
+    expect(page.locator(".atlas-explorer .detail")).to_be_visible()
+    assert english_in(page.evaluate(TEXTS), "de") == set()
+
+
+def test_the_page_is_english_where_the_words_cannot_be_had(tiny_url, open_page) -> None:
+    page = open_page("about:blank", locale="de-DE")
+    page.route("**/words/de.json*", lambda route: route.fulfill(status=200, body="<html>not the words</html>"))
+    page.goto(tiny_url)
+    ready(page)
+    expect(page.locator(".atlas-translation summary").first).to_have_text("About this model")
+    assert page.evaluate("document.documentElement.lang") == "en"

@@ -1,4 +1,4 @@
-"""The page's words in all its languages: none missing, none left over, no visible English that goes round the table."""
+"""The page's words in all its languages: none missing, none left over, no visible English that goes round them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from viz.ui.lab import breaking, checks
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
-from viz.words import LANGUAGES, for_page, known, say, table
+from viz.words import files, for_page, known, read, say
 
 FIELD = re.compile(r"\{(\w+)\}")
 # Of these Chinese or Korean has no words of its own.
 SAME = {"BLEU", "Logits", "rollout", "{n}-grams", "{table}; base {base}", "{first} and {second}"}
 WORDS = re.compile(r"[A-Za-z]{2,}(?: [a-z]+)*(?![^{<]*[}>])")  # as inWords() of viz/web/lab/blocks.js
-TABLE = table()
+LANGUAGES = {language: read(path) for language, path in files().items()}
+TABLE = {section: set().union(*(given.get(section, {}) for given in LANGUAGES.values()))
+         for section in ("controls", "page", "sentences")}
+LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
 
 
 def pattern(english: str) -> re.Pattern:
@@ -47,27 +50,26 @@ def used() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("section", ["controls", "page"])
-def test_the_table_has_every_label_and_no_other(section) -> None:
-    wanted, there = used()[section], set(TABLE[section])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_has_every_label_and_no_other(language, section) -> None:
+    wanted, there = used()[section], set(LANGUAGES[language][section])
     assert len(wanted) > 50
-    assert wanted - there == set(), "missing in viz/web/words/words.js"
-    assert there - wanted == set(), "nothing uses these any more"
+    assert wanted - there == set(), f"missing in {files()[language].name}, section {section!r}"
+    assert there - wanted == set(), f"nothing uses these of {files()[language].name}, section {section!r}"
 
 
-@pytest.mark.parametrize("section", ["controls", "page", "sentences"])
-def test_every_label_is_in_every_language(section) -> None:
-    for english, row in TABLE[section].items():
-        assert len(row) == len(LANGUAGES), english
-        for language, text in zip(LANGUAGES, row):
-            assert text.strip(), f"{english!r} is empty in {language}"
-            assert sorted(set(FIELD.findall(text))) == sorted(set(FIELD.findall(english))), f"{language}: {text}"
-            assert text.count("{") == len(FIELD.findall(text)), f"{language}: {text}"
-        for language, text in list(zip(LANGUAGES, row))[2:]:
-            plain = FIELD.sub("", english)
-            if re.search("[a-z]{3}", plain) and english not in SAME:
-                assert re.search("[\u4e00-\u9fff]" if language == "zh" else "[\uac00-\ud7a3]", text), (
-                    f"{english!r} is not in {language}: {text!r}")
-    assert not set(TABLE["sentences"]) & (set(TABLE["page"]) | set(TABLE["controls"]))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_label_is_in_its_language(language) -> None:
+    assert list(LANGUAGES[language]) == list(TABLE), "the sections"
+    assert set(LANGUAGES[language]["sentences"]) == TABLE["sentences"]
+    merged = {}
+    for english, text in (item for rows in LANGUAGES[language].values() for item in rows.items()):
+        assert text.strip(), f"{english!r} is empty in {language}"
+        assert sorted(set(FIELD.findall(text))) == sorted(set(FIELD.findall(english))), f"{language}: {text}"
+        assert text.count("{") == len(FIELD.findall(text)), f"{language}: {text}"
+        assert merged.setdefault(english, text) == text, f"{english!r} is said in two ways: the page knows no sections"
+        if language in LETTERS and re.search("[a-z]{3}", FIELD.sub("", english)) and english not in SAME:
+            assert re.search(LETTERS[language], text), f"{english!r} is not in {language}: {text!r}"
 
 
 def templates() -> Iterator[str]:
@@ -200,8 +202,6 @@ def test_no_script_shows_english_of_its_own() -> None:
     literal = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
     seen = 0
     for path in label_scan.VIZ.glob("web/**/*.js"):
-        if path.parent.name == "words":
-            continue
         text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", path.read_text(encoding="utf-8"))
         text = re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text)
         for found in literal.finditer(label_scan.CALL.sub("(", text)):

@@ -7,17 +7,17 @@ import json
 from pathlib import Path
 
 from model.trace.translation import TranslationTrace
-from viz import assets, theme
+from viz import assets, theme, words
 from viz.wire.payload import payload
 from viz.words import for_page
 
 
 def to_html(trace: TranslationTrace, selection: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights."""
-    # "<" could end the script element that holds the data; in JSON it may be written as its code.
+    browse every head, and carries the exact float32 weights. It speaks every language of the page: who will open it
+    nobody knows, there is no server to ask, and beside Plotly.js the words are little."""
     value = for_page(payload(trace, selection, exact=True))
-    data = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+    languages = {language: words.read(path) for language, path in words.files().items()}
     text = f"{trace.source_text} → {trace.translation}"
     return "\n".join((
         "<!doctype html>", f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(text)}</title>',
@@ -26,9 +26,16 @@ def to_html(trace: TranslationTrace, selection: object = None) -> str:
         f'<body><main><h1 dir="auto">{html.escape(text)}</h1>',
         f"<p>{html.escape(f'{trace.direction}, checkpoint {trace.checkpoint} ({trace.digest})')}</p>",
         '<div class="atlas-root atlas-explorer" id="explorer"></div></main>',
-        f'<script type="application/json" id="payload">{data}</script>',
-        *(f"<script>{_script(path)}</script>" for path in (assets.PLOTLY, *assets.scripts('explorer'))),
+        f'<script type="application/json" id="payload">{_json(value)}</script>',
+        f'<script type="application/json" id="languages">{_json(languages)}</script>',
+        *(f"<script>{_script(path)}</script>"
+          for path in (assets.PLOTLY, assets.LANGUAGE, *assets.scripts('explorer'))),
         f"<script>{_START}</script></body></html>"))
+
+
+def _json(value: object) -> str:
+    # "<" could end the script element that holds the data; in JSON it may be written as its code.
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _script(path: Path) -> str:
@@ -48,7 +55,8 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.body.classList.toggle("dark", dark.matches);
 follow();
 dark.addEventListener("change", follow);
-const value = JSON.parse(document.getElementById("payload").textContent);
+const [value, languages] = ["payload", "languages"].map((id) => JSON.parse(document.getElementById(id).textContent));
+AttentionAtlas.speak(languages);
 AttentionAtlas.components.explorer(document.getElementById("explorer"),
   { value: () => value, onValue: () => {}, trigger: () => {}, server: null, standalone: true });
 """

@@ -27,8 +27,8 @@ class Component(gr.HTML):
         """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
         stands in the script it is given."""
         files = (*([assets.PLOTLY] if plotly else []), *assets.scripts(name))
-        head = f'<link rel="stylesheet" href="{_url(assets.style(name))}">'
-        head += "".join(f'<script src="{_url(path)}"></script>' for path in files)
+        head = f'<link rel="stylesheet" href="{url(assets.style(name))}">'
+        head += "".join(f'<script src="{url(path)}"></script>' for path in files)
         super().__init__(
             value, html_template=f'<div class="atlas-root atlas-{name}"></div>', css_template="", head=head,
             js_on_load=f"AttentionAtlas.mount({name!r}, element, props, trigger, watch, "
@@ -53,6 +53,7 @@ def serve_web_files() -> None:
     gr.set_static_paths([assets.WEB, assets.PLOTLY])
 
 
-def _url(path: Path) -> str:
-    # Relative, so that it holds behind any prefix; the time stamp keeps browsers from using a stale copy.
+def url(path: Path) -> str:
+    """A served file's address. Relative, so that it holds behind any prefix; the time stamp keeps browsers from using a
+    stale copy."""
     return f"gradio_api/file={path}?v={int(path.stat().st_mtime)}"

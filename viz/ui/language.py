@@ -1,27 +1,43 @@
-"""Labels of Gradio's own components, which Gradio shows in the language of the visitor's browser."""
+"""The visitor's language: that of the browser, if viz/web/words/ has it, else English."""
 
 from __future__ import annotations
+
+import json
 
 import gradio as gr
 from gradio.i18n import I18nData
 
-from viz.words import LANGUAGES, table
+from viz import assets, words
+from viz.ui.component import url
 
 
 def label(english: str) -> I18nData:
-    """A label of the section `controls` of viz/web/words/words.js. For labels, choices, infos and buttons: Gradio 6.31
+    """A label of the section `controls` of the languages' files. For labels, choices, infos and buttons: Gradio 6.31
     translates no placeholders."""
     return I18nData(english)
 
 
 def choices(labels: dict[str, I18nData]) -> list[tuple[I18nData, str]]:
-    """The choices of a menu: value -> label. No value may be a key of the table: Gradio 6.31 translates those, too, and
-    then refuses them."""
-    return [(words, value) for value, words in labels.items()]
+    """The choices of a menu: value -> label. No value may be a key of `controls`: Gradio 6.31 translates those, too,
+    and then refuses them."""
+    return [(text, value) for value, text in labels.items()]
+
+
+def launch_options() -> dict[str, object]:
+    """What the languages need from launch()."""
+    return {"i18n": translations(), "head": head()}
 
 
 def translations() -> gr.I18n:
-    """What launch() needs for the labels. It goes into the page itself, hence the controls' words alone."""
-    rows = table()["controls"]
-    return gr.I18n(en={english: english for english in rows}, **{
-        language: {english: row[i] for english, row in rows.items()} for i, language in enumerate(LANGUAGES)})
+    """For Gradio's labels. All languages of it go into the page itself, hence the section `controls` alone."""
+    controls = {language: words.read(path).get("controls", {}) for language, path in words.files().items()}
+    english = {key: key for labels in controls.values() for key in labels}
+    return gr.I18n(**{"en": english, **controls})
+
+
+def head() -> str:
+    """For the page's other words: each visitor asks for the file of their own language alone, and does so from here,
+    before any component loads."""
+    addresses = {language: url(path) for language, path in words.files().items()}
+    script = assets.LANGUAGE.read_text(encoding="utf-8")
+    return f"<script>{script}AttentionAtlas.speak({json.dumps(addresses)});</script>"

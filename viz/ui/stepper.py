@@ -122,7 +122,7 @@ def open_branch(translators: Translators, tree: Tree, data: dict) -> Reply:
 def target(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
     translator = serving(translators, tree)
-    ids = [*paths.typed_ids(translator, str(data.get("text", "")), joined=False), translator.tokenizer.end_id]
+    ids = paths.typed_target(translator, str(data.get("text", "")), tree.direction)
     return _open(translator, tree, _trace(translator, tree, ids), Origin.TARGET, data, given=len(ids), at=0)
 
 
@@ -130,7 +130,8 @@ def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Search, and show the tree that was searched."""
     translator, width, penalty = serving(translators, tree), data.get("width"), float(data.get("penalty", 0))
     check_beam(width, penalty)
-    result, = translator.beam([tree.source_ids], width=width, length_penalty=penalty, n_best=width, keep_pruned=True)
+    result, = translator.beam([tree.source_ids], tree.direction, width=width, length_penalty=penalty, n_best=width,
+                              keep_pruned=True)
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
 
 

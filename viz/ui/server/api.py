@@ -126,8 +126,8 @@ def build(translators: Translators) -> None:
             What translate returns, of this target; log_probability is natural, of the whole target and its end.
         """
         translator, code = chosen(direction)
-        ids = paths.typed_ids(translator, _string("target", target), joined=False)
-        return described(paths.follow(translator, _string("text", text), [*ids, translator.tokenizer.end_id], code))
+        ids = paths.typed_target(translator, _string("target", target), code)
+        return described(paths.follow(translator, _string("text", text), ids, code))
 
     gr.api(translate, api_name="translate", **TRANSLATES)
     for endpoint in (attention, step, score):

@@ -3,7 +3,7 @@
   "use strict";
   const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
 
-  // Called from a component's js_on_load. The component's script may still be loading then.
+  // Called from a component's js_on_load. The component's script, or the page's words, may still be loading then.
   atlas.mount = function (name, element, props, trigger, watch, server) {
     const start = () => {
       const root = element.querySelector(".atlas-root") || element;
@@ -15,8 +15,9 @@
       };
       atlas.components[name](root, api);
     };
-    if (atlas.components[name]) start();
-    else window.addEventListener(`atlas:${name}`, start, { once: true });
+    const startInWords = () => (atlas.spoken ? atlas.spoken.then(start) : start());
+    if (atlas.components[name]) startInWords();
+    else window.addEventListener(`atlas:${name}`, startInWords, { once: true });
   };
 
   // A component's script ends with this.
@@ -25,25 +26,15 @@
     window.dispatchEvent(new Event(`atlas:${name}`));
   };
 
-  // The page's language: that of the browser, if words.js has it, else English. Gradio decides by the same rule for its
-  // own labels; Chinese it knows as zh-CN and zh-TW only.
-  const LANGUAGES = ["de", "fr", "zh", "ko"]; // the columns of words.js
-  const [code, region] = navigator.language.split("-");
-  const column = code === "zh" && !["CN", "TW"].includes(region) ? -1 : LANGUAGES.indexOf(code);
-  atlas.language = LANGUAGES[column] || "en";
-  if (!document.documentElement.lang.startsWith(atlas.language)) document.documentElement.lang = atlas.language;
-
-  // English words of words.js, with {names} in braces -> the same in the page's language as a list of texts and values;
-  // a value may be a node, or a list of them.
+  // English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
+  // a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
   atlas.parts = function (english, values = {}) {
-    const row = column < 0 ? null : ["page", "controls", "sentences"].map((part) => atlas.words?.[part][english]).find(Boolean);
-    return (row ? row[column] : english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? said(values[part]) : part));
+    return (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? said(values[part]) : part));
   };
   // A sentence composed elsewhere, whose words stand in the table with {names}: those words and the values.
   function fitting(text, values) {
-    const { page = {}, controls = {}, sentences = {} } = (column >= 0 && atlas.words) || {};
-    if (page[text] || controls[text]) return [text, values];
-    for (const english of Object.keys(sentences)) {
+    if (atlas.words?.[text]) return [text, values];
+    for (const english of atlas.sentences || []) {
       const names = [...english.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
       const found = new RegExp(`^${english.replace(/[.*+?^$()[\]\\|]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "s").exec(text);
       if (found) return [english, Object.fromEntries(names.map((name, i) => [name, found[i + 1]]))];
@@ -51,6 +42,9 @@
     return [text, values];
   }
   atlas.t = (english, values) => atlas.parts(english, values).join("");
+
+  // The same for later, such as a module's constants: words that said() and element() put into the page's language.
+  atlas.say = (english, values = {}) => ({ say: english, with: values });
 
   // What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
   const said = (given) => (given?.say === undefined ? given : atlas.t(...fitting(given.say, given.with)));

@@ -2,7 +2,7 @@
 (function (atlas) {
   "use strict";
 
-  const { t } = atlas;
+  const { t, say } = atlas;
 
   // A row of buttons of which one is pressed. options: [[value, label, key]]
   function segmented(label, options, onPick) {
@@ -28,8 +28,8 @@
     };
   }
 
-  const KINDS = [["cross", t("Cross"), "1"], ["encoder_self", t("Encoder self"), "2"], ["decoder_self", t("Decoder self"), "3"]];
-  const VIEWS = [["map", t("Map"), "m"], ["lines", t("Lines"), "l"], ["text", t("Text"), "t"], ["compare", t("Compare"), "c"]];
+  const KINDS = [["cross", say("Cross"), "1"], ["encoder_self", say("Encoder self"), "2"], ["decoder_self", say("Decoder self"), "3"]];
+  const VIEWS = [["map", say("Map"), "m"], ["lines", say("Lines"), "l"], ["text", say("Text"), "t"], ["compare", say("Compare"), "c"]];
 
   // update(changes) is called with what a person changed, open(key) with the sentence to show.
   function create(update, open) {

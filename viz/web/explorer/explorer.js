@@ -79,12 +79,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     const used = model.usedHeads(trace, view);
     heading.textContent = words.heading(state, used);
     reading.textContent = map ? words.reading(state, trace, map) : t("Loading this layer…");
-    if (map) views.draw(state, map, colouring(), { ...words.titles(state, map), label: `${words.TITLES[state.kind]}, ${words.heading(state, used)}` });
+    if (map) views.draw(state, map, colouring(), { ...words.titles(state, map), label: `${atlas.said(words.TITLES[state.kind])}, ${words.heading(state, used)}` });
     else views.wait();
     const repaint = !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
     if (repaint) drawAtlas();
     thumbnails.select(state);
-    guide.textContent = words.GUIDES[state.kind];
+    guide.textContent = atlas.said(words.GUIDES[state.kind]);
     showPinned();
     fetchAhead();
     clearTimeout(draw.timer);

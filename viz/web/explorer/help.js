@@ -2,27 +2,27 @@
 (function (atlas) {
   "use strict";
 
-  const { t } = atlas;
+  const { t, say } = atlas;
   const KEYS = [
-    ["← → ↑ ↓", t("another head, another layer; on the map: move the cursor")],
-    [t("Shift + arrow"), t("the same, and add the head to the choice")],
-    ["1 2 3", t("cross, encoder self, decoder self")],
-    ["m l t c", t("map, lines, text, compare")],
-    ["h", t("one head, mean, maximum, rollout")],
-    ["x y", t("add this head, or this layer's heads, to a choice of several; again: take them out")],
-    ["w", t("subwords or whole words")],
-    ["s", t("special tokens shown, hidden, hidden and rescaled")],
-    ["p", t("rows by the token predicted or the token read")],
-    ["g / v", t("another scale / other colours")],
-    ["d", t("go to the map, lines or text; a: back to the atlas")],
-    ["Enter, r, k", t("on the map: pin the cell, its row, its column")],
-    ["Esc", t("unpin; close this")],
+    ["← → ↑ ↓", say("another head, another layer; on the map: move the cursor")],
+    [say("Shift + arrow"), say("the same, and add the head to the choice")],
+    ["1 2 3", say("cross, encoder self, decoder self")],
+    ["m l t c", say("map, lines, text, compare")],
+    ["h", say("one head, mean, maximum, rollout")],
+    ["x y", say("add this head, or this layer's heads, to a choice of several; again: take them out")],
+    ["w", say("subwords or whole words")],
+    ["s", say("special tokens shown, hidden, hidden and rescaled")],
+    ["p", say("rows by the token predicted or the token read")],
+    ["g / v", say("another scale / other colours")],
+    ["d", say("go to the map, lines or text; a: back to the atlas")],
+    ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
+    ["Esc", say("unpin; close this")],
   ];
   const MARKS = [
-    ["\u2581", t("a space before the piece: ▁hund begins a word, er continues one")],
-    ["‹C3›", t("one byte of a character that the vocabulary cannot spell")],
-    ["<2en>", t("the first source token: the language to translate into")],
-    ["<s> </s>", t("begin and end. Heads with nothing to do often rest there: a sink, not a meaning")],
+    ["\u2581", say("a space before the piece: ▁hund begins a word, er continues one")],
+    ["‹C3›", say("one byte of a character that the vocabulary cannot spell")],
+    ["<2en>", say("the first source token: the language to translate into")],
+    ["<s> </s>", say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning")],
   ];
 
   function create() {

@@ -2,13 +2,13 @@
 (function (atlas) {
   "use strict";
 
-  const { t } = atlas;
+  const { t, say, said } = atlas;
   const { weightText } = atlas.explorerModel;
-  const TITLES = { encoder_self: t("Encoder self-attention"), decoder_self: t("Decoder self-attention"), cross: t("Cross-attention") };
+  const TITLES = { encoder_self: say("Encoder self-attention"), decoder_self: say("Decoder self-attention"), cross: say("Cross-attention") };
   const GUIDES = {
-    cross: t("Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token."),
-    encoder_self: t("Each row is a source token: bright cells are the tokens of the sentence it drew on for its own meaning."),
-    decoder_self: t("Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead."),
+    cross: say("Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token."),
+    encoder_self: say("Each row is a source token: bright cells are the tokens of the sentence it drew on for its own meaning."),
+    decoder_self: say("Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead."),
   };
 
   // A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
@@ -49,7 +49,7 @@
     if (state.combine === "single" && state.view === "lines" && state.heads.length > 1) parts.push(t("attention weights, head by head"));
     else if (state.combine === "single") {
       const { reading: words, entropy } = trace.kinds[state.kind].patterns[state.layer][state.head];
-      parts.push(atlas.said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
+      parts.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
     } else {
       parts.push(map.unit);
       if (state.combine === "rollout") parts.push(t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"));
@@ -94,7 +94,7 @@
     strongest.sort((a, b) => b.value - a.value);
     const edges = strongest.slice(0, 3).map((edge) =>
       t("{query} to {key} {weight}", { query: map.rows[edge.row].label, key: map.columns[edge.column].label, weight: weightText(edge.value) }));
-    return `${TITLES[state.kind]}, ${heading(state, used)}. ${reading(state, trace, map)}. ` +
+    return `${said(TITLES[state.kind])}, ${heading(state, used)}. ${reading(state, trace, map)}. ` +
       t("{rows} rows, {columns} columns. Strongest: {edges}.", { rows: map.rows.length, columns: width, edges: edges.join("; ") || t("none above 0.05") });
   }
 

@@ -2,10 +2,10 @@
 (function (atlas) {
   "use strict";
 
-  const { element: el, t } = atlas;
+  const { element: el, t, say } = atlas;
   const { percent, logP } = atlas.stepperPath;
   const COLUMN = 116, ROW = 24, BOX = 102;
-  const FATES = { kept: t("kept"), pruned: t("pruned"), finished: t("finished"), stopped: t("stopped by the limit") };
+  const FATES = { kept: say("kept"), pruned: say("pruned"), finished: say("finished"), stopped: say("stopped by the limit") };
 
   function svg(tag, attributes, ...children) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);

@@ -2,8 +2,8 @@
 (function (atlas) {
   "use strict";
 
-  const { element: el, t } = atlas;
-  const KINDS = [["cross", t("Cross-attention over the source")], ["decoder_self", t("Look back over the prefix")]];
+  const { element: el, t, say } = atlas;
+  const KINDS = [["cross", say("Cross-attention over the source")], ["decoder_self", say("Look back over the prefix")]];
   const LABELS = 64; // columns above which their tokens are not written out
 
   // hooks: select(kind, layer, head)

@@ -2,12 +2,12 @@
 (function (atlas) {
   "use strict";
 
-  const { t } = atlas;
+  const { t, say, said } = atlas;
   const HINTS = {
-    map: t("Point at a cell for its weight. Click pins it; click a label to pin its row or column."),
-    lines: t("Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each."),
-    text: t("Point at a token: the others are shaded by the weight between them."),
-    compare: t("The same head on two sentences. Translate another sentence to compare it with the one kept."),
+    map: say("Point at a cell for its weight. Click pins it; click a label to pin its row or column."),
+    lines: say("Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each."),
+    text: say("Point at a token: the others are shaded by the weight between them."),
+    compare: say("The same head on two sentences. Translate another sentence to compare it with the one kept."),
   };
 
   // hooks: hover, pin, update, trace(), traces()
@@ -53,7 +53,7 @@
       wait: () => root.replaceChildren(waiting),
       pin: (pinned) => parts[shown].pin?.(pinned),
       focus: () => (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),
-      hint: (state) => HINTS[state.view],
+      hint: (state) => said(HINTS[state.view]),
       shown: () => shown,
       detail, lines, text, compare,
     };

@@ -1,0 +1,63 @@
+"""Why this token: the tokens' matrix for one question.
+
+    why = attribute(translator, trace, step=3, contrast="coffee")
+    why.row("occlusion by mask").values, why.columns.labels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.analysis.why.case import Case, open_case
+from model.analysis.why.pinned import ask
+from model.analysis.why.registry import METHODS, other_occlusion
+from model.trace.translation import TranslationTrace
+from model.trace.why.means import Means
+from model.trace.why.question import Against
+from model.trace.why.ranks import spearman
+from model.trace.why.rows import Row, Why
+from model.translator import Translator
+
+
+def attribute(translator: Translator, trace: TranslationTrace, *, step: int | None = None,
+              contrast: str | int | Against = Against.RUNNER_UP, methods: Sequence[str] = tuple(METHODS),
+              words: bool = True, means: Means | None = None, cross_layer: int | None = None) -> Why:
+    """Ask several methods about one written token. The options, each independent of the others:
+
+    step         the row of the decoder; None: that of the least certain content word
+    contrast     text, a token's id, Against.RUNNER_UP or Against.NOTHING (see model.analysis.why.pinned.ask)
+    methods      names of model.analysis.why.registry.METHODS
+    words        columns are whole words, else pieces
+    means        what an average embedding is; None: the mean of the vocabulary
+    cross_layer  of the rows about cross-attention; None: the mean over layers
+
+    ValueError, in words, for what cannot be asked.
+    """
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise ValueError(f"There is no method {unknown[0]!r}: there are {', '.join(METHODS)}.")
+    question = ask(translator, trace, step, contrast)
+    case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer)
+    return answer(case, methods)
+
+
+def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
+    """The rows of these methods for a case, and how well each agrees with occlusion under the other replacement."""
+    found: dict[str, Row] = {}
+
+    def row(name: str) -> Row:
+        if name not in found:
+            found[name] = METHODS[name](case)
+        return found[name]
+
+    rows = tuple(row(name) for name in methods)
+    ordinary = ~case.columns.special
+    agreement = {name: agree(row(name).values, row(other_occlusion(name).name).values, ordinary) for name in methods}
+    return Why(case.question, case.columns, case.metric(), rows, agreement)
+
+
+def agree(values: np.ndarray, occlusion: np.ndarray, ordinary: np.ndarray) -> float | None:
+    """Spearman's correlation over the columns that are no symbols, bool [column]."""
+    return spearman(values[ordinary], occlusion[ordinary])

@@ -1,0 +1,204 @@
+"""One question with all that methods share: its ids, its recorded pass, and how to run the model from changed rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.analysis.why.metric import measure
+from model.nets.masks import causal_mask
+from model.nets.records import ForwardOutput
+from model.nets.transformer import SourceMemory, Transformer
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.translation import TranslationTrace
+from model.trace.why.columns import Columns, columns
+from model.trace.why.means import Means
+from model.trace.why.question import Question
+from model.translator import Translator
+
+CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds memory, costs no speed
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A batch of counterfactuals, each bool [batch, positions], of the source and of the prefix.
+
+    masked    never read, by no head of no layer; the row's own position is, and so reaches itself
+    replaced  its embedding is the mean embedding's, its position kept
+    """
+
+    masked_source: np.ndarray
+    masked_prefix: np.ndarray
+    replaced_source: np.ndarray
+    replaced_prefix: np.ndarray
+
+    @property
+    def parts(self) -> tuple[np.ndarray, ...]:
+        return self.masked_source, self.masked_prefix, self.replaced_source, self.replaced_prefix
+
+    def __len__(self) -> int:
+        return len(self.masked_source)
+
+    def __getitem__(self, rows: np.ndarray | slice) -> Change:
+        return Change(*(part[rows] for part in self.parts))
+
+
+def masked(source: np.ndarray, prefix: np.ndarray) -> Change:
+    """These positions, bool [batch, source] and [batch, step + 1], are read by nobody. What the row itself reads (the
+    last of the prefix) reaches it through the residual stream whatever is masked: it is replaced by the mean."""
+    itself = np.zeros_like(prefix)
+    itself[:, -1] = prefix[:, -1]
+    return Change(source, prefix & ~itself, np.zeros_like(source), itself)
+
+
+def replaced(source: np.ndarray, prefix: np.ndarray) -> Change:
+    """These positions, bool [batch, source] and [batch, step + 1], hold the mean embedding."""
+    return Change(np.zeros_like(source), np.zeros_like(prefix), source, prefix)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """source_ids [1, source]; decoder_ids [1, step + 1], up to the question's row and no further: nothing later can
+    matter to it. means: of a corpus, or None. cross_layer: the one whose cross-attention stands for all; None: their
+    mean."""
+
+    model: Transformer
+    question: Question
+    source_ids: Tensor
+    decoder_ids: Tensor
+    columns: Columns
+    interventions: Interventions = NO_INTERVENTIONS
+    means: Means | None = None
+    cross_layer: int | None = None
+
+    @cached_property
+    def output(self) -> ForwardOutput:
+        """The recorded pass."""
+        with torch.inference_mode():
+            return self.model(self.source_ids, self.decoder_ids, interventions=self.interventions, record=True)
+
+    @cached_property
+    def source_rows(self) -> Tensor:
+        """Scaled token embeddings [1, source, d_model], without positions."""
+        return self._rows(self.source_ids)
+
+    @cached_property
+    def target_rows(self) -> Tensor:
+        """Scaled token embeddings [1, step + 1, d_model], without positions."""
+        return self._rows(self.decoder_ids)
+
+    def _rows(self, ids: Tensor) -> Tensor:
+        with torch.inference_mode(False), torch.no_grad():  # plain tensors: gradients start from them, too
+            return self.model.token_rows(ids)
+
+    @cached_property
+    def mean_rows(self) -> tuple[Tensor, Tensor, str]:
+        """What an average token of either side is [d_model], without position, and of what it is the average."""
+        if self.means is not None:
+            source, target = (torch.from_numpy(row).to(self.source_rows)
+                              for row in (self.means.source_embedding, self.means.target_embedding))
+            return source, target, f"mean embedding of {self.means.sentences} sentences"
+        row = self._rows(torch.arange(self.model.config.vocabulary_size, device=self.source_ids.device)).mean(0)
+        return row, row, "mean embedding of the vocabulary"
+
+    def metric(self) -> float:
+        """The metric of the plain pass, in nats."""
+        with torch.inference_mode():
+            return float(measure(self.model, self.question, self.output.hidden[:, -1])[0])
+
+    def encode(self, rows: Tensor, keys: Tensor | None = None) -> SourceMemory:
+        """Sources from rows [batch, source, d_model] in place of token embeddings. keys: bool [batch, source], the
+        positions that may be read, by the encoder and by the decoder; None: all."""
+        mask = None if keys is None else keys[:, None, None, :]
+        placed = self.model.place(rows, self.interventions.source_positions)
+        memory, _ = self.model.encoder(placed, mask, interventions=self.interventions)
+        return SourceMemory(memory, mask)
+
+    def decode(self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None) -> Tensor:
+        """The decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model] in place of
+        token embeddings. keys: bool [batch, step + 1], what later rows may read; each row reads itself."""
+        length = rows.shape[1]
+        mask = causal_mask(length, device=rows.device)
+        if keys is not None:
+            itself = torch.eye(length, dtype=torch.bool, device=rows.device)
+            mask = mask & (keys[:, None, None, :] | itself)
+        placed = self.model.place(rows, self.interventions.target_positions)
+        hidden, _ = self.model.decoder(placed, mask, source, interventions=self.interventions)
+        return hidden[:, -1]
+
+    def measure(self, hidden: Tensor) -> Tensor:
+        """The metric [batch] of the decoder's output at the question's row [batch, d_model]."""
+        return measure(self.model, self.question, hidden)
+
+    @torch.inference_mode()
+    def run(self, change: Change) -> Tensor:
+        """The decoder's output at the question's row after each change, [batch, d_model]. Changes that leave the source
+        alone share the plain pass's memory."""
+        assert not change.masked_source.all(-1).any(), "a source of which nothing may be read"
+        hidden = self.output.hidden.new_empty(len(change), self.output.hidden.shape[-1])
+        at_source = (change.masked_source | change.replaced_source).any(-1)
+        for rows in (np.flatnonzero(at_source), np.flatnonzero(~at_source)):
+            for part in self.chunks(len(rows)):
+                hidden[torch.from_numpy(rows[part])] = self._run(change[rows[part]])
+        return hidden
+
+    def _run(self, change: Change) -> Tensor:
+        masked_source, masked_prefix, replaced_source, replaced_prefix = (
+            torch.from_numpy(part).to(self.source_ids.device) for part in change.parts)
+        mean_source, mean_target, _ = self.mean_rows
+        if masked_source.any() or replaced_source.any():
+            memory = self.encode(torch.where(replaced_source[..., None], mean_source, self.source_rows),
+                                 ~masked_source if masked_source.any() else None)
+        else:
+            memory = expanded(self.model, self._plain_memory, len(change))
+        return self.decode(torch.where(replaced_prefix[..., None], mean_target, self.target_rows), memory,
+                           ~masked_prefix if masked_prefix.any() else None)
+
+    def effects(self, change: Change) -> np.ndarray:
+        """m(x) - m(changed x), float64 [batch]: positive where what was taken away spoke for the token."""
+        with torch.inference_mode():
+            return self.metric() - self.measure(self.run(change)).cpu().numpy()
+
+    @cached_property
+    def _plain_memory(self) -> SourceMemory:
+        return SourceMemory(self.output.memory, None)
+
+    def chunks(self, count: int) -> list[slice]:
+        """Slices of `count` counterfactuals that fit into one batch each."""
+        size = max(1, CHUNK_TOKENS // (self.source_ids.shape[1] + self.decoder_ids.shape[1]))
+        return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemory:
+    """One source for every row of a batch, its keys and values projected once and not copied."""
+    projected = {}
+    for layer in model.decoder.layers:
+        keys, values = memory.keys_values(layer)
+        projected[layer.index] = keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1)
+    mask = None if memory.mask is None else memory.mask.expand(batch, -1, -1, -1)
+    return SourceMemory(memory.memory.expand(batch, -1, -1), mask, projected=projected)
+
+
+def open_case(translator: Translator, trace: TranslationTrace, question: Question, *, words: bool = True,
+              means: Means | None = None, cross_layer: int | None = None) -> Case:
+    """The case of a question about a trace; the options are those of attribution.attribute. ValueError if the trace was
+    made with interventions, or with other weights than the translator's."""
+    if trace.digest != translator.digest:
+        raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
+    if trace.interventions:
+        raise ValueError(f"this trace was written with changes to the model ({trace.interventions}): ask about a plain "
+                         "one")
+    if means is not None and means.digest != translator.digest:
+        raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
+    layers = translator.config.num_decoder_layers
+    if cross_layer is not None and not 0 <= cross_layer < layers:
+        raise ValueError(f"cross has layers 0 to {layers - 1}, found {cross_layer}")
+    device = translator.device
+    return Case(
+        translator.model, question, torch.tensor([trace.source_ids], device=device),
+        torch.tensor([trace.decoder_ids[:question.step + 1]], device=device),
+        columns(trace, question.step, words=words), means=means, cross_layer=cross_layer)

@@ -1,0 +1,99 @@
+"""What each token contributes to each row of one attention block: vectors, and ALTI's shares (Ferrando et al. 2022)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.analysis.why.vectors import frozen, used_weights, written_values
+from model.nets.records import ForwardOutput, LayerRecord
+from model.nets.transformer import Layer, Transformer
+from model.trace.interventions import NO_INTERVENTIONS, Interventions, LayerEdit
+from model.trace.kinds import AttentionKind
+
+CHUNK = 4_000_000  # numbers of float64 held at once
+
+
+def mixed(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None,
+          rows: slice = slice(None)) -> Tensor:
+    """The sum over heads of A v W_O by key: float64 [query, key, d_model], for some query rows of a batch of one; with
+    post-norm after the linear part of the block's norm (Kobayashi et al. 2020, 2021)."""
+    cross = kind is AttentionKind.CROSS
+    attention = layer.cross_attention if cross else layer.self_attention
+    found = record.cross_attention if cross else record.self_attention
+    weights = used_weights(found, edit)[0, :, rows]
+    summed = torch.einsum("htj,hjd->tjd", weights, written_values(attention, found)[0])
+    sublayer = layer.sublayers[int(cross)]
+    if sublayer.norm_first:
+        return summed
+    return frozen(sublayer.norm, summed, record.norm_inputs[int(cross)][0, rows, None])
+
+
+def shares(parts: Tensor, whole: Tensor) -> Tensor:
+    """How much nearer to nothing the whole [query, d_model] is without each of its parts [query, part, d_model], by the
+    sum of absolute differences, as shares of the row: [query, part] (Ferrando et al. 2022, equations 4 to 6)."""
+    length = whole.abs().sum(-1, keepdim=True)
+    nearer = (length - (whole[:, None] - parts).abs().sum(-1)).clamp_min(0.0)
+    total = nearer.sum(-1, keepdim=True)
+    # A row of which no part comes near the whole: its own residual, the last part, stands for it.
+    alone = torch.zeros_like(nearer)
+    alone[:, -1] = 1.0
+    return torch.where(total > 0, nearer / total.clamp_min(torch.finfo(total.dtype).tiny), alone)
+
+
+def block_shares(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None) -> Tensor:
+    """Shares of one block's output, float64 [query, key + 1]: each key's through attention, then the residual's."""
+    index = int(kind is AttentionKind.CROSS)
+    sublayer, stream = layer.sublayers[index], record.residuals[index][0].double()
+    whole = record.residuals[index + 1][0].double()
+    found = record.cross_attention if index else record.self_attention
+    step = max(1, CHUNK // (found.weights.shape[-1] * stream.shape[-1]))
+    parts = []
+    for start in range(0, len(stream), step):
+        rows = slice(start, start + step)
+        by_key, residual = mixed(layer, record, kind, edit, rows), stream[rows]
+        if not sublayer.norm_first:
+            residual = frozen(sublayer.norm, residual, record.norm_inputs[index][0, rows])
+        if index:
+            parts.append(shares(torch.cat((by_key, residual[:, None]), dim=1), whole[rows]))
+        else:
+            parts.append(_with_itself(by_key, residual, whole[rows], start))
+    return torch.cat(parts)
+
+
+def _with_itself(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) -> Tensor:
+    """Self-attention: the residual and what a row reads at its own position are one part. [query, key + 1], the last
+    column 0: the own position's share is where it belongs."""
+    at = torch.arange(len(residual), device=residual.device)
+    by_key[at, start + at] += residual
+    found = shares(torch.cat((by_key, torch.zeros_like(residual)[:, None]), dim=1), whole)
+    found[at, start + at] += found[:, -1]
+    found[:, -1] = 0.0
+    return found
+
+
+@torch.inference_mode()
+def encoder_contributions(model: Transformer, output: ForwardOutput,
+                          interventions: Interventions = NO_INTERVENTIONS) -> np.ndarray:
+    """float64 [layers, source, source], rows sum to 1. output: recorded, a batch of one."""
+    return _self_shares(model.encoder.layers, output.encoder_records, AttentionKind.ENCODER_SELF, interventions)
+
+
+@torch.inference_mode()
+def decoder_contributions(model: Transformer, output: ForwardOutput, interventions: Interventions = NO_INTERVENTIONS
+                          ) -> tuple[np.ndarray, np.ndarray]:
+    """Self-attention's float64 [layers, target, target], whose rows sum to 1, and cross-attention's [layers, target,
+    source], whose rows lack the residual's share. output: recorded, a batch of one."""
+    kind = AttentionKind.CROSS
+    cross = [block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
+             for layer, record in zip(model.decoder.layers, output.decoder_records)]
+    own = _self_shares(model.decoder.layers, output.decoder_records, AttentionKind.DECODER_SELF, interventions)
+    return own, torch.stack(cross).cpu().numpy()
+
+
+def _self_shares(layers, records: tuple[LayerRecord, ...], kind: AttentionKind, interventions: Interventions
+                 ) -> np.ndarray:
+    return torch.stack([
+        block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
+        for layer, record in zip(layers, records)]).cpu().numpy()

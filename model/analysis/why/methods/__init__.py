@@ -1,0 +1,1 @@
+"""The rows of the tokens' matrix, one file a method; model.analysis.why.registry names them all."""

@@ -1,0 +1,45 @@
+"""What cross-attention reads at the row: raw weights, and weights times the length of what is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.contributions import mixed
+from model.analysis.why.method import Answer, Method
+from model.trace.kinds import AttentionKind
+from model.trace.why.evidence import Evidence, Unit
+
+
+def raw(case: Case) -> Answer:
+    """Mean over heads of the chosen layer's cross-attention weights, or of all layers'. Nothing of the prefix."""
+    layers = [record.cross_attention.weights[0, :, -1].double().mean(0) for record in case.output.decoder_records]
+    return _over_source(case, torch.stack(layers))
+
+
+@torch.inference_mode()
+def norms(case: Case) -> Answer:
+    """The length of the sum over heads of A v W_O for each source token, with post-norm after the norm's linear part,
+    as shares of the row (Kobayashi et al. 2020, section 3; 2021, section 3)."""
+    layers = []
+    for layer, record in zip(case.model.decoder.layers, case.output.decoder_records):
+        edit = case.interventions.for_attention(AttentionKind.CROSS, layer.index)
+        lengths = mixed(layer, record, AttentionKind.CROSS, edit)[-1].norm(dim=-1)
+        layers.append(lengths / lengths.sum())
+    return _over_source(case, torch.stack(layers))
+
+
+def _over_source(case: Case, layers: torch.Tensor) -> Answer:
+    chosen = layers.mean(0) if case.cross_layer is None else layers[case.cross_layer]
+    note = "mean over layers" if case.cross_layer is None else f"layer {case.cross_layer + 1}"
+    prefix = np.full(len(case.columns.prefix_tokens), np.nan)
+    return Answer(case.columns.gather(chosen.cpu().numpy(), prefix), notes=(note,))
+
+
+RAW = Method(
+    "cross-attention", Evidence.PROXY, Unit.SHARE, "The mean weight that heads put on the word.",
+    "A weight says where a head looks, not what it takes from there.", raw, class_agnostic=True)
+NORMS = Method(
+    "norm-based attention", Evidence.PROXY, Unit.SHARE, "Weight times the length of what is read.",
+    "A long vector may point where the decision does not look.", norms, class_agnostic=True)

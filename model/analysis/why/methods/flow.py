@@ -1,0 +1,52 @@
+"""How much of each word reaches the row through all layers: ALTI+, and attention rollout."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from model.analysis.why.method import Answer, Method
+from model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
+from model.trace.why.evidence import Evidence, Sum, Unit
+
+TOLERANCE = 1e-6
+
+
+@torch.inference_mode()
+def alti(case: Case) -> Answer:
+    """Contributions rolled out from the row to the words of both sides (Ferrando et al. 2022, sections 2.2 and 2.3)."""
+    encoder = encoder_flow(encoder_contributions(case.model, case.output, case.interventions))[-1]
+    found = decoder_flow(*decoder_contributions(case.model, case.output, case.interventions), encoder)[-1, -1]
+    return _shared(case, found)
+
+
+def attention_rollout(case: Case) -> Answer:
+    """Attention rollout from the row to the words of both sides (Abnar and Zuidema 2020)."""
+    output = case.output
+    own, cross = (_stacked(getattr(record, name).weights for record in output.decoder_records)
+                  for name in ("self_attention", "cross_attention"))
+    encoder = rollout(_stacked(record.self_attention.weights for record in output.encoder_records))[-1]
+    return _shared(case, decoder_rollout(own, cross, encoder)[-1, -1])
+
+
+def _stacked(weights) -> np.ndarray:
+    return torch.stack([w[0] for w in weights]).double().cpu().numpy()  # [layers, heads, query, key]
+
+
+def _shared(case: Case, row: np.ndarray) -> Answer:
+    source = len(case.columns.source_tokens)
+    values = case.columns.gather(row[:source], row[source:])
+    share = float(row[:source].sum())
+    return Answer(values, Sum(1.0, float(values.sum()), TOLERANCE),
+                  (f"{share:.0%} from the source, {1 - share:.0%} from the prefix",))
+
+
+ALTI = Method(
+    "ALTI+", Evidence.PROXY, Unit.SHARE, "How near each layer's output is to what each word put into it.",
+    "It says whose vectors arrive, not whether they speak for this token.", alti, class_agnostic=True)
+ROLLOUT = Method(
+    "attention rollout", Evidence.PROXY, Unit.SHARE, "Attention multiplied through the layers, half of each residual.",
+    "The residual's share is rather four fifths than one half, and heads are averaged away.", attention_rollout,
+    class_agnostic=True)

@@ -1,0 +1,32 @@
+"""Occlusion: take a word away, run the model again, see what the metric loses (Zeiler and Fergus 2014; Li et al. 2016).
+
+All pieces of a word go together. Two replacements, because each has a defect of its own: where they disagree, neither
+is to be believed.
+"""
+
+from __future__ import annotations
+
+from model.analysis.why.case import Case, masked, replaced
+from model.analysis.why.method import Answer, Method
+from model.trace.why.evidence import Evidence, Unit
+
+
+def by_mask(case: Case) -> Answer:
+    """Each column's keys masked in every layer and head; what the row itself reads is replaced by the mean."""
+    note = f"the word just read reaches this row whatever is masked: it is the {case.mean_rows[2]} instead"
+    return Answer(case.effects(masked(*case.columns.masks())), notes=(note,))
+
+
+def by_mean(case: Case) -> Answer:
+    """Each column's embeddings replaced by the mean, positions kept."""
+    return Answer(case.effects(replaced(*case.columns.masks())), notes=(case.mean_rows[2],))
+
+
+MASK = Method(
+    "occlusion by mask", Evidence.MEASURED, Unit.NATS,
+    "No head may read the word; the model runs again.",
+    "Two words that say the same hide each other: without one, the other still speaks.", by_mask)
+MEAN = Method(
+    "occlusion by mean", Evidence.MEASURED, Unit.NATS,
+    "The word's embedding becomes the average one; the model runs again.",
+    "No word is average: the model reads something that it was never trained on.", by_mean)

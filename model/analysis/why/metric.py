@@ -1,0 +1,45 @@
+"""The metric of a question, measured from the decoder's output, and the vector that an exact split projects on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.nets.transformer import Transformer
+from model.trace.why.question import Question
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """A linear reading of the decoder's output x [d_model]: vector . x + constant. float64."""
+
+    vector: Tensor
+    constant: float
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """hidden [.., d_model] -> [..], float64, differentiable."""
+        return hidden.double() @ self.vector + self.constant
+
+
+def direction(model: Transformer, question: Question) -> Direction:
+    """logit(token) - logit(contrast); without a contrast, logit(token) - mean logit of the vocabulary."""
+    weight = model.embedding.weight.detach()
+    minus = weight.double().mean(0) if question.contrast_id is None else weight[question.contrast_id].double()
+    return Direction(weight[question.token_id].double() - minus, 0.0)
+
+
+def measure(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
+    """The metric [batch], float64 nats, of the decoder's output at the question's row, hidden [batch, d_model].
+    log p(token) - log p(contrast), or log p(token): both what the model says, not its linear reading."""
+    if question.contrast_id is not None:
+        return direction(model, question)(hidden)
+    return model.project(hidden).double().log_softmax(-1)[:, question.token_id]
+
+
+@torch.inference_mode()
+def candidates(model: Transformer, hidden: Tensor, count: int = 10) -> tuple[Tensor, Tensor]:
+    """Ids and log-probabilities, [batch, count] each, of the most probable tokens after hidden [batch, d_model]."""
+    found = model.project(hidden).double().log_softmax(-1).topk(count, dim=-1)
+    return found.indices, found.values

@@ -1,0 +1,106 @@
+"""Which token to ask about, and against which: the least certain content word, its runner-up, or what is typed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.analysis.paths import typed_ids
+from model.trace.scores import Groups
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from model.trace.why.question import Against, Question
+from model.trace.words import SPACE, is_punctuation, word_groups
+from model.translator import Translator
+
+CONTRASTS = 5
+
+# Closed classes alone (articles, pronouns, prepositions, conjunctions, auxiliaries, particles); where a language has no
+# list, every word counts as a content word.
+FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in {
+    "en": """a an the this that these those i you he she it we they me him her us them my your his its our their mine
+        who whom whose which what of in on at by to for from with without into onto over under about after before
+        between through during against and or but nor so yet if because as than then when while where why how am is are
+        was were be been being do does did have has had will would shall should can could may might must not no n't
+        there here up down out off again too very just also""",
+    "de": """der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines ich du er
+        sie es wir ihr mich dich ihn uns euch mir dir ihm ihnen sich mein meine meinen meinem meiner meines dein deine
+        sein seine seinen seinem seiner seines unser unsere ihre ihren ihrem ihrer wer wen wem was welche welcher
+        welches dieser diese dieses diesen diesem in im an am auf aus bei beim mit nach von vom vor zu zum zur über
+        unter durch für gegen ohne um zwischen und oder aber denn sondern dass weil wenn als ob wie wo warum bin bist
+        ist sind seid war waren wird werden wurde wurden habe hast hat haben hatte hatten kann können muss müssen soll
+        sollen will wollen darf nicht auch nur noch schon sehr so da hier""",
+    "fr": """le la les l un une des du de d ce cet cette ces je j tu il elle on nous vous ils elles me m te t se s lui
+        leur y en mon ma mes ton ta tes son sa ses notre nos votre vos leurs qui que qu quoi dont où quel quelle à au
+        aux dans sur sous par pour avec sans vers chez entre et ou mais ni car donc si comme quand suis es est sommes
+        êtes sont était étaient été être ai as a avons avez ont avait avaient avoir ne n pas plus très aussi""",
+}.items()}
+
+
+def content_words(trace: TranslationTrace) -> Groups:
+    """Groups of target positions that are content words: neither symbols, punctuation nor function words."""
+    functions = FUNCTION_WORDS.get(trace.direction.split("-")[-1], frozenset())
+    tokens = trace.target_tokens
+
+    def counts(group: tuple[int, ...]) -> bool:
+        text = "".join(tokens[i] for i in group).replace(SPACE, "")
+        return not (is_symbol(tokens[group[0]]) or all(is_punctuation(tokens[i]) for i in group)
+                    or text.lower() in functions or not text)
+
+    return tuple(group for group in word_groups(tokens) if counts(group))
+
+
+def default_step(trace: TranslationTrace) -> int:
+    """The first piece of the content word that was the least certain when it was begun; without content words, of any
+    token that is no symbol; without those, the first."""
+    starts = [group[0] for group in content_words(trace)]
+    starts = starts or [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)] or [0]
+    return starts[int(np.argmin(trace.log_probability[starts]))]
+
+
+def contrasts(trace: TranslationTrace, step: int) -> tuple[int, ...]:
+    """Ids of the five most probable other tokens at a step, the runner-up first."""
+    return tuple(int(i) for i in trace.top_ids[step] if i != trace.target_ids[step])[:CONTRASTS]
+
+
+def ask(translator: Translator, trace: TranslationTrace, step: int | None = None,
+        contrast: str | int | Against = Against.RUNNER_UP) -> Question:
+    """The question. step None: default_step(); contrast: text as a person types it, a token's id, or Against.
+
+    Typed text is read as one whole word, or more, in the place of the word that the step belongs to; of several pieces,
+    the first one counts that differs from what was written, and the question moves to its step and says so.
+    ValueError, in words, for a step, token or text that cannot be asked about.
+    """
+    step = default_step(trace) if step is None else step
+    if not 0 <= step < len(trace.target_ids):
+        raise ValueError(f"There is no step {step}: the translation has steps 0 to {len(trace.target_ids) - 1}.")
+    note = ""
+    if isinstance(contrast, str):
+        step, contrast, note = _typed(translator, trace, step, contrast)
+    elif contrast is Against.RUNNER_UP:
+        contrast = contrasts(trace, step)[0]
+    elif contrast is not Against.NOTHING and not 0 <= contrast < len(translator.tokenizer):
+        raise ValueError(f"There is no token {contrast}: the vocabulary has tokens 0 to "
+                         f"{len(translator.tokenizer) - 1}.")
+    token_id, token = trace.target_ids[step], trace.target_tokens[step]
+    if contrast is Against.NOTHING:
+        return Question(step, token_id, token)
+    return Question(step, token_id, token, contrast, translator.tokenizer.tokens((contrast,))[0], note)
+
+
+def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str) -> tuple[int, int, str]:
+    word = next(group for group in word_groups(trace.target_tokens) if step in group)
+    first = trace.target_tokens[word[0]]
+    joined = not first.startswith(SPACE) and not is_symbol(first)
+    ids = typed_ids(translator, text, joined=joined)
+    written = trace.target_ids[word[0]:]
+    same = 0
+    while same < min(len(ids), len(written)) and ids[same] == written[same]:
+        same += 1
+    if same == len(ids):
+        raise ValueError(f"{text.strip()!r} is what was written, or its beginning: type another word.")
+    if same == len(written):
+        raise ValueError(f"{text.strip()!r} goes on where the translation was stopped: type another word.")
+    if len(ids) == 1:
+        return word[0], ids[0], ""
+    pieces = " + ".join(translator.tokenizer.tokens(ids))
+    return word[0] + same, ids[same], f"{text.strip()} is {pieces}: compared at piece {same + 1}"

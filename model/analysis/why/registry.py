@@ -1,0 +1,16 @@
+"""Every row of the tokens' matrix, in the order in which the page shows them: measured, exact, proxies."""
+
+from __future__ import annotations
+
+from model.analysis.why.method import Method
+from model.analysis.why.methods import attention, flow, gradients, occlusion
+
+METHODS: dict[str, Method] = {method.name: method for method in (
+    occlusion.MASK, occlusion.MEAN, gradients.INTEGRATED_GRADIENTS, gradients.GRADIENT_X_INPUT, flow.ALTI,
+    attention.NORMS, attention.RAW, flow.ROLLOUT)}
+OCCLUSIONS = (occlusion.MASK, occlusion.MEAN)
+
+
+def other_occlusion(method: str) -> Method:
+    """The occlusion that a method is compared with: by mean; occlusion by mean itself, by mask."""
+    return occlusion.MASK if method == occlusion.MEAN.name else occlusion.MEAN

@@ -1,0 +1,89 @@
+"""Direct logit attribution: exact, for pre-norm and post-norm, with the norms' scales held as they were.
+
+Pre-norm (Elhage et al. 2021; Ferrando et al. 2023): the residual stream is a sum of what was written to it, and the
+final norm, its scale held, is linear. Post-norm: what enters before norm k passes all norms from k on; one vector,
+carried backwards through their transposes, reads every part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.analysis.why.case import Case
+from model.analysis.why.metric import direction
+from model.analysis.why.vectors import output_by_head, transposed, used_weights
+from model.nets.attention import MultiHeadAttention
+from model.nets.records import AttentionRecord
+from model.trace.interventions import LayerEdit
+from model.trace.kinds import AttentionKind
+from model.trace.why.parts import Parts
+
+KINDS = (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
+
+
+@torch.inference_mode()
+def parts(case: Case) -> Parts:
+    """Split the question's logit difference over the parts of the decoder's row (see Parts). Sums in float64."""
+    aim = direction(case.model, case.question)
+    walk = _Walk(case, aim.vector)
+    walk.through_final_norm()
+    for index in reversed(range(len(case.model.decoder.layers))):
+        walk.through_layer(index)
+    token = case.target_rows[0, -1].double()
+    placed = case.output.decoder_records[0].residuals[0][0, -1].double()
+    return Parts(
+        question=case.question, token=float(walk.vector @ token), position=float(walk.vector @ (placed - token)),
+        keys={kind: _stacked(walk.keys[kind]) for kind in KINDS}, feed_forward=_stacked(walk.feed_forward),
+        output_biases={kind: _stacked(walk.output_biases[kind]) for kind in KINDS},
+        norm_biases=_stacked(walk.norm_biases), constant=aim.constant,
+        expected=float(aim(case.output.hidden[0, -1])))
+
+
+class _Walk:
+    """Backwards through the decoder at the last row: `vector` reads what stands in the residual stream there."""
+
+    def __init__(self, case: Case, vector: Tensor) -> None:
+        self.case, self.decoder, self.vector = case, case.model.decoder, vector
+        self.records = case.output.decoder_records
+        self.norm_biases: list[Tensor] = []
+        self.feed_forward: list[Tensor] = []
+        self.keys: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
+        self.output_biases: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
+
+    def through_final_norm(self) -> None:
+        if isinstance(self.decoder.norm, nn.LayerNorm):
+            self._through(self.decoder.norm, self.records[-1].residuals[-1])
+
+    def through_layer(self, index: int) -> None:
+        layer, record = self.decoder.layers[index], self.records[index]
+        attentions = {AttentionKind.CROSS: (layer.cross_attention, record.cross_attention),
+                      AttentionKind.DECODER_SELF: (layer.self_attention, record.self_attention)}
+        around_self, around_cross, around_feed_forward = zip(layer.sublayers, record.norm_inputs)
+        self._enter(*around_feed_forward)
+        self.feed_forward.append(self.vector @ layer.feed_forward.contract(record.activations[0, -1]).double())
+        for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):
+            self._enter(*around)
+            edit = self.case.interventions.for_attention(kind, index)
+            self.keys[kind].append(by_key(attention, found, self.vector, edit))
+            self.output_biases[kind].append(self.vector @ attention.output.bias.double())
+
+    def _enter(self, sublayer: nn.Module, norm_input: Tensor) -> None:
+        if not sublayer.norm_first:
+            self._through(sublayer.norm, norm_input)
+
+    def _through(self, norm: nn.LayerNorm, read: Tensor) -> None:
+        self.norm_biases.append(self.vector @ norm.bias.double())
+        self.vector = transposed(norm, self.vector, read[0, -1])
+
+
+def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor, edit: LayerEdit | None) -> Tensor:
+    """vector . (A v W_O) for the last row of each head by key: float64 [heads, key]. vector [d_model]."""
+    reading = vector @ output_by_head(attention)  # [heads, d_head]
+    values = torch.einsum("hjk,hk->hj", record.values[0].double(), reading)
+    return used_weights(record, edit)[0, :, -1] * values
+
+
+def _stacked(backwards: list[Tensor]) -> np.ndarray:
+    return torch.stack(backwards[::-1]).cpu().numpy() if backwards else np.zeros(0)

@@ -1,0 +1,51 @@
+"""What each head writes, as vectors: A v W_O key by key, in float64, from the records of a pass."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from model.nets.attention import MultiHeadAttention, edges_mask
+from model.nets.records import AttentionRecord
+from model.trace.interventions import LayerEdit
+
+
+def used_weights(record: AttentionRecord, edit: LayerEdit | None = None) -> Tensor:
+    """The weights that values were summed with, float64 [batch, heads, query, key]: the softmax's, less what an
+    intervention took away after it."""
+    weights = record.weights.double()
+    if edit is None:
+        return weights
+    _, heads, queries, keys = weights.shape
+    weights = weights * edges_mask(edit.zeroed, (heads, queries, keys)).to(weights.device)
+    on = torch.ones(heads, dtype=weights.dtype, device=weights.device)
+    on[list(edit.heads_off)] = 0.0
+    return weights * on[:, None, None]
+
+
+def output_by_head(attention: MultiHeadAttention) -> Tensor:
+    """W_O by head, float64 [heads, d_model, d_head]: what a head's output becomes in the residual stream."""
+    return attention.output.weight.detach().double().unflatten(1, (attention.num_heads, -1)).transpose(0, 1)
+
+
+def written_values(attention: MultiHeadAttention, record: AttentionRecord) -> Tensor:
+    """What each head would write if it read one key alone: float64 [batch, heads, key, d_model], the values' bias
+    inside."""
+    return torch.einsum("bhjk,hdk->bhjd", record.values.double(), output_by_head(attention))
+
+
+def frozen(norm: nn.LayerNorm, z: Tensor, read: Tensor) -> Tensor:
+    """The norm's linear part on z [.., d_model] with the scale of what it read [.., d_model], without its bias:
+    gamma * (z - mean z) / s. float64."""
+    return norm.weight.double() * (z - z.mean(-1, keepdim=True)) / scale(norm, read)
+
+
+def transposed(norm: nn.LayerNorm, a: Tensor, read: Tensor) -> Tensor:
+    """frozen() transposed, on a [.., d_model]: a . frozen(z) = transposed(a) . z."""
+    weighted = norm.weight.double() * a
+    return (weighted - weighted.mean(-1, keepdim=True)) / scale(norm, read)
+
+
+def scale(norm: nn.LayerNorm, read: Tensor) -> Tensor:
+    """The standard deviation, with epsilon, that a norm divided by, float64 [.., 1]."""
+    return (read.double().var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()

@@ -1,0 +1,73 @@
+"""What the rest of the program asks of a tokenizer, whoever made its vocabulary."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+class TextTokenizer(ABC):
+    """Text <-> token ids, and the symbols that no text can become.
+
+    pieces       the target's vocabulary by id; a space is "\u2581"
+    begin_id     what a decoder starts from
+    special_ids  of the target's vocabulary: control symbols, which decode() leaves out
+    """
+
+    pieces: tuple[str, ...]
+    pad_id: int
+    begin_id: int
+    end_id: int
+    special_ids: frozenset[int]
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """How many tokens the source's and the target's vocabulary have."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Target ids of the text alone, without any symbol. ValueError for lone surrogates."""
+
+    @abstractmethod
+    def encode_joined(self, text: str) -> list[int]:
+        """encode() of text that goes on without a space from what stands before it."""
+
+    @abstractmethod
+    def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
+        """What an encoder reads: the text's source ids with the symbols before and after it. ValueError as in encode(),
+        or for a language that this vocabulary has no symbol for."""
+
+    @abstractmethod
+    def forced_prefix(self, target_language: str) -> tuple[int, ...]:
+        """What a decoder is made to write before it is free: the target language's symbol in some families, else
+        nothing."""
+
+    @abstractmethod
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
+        """The names of encode_source(text, ..): pieces, and of a piece that the vocabulary lacks what it stands for."""
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of target ids, without control symbols."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> dict:
+        """Put the tokenizer's files into a checkpoint folder; what its config.json says of them."""
+
+    def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces of target ids as they stand in the vocabulary, such as "\u2581ich"."""
+        return tuple(self.pieces[i] for i in ids)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+
+def check_utf8(text: str) -> None:
+    """ValueError for half of a surrogate pair."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the text has half of a surrogate pair at character {error.start + 1}: "
+                         "it cannot be written as UTF-8") from error

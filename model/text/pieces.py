@@ -1,0 +1,174 @@
+"""Tokenizers of other families: SentencePiece only splits, a table of the family's says which piece has which id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+
+import sentencepiece
+
+from model.config import from_json
+from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
+from model.text.interface import TextTokenizer, check_utf8
+
+SPACE, UNKNOWN = "\u2581", "<unk>"
+
+
+class SourceRow(str, Enum):
+    """What an encoder reads around a text x."""
+
+    PLAIN = "plain"  # x </s>: Marian for one pair of languages
+    TARGET_FIRST = "target first"  # >>xxx<< x </s>: Marian for several target languages (Johnson et al. 2017)
+    LANGUAGE_FIRST = "language first"  # src x </s>: M2M100, NLLB, mBART-50
+    LANGUAGE_LAST = "language last"  # x </s> src: mBART cc25, NLLB before April 2023
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The ids that have a meaning of their own, and where they stand. Raises ValueError for what cannot be.
+
+    languages: code -> id; forced: whether a decoder is made to write the target language's symbol first.
+    special_ids: all ids that no text becomes and no translation shows, these among them.
+    """
+
+    pad_id: int
+    begin_id: int
+    end_id: int
+    unknown_id: int
+    source_row: SourceRow = SourceRow.PLAIN
+    forced: bool = False
+    languages: tuple[tuple[str, int], ...] = ()
+    special_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "source_row", SourceRow(self.source_row))
+            pairs = [(str(code), int(token_id)) for code, token_id in self.languages]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the tokenizer's symbols cannot be read: {error}") from error
+        for name, found in (("pad_id", self.pad_id), ("begin_id", self.begin_id), ("end_id", self.end_id),
+                            ("unknown_id", self.unknown_id), *pairs, *(("special_ids", i) for i in self.special_ids)):
+            if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+                raise ValueError(f"the id of {name} must be a whole number from 0, found {found!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side's vocabulary. model: the SentencePiece model that splits; pieces: the names by id."""
+
+    model: bytes
+    pieces: tuple[str, ...]
+
+
+class PieceTokenizer(TextTokenizer):
+    """SentencePiece's pieces with a family's ids.
+
+    What the table lacks becomes the unknown id, for SentencePiece knows pieces that the table does not have. Nothing is
+    normalised but by the SentencePiece model's own rule. A piece that is spelled like a control symbol is unknown: what
+    a person types never becomes one.
+    """
+
+    def __init__(self, source: Side, target: Side, symbols: Symbols) -> None:
+        """source and target may be one object. ValueError if a model is none or an id has no piece."""
+        self.source, self.target, self.symbols = source, target, symbols
+        self.pad_id, self.begin_id, self.end_id = symbols.pad_id, symbols.begin_id, symbols.end_id
+        self.pieces, self.language_ids = target.pieces, dict(symbols.languages)
+        self.special_ids = frozenset(symbols.special_ids) | set(self.language_ids.values()) | {
+            symbols.pad_id, symbols.begin_id, symbols.end_id, symbols.unknown_id}
+        smallest = min(len(source.pieces), len(target.pieces))
+        if max(self.special_ids) >= smallest:
+            raise ValueError(f"a symbol has id {max(self.special_ids)}, the vocabulary only {smallest} pieces")
+        self._source, self._target = _splitter(source.model), _splitter(target.model)
+        self._source_ids = self._ids(source)
+        self._target_ids = self._source_ids if target is source else self._ids(target)
+
+    def _ids(self, side: Side) -> dict[str, int]:
+        return {piece: i for i, piece in enumerate(side.pieces) if i not in self.special_ids}
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.source.pieces), len(self.target.pieces)
+
+    def encode(self, text: str) -> list[int]:
+        check_utf8(text)
+        return self._numbered(self._target.encode(text, out_type=str), self._target_ids)
+
+    def encode_joined(self, text: str) -> list[int]:
+        check_utf8(text)
+        first, *rest = self._target.encode(text, out_type=str) or [""]
+        bare = first.removeprefix(SPACE)  # the space that SentencePiece puts before any text
+        joined = [bare] if bare in self._target_ids else list(bare)
+        return self._numbered([*joined, *rest], self._target_ids)
+
+    def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
+        check_utf8(text)
+        ids = self._numbered(self._source.encode(text, out_type=str), self._source_ids)
+        row = self.symbols.source_row
+        if row is SourceRow.PLAIN:
+            return [*ids, self.end_id]
+        if row is SourceRow.TARGET_FIRST:
+            return [self._language(target_language), *ids, self.end_id]
+        language = self._language(source_language)
+        return [language, *ids, self.end_id] if row is SourceRow.LANGUAGE_FIRST else [*ids, self.end_id, language]
+
+    def forced_prefix(self, target_language: str) -> tuple[int, ...]:
+        return (self._language(target_language),) if self.symbols.forced else ()
+
+    def _language(self, code: str | None) -> int:
+        if code not in self.language_ids:
+            raise ValueError(f"this vocabulary has no symbol for the language {code!r}; it has "
+                             f"{', '.join(list(self.language_ids)[:20])}{' …' * (len(self.language_ids) > 20)}")
+        return self.language_ids[code]
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
+        names = [self.source.pieces[i] for i in ids]
+        first = int(self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST))
+        surfaces = self._source.encode(text, out_type=str)
+        if list(ids[first:first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
+            for at, surface in enumerate(surfaces, first):
+                if ids[at] == self.symbols.unknown_id:
+                    names[at] = surface + UNKNOWN
+        return tuple(names)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        pieces = [self.pieces[i] for i in map(int, ids) if i not in self.special_ids]
+        return self._target.decode_pieces(pieces).replace(SPACE, " ").strip()
+
+    def _numbered(self, pieces: Iterable[str], ids: dict[str, int]) -> list[int]:
+        return [ids.get(piece, self.symbols.unknown_id) for piece in pieces]
+
+    def write(self, folder: Path) -> dict:
+        sides = {"source": self.source} | ({} if self.target is self.source else {"target": self.target})
+        for name, side in sides.items():
+            replace_file(folder / f"{name}.spm", lambda path, side=side: path.write_bytes(side.model))
+            write_json(folder / f"{name}.pieces.json", list(side.pieces))
+        return {"sides": list(sides), **asdict(self.symbols)}
+
+    @classmethod
+    def read(cls, folder: Path, described: dict) -> PieceTokenizer:
+        """What write() wrote. ValueError naming the file otherwise."""
+        settings = dict(described)
+        names = settings.pop("sides", None)
+        if names not in (["source"], ["source", "target"]):
+            raise ValueError(f"the tokenizer's sides must be source, or source and target, found {names!r}")
+        sides = [Side(read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _pieces(folder / f"{name}.pieces.json"))
+                 for name in names]
+        return cls(sides[0], sides[-1], from_json(Symbols, settings))
+
+
+def _splitter(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except RuntimeError as error:
+        raise ValueError(f"not a SentencePiece model: {error}") from error
+    return processor
+
+
+def _pieces(path: Path) -> tuple[str, ...]:
+    pieces = read_json(path, limit=MAX_VOCABULARY_BYTES)
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        raise ValueError(f"{path} is not a list of pieces")
+    return tuple(pieces)

@@ -1,0 +1,1 @@
+"""What the laboratory of causes found about one written token: numpy and plain values. Imports no torch."""

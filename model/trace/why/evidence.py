@@ -1,0 +1,48 @@
+"""What kind of number a number is. Importable without torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Evidence(str, Enum):
+    """Three kinds, and every number of the laboratory says which it is.
+
+    MEASURED     something was changed and the model was run again
+    EXACT_SPLIT  parts that sum to what they explain; the error of the sum stands beside them
+    PROXY        computed from inside the pass (attention, norms, gradients); nothing was changed
+    """
+
+    MEASURED = "measured"
+    EXACT_SPLIT = "exact split"
+    PROXY = "proxy"
+
+
+class Unit(str, Enum):
+    """What a value counts. NATS: of log-odds where there is a contrast, of log-probability where there is none.
+    SHARE: parts of 1. NORM: length of a vector."""
+
+    NATS = "nats"
+    SHARE = "share"
+    NORM = "norm"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What some values should add up to, and what they do add up to. tolerance: the largest error that counts as met,
+    in the values' unit."""
+
+    expected: float
+    found: float
+    tolerance: float
+
+    @property
+    def error(self) -> float:
+        """found - expected"""
+        return self.found - self.expected
+
+    @property
+    def holds(self) -> bool:
+        """Whether the values add up."""
+        return abs(self.error) <= self.tolerance

@@ -1,0 +1,56 @@
+"""Direct logit attribution: a token's logit as a sum of what each part of the decoder wrote. Imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.why.evidence import Evidence, Sum, Unit
+from model.trace.why.question import Question
+
+TOLERANCE = 1e-4  # nats: what float32 passes may leave
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What each part adds to the question's logit difference (without a contrast: to the token's logit less the mean
+    logit of the vocabulary), in nats, all float64. The norms' scales are held as they were, so a part is not the effect
+    of removing it.
+
+    token, position  the decoder's input at this row
+    keys             kind -> [layers, heads, key]: each head by the key it read; they sum to the head
+    feed_forward     [layers]
+    output_biases    kind -> [layers]: of the attentions' output projections
+    norm_biases      [norms]: the norms' own, in the order of the pass
+    constant         the output projection's own bias
+    expected         the logit difference that the model itself computed
+
+    Encoder heads have no direct path to a logit: the encoder is absent here, which is not 0.
+    """
+
+    question: Question
+    token: float
+    position: float
+    keys: dict[AttentionKind, np.ndarray]
+    feed_forward: np.ndarray
+    output_biases: dict[AttentionKind, np.ndarray]
+    norm_biases: np.ndarray
+    constant: float
+    expected: float
+    evidence: Evidence = Evidence.EXACT_SPLIT
+    unit: Unit = Unit.NATS
+
+    def heads(self, kind: AttentionKind) -> np.ndarray:
+        """[layers, heads] of one kind. ValueError for the encoder's."""
+        if kind not in self.keys:
+            raise ValueError(f"{AttentionKind(kind).value} heads have no direct path to a logit")
+        return self.keys[kind].sum(-1)
+
+    @property
+    def sum(self) -> Sum:
+        """The parts' sum beside the model's own logit difference."""
+        arrays = (*self.keys.values(), self.feed_forward, *self.output_biases.values(), self.norm_biases)
+        total = sum(float(array.sum()) for array in arrays) + self.token + self.position + self.constant
+        return Sum(self.expected, total, TOLERANCE)

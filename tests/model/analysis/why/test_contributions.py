@@ -1,0 +1,135 @@
+"""Contributions add up to what the block wrote, ALTI shares to 1; nothing comes from the future or from padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.contributions import decoder_contributions, encoder_contributions, mixed
+from model.analysis.why.methods import attention, flow
+from model.nets.masks import pad
+from model.trace.flow import decoder_flow, encoder_flow
+from model.trace.kinds import AttentionKind
+from model.trace.why.columns import Columns
+from model.trace.why.question import Question
+from tests.conftest import build_tiny_model
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def model(request, tokenizer):
+    return build_tiny_model(tokenizer, norm_first=request.param)
+
+
+def recorded(model, source=SOURCE, target=TARGET):
+    with torch.inference_mode():
+        return model(torch.tensor([source]), torch.tensor([target]), record=True)
+
+
+def blocks(model, output):
+    for layers, records, kinds in ((model.encoder.layers, output.encoder_records, (ENCODER,)),
+                                   (model.decoder.layers, output.decoder_records, (DECODER, CROSS))):
+        for layer, record in zip(layers, records):
+            for kind in kinds:
+                yield layer, record, kind
+
+
+def test_contributions_add_up_to_what_the_block_left_in_the_stream(model):
+    """With the residual and the biases: by torch's own layer norm where the block ends in one."""
+    for layer, record, kind in blocks(model, recorded(model)):
+        index = int(kind is CROSS)
+        bias = (layer.cross_attention if index else layer.self_attention).output.bias
+        stream, after = record.residuals[index][0], record.residuals[index + 1][0]
+        total = mixed(layer, record, kind).sum(1)
+        if layer.sublayers[0].norm_first:
+            found = total + (stream + bias).double()
+        else:
+            norm = layer.sublayers[index].norm
+            x = (stream + bias).double()
+            scale = (record.norm_inputs[index][0].double().var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+            found = total + norm.weight * (x - x.mean(-1, keepdim=True)) / scale + norm.bias
+        np.testing.assert_allclose(found.detach(), after, atol=1e-4)
+
+
+def plain_share(parts: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Ferrando et al. 2022, written out for one row."""
+    nearer = np.array([max(0.0, np.abs(whole).sum() - np.abs(whole - part).sum()) for part in parts])
+    return nearer / nearer.sum()
+
+
+def test_shares_are_the_papers(model):
+    output = recorded(model)
+    own, cross = decoder_contributions(model, output)
+    for layer, record in zip(model.decoder.layers, output.decoder_records):
+        for kind, found in ((DECODER, own), (CROSS, cross)):
+            index = int(kind is CROSS)
+            parts = mixed(layer, record, kind).detach().numpy()
+            stream, whole = (record.residuals[index + i][0].double().numpy() for i in (0, 1))
+            if not layer.sublayers[0].norm_first:
+                norm, read = layer.sublayers[index].norm, record.norm_inputs[index][0].double().numpy()
+                stream = norm.weight.detach().double().numpy() * (stream - stream.mean(-1, keepdims=True)) / np.sqrt(
+                    read.var(-1, keepdims=True) + norm.eps)
+            for t in range(4):
+                rows = list(parts[t])
+                if kind is CROSS:
+                    rows.append(stream[t])
+                else:
+                    rows[t] = rows[t] + stream[t]
+                np.testing.assert_allclose(found[layer.index, t], plain_share(rows, whole[t])[:found.shape[-1]],
+                                           atol=1e-9)
+
+
+def test_rows_sum_to_one_and_nothing_comes_from_the_future(model):
+    output = recorded(model)
+    encoder = encoder_contributions(model, output)
+    own, cross = decoder_contributions(model, output)
+    for shares in (encoder, own):
+        np.testing.assert_allclose(shares.sum(-1), 1.0, atol=1e-6)
+    assert (cross >= 0).all() and (cross.sum(-1) <= 1 + 1e-9).all() and (cross.sum(-1) < 1).any()
+    assert (np.triu(own, 1) == 0).all()
+    joint = decoder_flow(own, cross, encoder_flow(encoder)[-1])
+    np.testing.assert_allclose(joint.sum(-1), 1.0, atol=1e-6)
+    assert (np.triu(joint[..., 6:], 1) == 0).all() and (joint >= 0).all()
+    assert (joint[..., :6].sum(-1) <= 1 + 1e-6).all()
+
+
+def test_padding_changes_no_share(model):
+    source, target = pad([SOURCE, SOURCE[:3]], 0), pad([TARGET, TARGET[:2]], 0)
+    with torch.inference_mode():
+        together = model(source.flip(0), target.flip(0), record=True)
+    alone = recorded(model, SOURCE[:3], TARGET[:2])
+    np.testing.assert_allclose(encoder_contributions(model, together)[:, :3, :3], encoder_contributions(model, alone),
+                               atol=1e-5)
+    assert (encoder_contributions(model, together)[:, :3, 3:] == 0).all()
+    for padded, plain in zip(decoder_contributions(model, together), decoder_contributions(model, alone)):
+        np.testing.assert_allclose(padded[:, :2, :plain.shape[-1]], plain, atol=1e-5)
+
+
+def test_long_rows_are_cut_into_blocks_that_change_nothing(model, monkeypatch):
+    output = recorded(model)
+    whole = encoder_contributions(model, output), *decoder_contributions(model, output)
+    monkeypatch.setattr("model.analysis.why.contributions.CHUNK", 1)
+    for one, other in zip(whole, (encoder_contributions(model, output), *decoder_contributions(model, output))):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("layer", [None, 1])
+def test_rows_of_the_matrix(model, layer):
+    columns = Columns(((0,), (1, 2), (3, 4), (5,)), ((0,), (1,), (2, 3)), ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
+                      ("<s>", "▁x", "▁y", "z"))
+    case = Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), columns,
+                cross_layer=layer)
+    for method in (flow.ALTI, flow.ROLLOUT):
+        row = method(case)
+        assert row.sum.holds and row.values.sum() == pytest.approx(1.0, abs=1e-6) and row.class_agnostic
+    for method in (attention.RAW, attention.NORMS):
+        row = method(case)
+        assert np.isnan(row.values[4:]).all() and row.values[:4].sum() == pytest.approx(1.0, abs=1e-5)
+    weights = torch.stack([r.cross_attention.weights[0, :, -1] for r in case.output.decoder_records]).mean(1)
+    expected = weights.mean(0) if layer is None else weights[layer]
+    np.testing.assert_allclose(attention.RAW(case).values[:4], [expected[0], expected[1:3].sum(), expected[3:5].sum(),
+                                                                expected[5]], atol=1e-6)

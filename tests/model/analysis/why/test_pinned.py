@@ -1,0 +1,116 @@
+"""Which token is asked about, and against what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.analysis import paths
+from model.analysis.why import pinned
+from model.analysis.why.attribution import attribute
+from model.analysis.why.registry import METHODS
+from model.trace.why.evidence import Evidence
+from model.trace.why.question import Against
+from model.trace.words import word_groups
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    """The translation that a person would give, forced: the tiny model's own is noise."""
+    ids = tiny_translator.tokenizer.encode("The small dog sleeps under the table.")
+    return paths.follow(tiny_translator, TEXT, [*ids, tiny_translator.tokenizer.end_id], "de-en")
+
+
+def word_of(trace, step):
+    group = next(g for g in word_groups(trace.target_tokens) if step in g)
+    return "".join(trace.target_tokens[i] for i in group).replace("▁", "")
+
+
+def test_the_default_is_the_least_certain_content_word(trace):
+    words = ["".join(trace.target_tokens[i] for i in g).replace("▁", "") for g in pinned.content_words(trace)]
+    assert words == ["small", "dog", "sleeps", "table"]
+    starts = [group[0] for group in pinned.content_words(trace)]
+    step = pinned.default_step(trace)
+    assert step in starts and trace.log_probability[step] == trace.log_probability[starts].min()
+
+
+def test_the_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
+    for step, written in enumerate(trace.target_ids):
+        question = pinned.ask(tiny_translator, trace, step)
+        logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits[0, step].clone()
+        logits[written] = -np.inf
+        assert question.contrast_id == int(logits.argmax()) and question.token_id == written
+    assert len(pinned.contrasts(trace, 0)) == 5 and trace.target_ids[0] not in pinned.contrasts(trace, 0)
+
+
+def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
+    tokenizer = tiny_translator.tokenizer
+    for word in word_groups(trace.target_tokens)[:7]:
+        for text in ("castle", "boat", "dogs", "tableau", "Xylophon"):
+            ids = tokenizer.encode(text)
+            written = trace.target_ids[word[0]:]
+            same = next((i for i, (a, b) in enumerate(zip(ids, written)) if a != b), None)
+            if same is None:
+                continue
+            for step in word:
+                question = pinned.ask(tiny_translator, trace, step, text)
+                assert question.step == word[0] + same and question.contrast_id == ids[same]
+                assert question.token_id == written[same]
+                assert (f"piece {same + 1}" in question.note) == (len(ids) > 1)
+
+
+@pytest.mark.parametrize("contrast, message", [
+    ("", "no text"),
+    ("  ", "no text"), ("small", "what was written"), (10**6, "no token 1000000"), (-1, "no token -1")])
+def test_a_contrast_that_is_none_is_refused_in_words(tiny_translator, trace, contrast, message):
+    step = next(i for i in range(9) if word_of(trace, i) == "small")
+    with pytest.raises(ValueError, match=message):
+        pinned.ask(tiny_translator, trace, step, contrast)
+
+
+def test_steps_and_tokens_that_are_not_there_are_refused(tiny_translator, trace):
+    with pytest.raises(ValueError, match="no step 99"):
+        pinned.ask(tiny_translator, trace, 99)
+    with pytest.raises(ValueError, match="compared with itself"):
+        pinned.ask(tiny_translator, trace, 0, trace.target_ids[0])
+    with pytest.raises(ValueError, match="no method 'guess'"):
+        attribute(tiny_translator, trace, methods=("guess",))
+    with pytest.raises(ValueError, match="layers 0 to 2, found 3"):
+        attribute(tiny_translator, trace, cross_layer=3)
+
+
+@pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, "castle", 5])
+@pytest.mark.parametrize("words", [True, False])
+def test_every_method_answers_over_every_column(tiny_translator, trace, contrast, words):
+    why = attribute(tiny_translator, trace, step=3, contrast=contrast, words=words)
+    assert [row.method for row in why.rows] == list(METHODS)
+    assert len(why.columns.labels) == len(why.columns) == len(why.columns.special)
+    for row in why.rows:
+        assert row.values.shape == (len(why.columns),) and row.values.dtype == np.float64
+        assert (row.evidence is Evidence.EXACT_SPLIT) <= (row.sum is not None)
+        assert not np.isnan(row.values[:len(why.columns.source)]).any()
+        assert why.agreement[row.method] is None or -1 <= why.agreement[row.method] <= 1
+    if contrast is Against.NOTHING:
+        assert why.metric == pytest.approx(float(trace.log_probability[3]), abs=1e-4)
+
+
+def test_the_ends_can_be_asked_about_too(tiny_translator, trace):
+    """The first token, </s>, a sentence of one word, and a translation that was stopped."""
+    last = len(trace.target_ids) - 1
+    for of, step in ((trace, 0), (trace, last), (tiny_translator.translate("Hund"), None),
+                     (paths.follow(tiny_translator, TEXT, trace.target_ids[:-1]), last - 1)):
+        why = attribute(tiny_translator, of, step=step)
+        assert all(np.isfinite(row.values[:len(why.columns.source)]).all() for row in why.rows)
+
+
+def test_traces_of_other_weights_or_of_a_broken_model_are_refused(tiny_translator, trace, hand_made_trace):
+    with pytest.raises(ValueError, match="other weights"):
+        attribute(tiny_translator, hand_made_trace)
+
+
+def test_class_agnostic_rows_do_not_see_the_contrast(tiny_translator, trace):
+    one, other = (attribute(tiny_translator, trace, step=4, contrast=c) for c in (5, 9))
+    for a, b in zip(one.rows, other.rows):
+        assert METHODS[a.method].class_agnostic == np.array_equal(a.values, b.values, equal_nan=True)

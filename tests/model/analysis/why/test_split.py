@@ -1,0 +1,159 @@
+"""Parts sum to the logit, contrasts are linear, and a wrong norm style, a lost bias or a shifted row does not pass."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.split import parts
+from model.nets.masks import pad
+from model.nets.transformer import Transformer
+from model.trace.interventions import Edge, Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.why.columns import Columns
+from model.trace.why.question import Question
+from tests.conftest import build_tiny_model
+
+DECODER, CROSS = AttentionKind.DECODER_SELF, AttentionKind.CROSS
+NOWHERE = Columns((), (), (), ())
+STYLES = pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
+
+
+def case_of(model: Transformer, source: list[int], target: list[int], token: int, contrast: int | None,
+            **changes) -> Case:
+    question = Question(len(target) - 1, token, str(token), contrast, str(contrast))
+    return Case(model, question, torch.tensor([source]), torch.tensor([target]), NOWHERE, **changes)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["pre-norm", "post-norm"])
+def model(request, tokenizer) -> Transformer:
+    return build_tiny_model(tokenizer, norm_first=request.param)
+
+
+def random_cases(model: Transformer, count: int, seed: int = 0):
+    random = np.random.default_rng(seed)
+    vocabulary = model.config.vocabulary_size
+    for _ in range(count):
+        source, target = (random.integers(4, vocabulary, random.integers(1, 41)).tolist() for _ in range(2))
+        token, contrast = random.choice(vocabulary, 2, replace=False).tolist()
+        yield source, target, token, contrast
+
+
+def test_the_parts_sum_to_the_models_own_logits(model):
+    """Against the logits of the plain pass, at lengths 1 to 40, with and without a contrast."""
+    for source, target, token, contrast in random_cases(model, 25):
+        with torch.inference_mode():
+            logits = model(torch.tensor([source]), torch.tensor([target])).logits[0, -1].double()
+        for other, expected in ((contrast, logits[token] - logits[contrast]), (None, logits[token] - logits.mean())):
+            found = parts(case_of(model, source, target, token, other))
+            assert found.sum.found == pytest.approx(float(expected), abs=1e-4)
+            assert found.sum.holds and abs(found.sum.error) <= 1e-4
+
+
+def test_padding_changes_no_part(model):
+    """What a row's parts sum to is its logit difference in a padded batch, too."""
+    cases = list(random_cases(model, 4, seed=3))
+    with torch.inference_mode():
+        together = model(pad([c[0] for c in cases], 0), pad([c[1] for c in cases], 0))
+    for row, (source, target, token, contrast) in enumerate(cases):
+        alone = parts(case_of(model, source, target, token, contrast))
+        length = len(target)
+        expected = float(together.logits[row, length - 1, token] - together.logits[row, length - 1, contrast])
+        assert alone.sum.found == pytest.approx(expected, abs=1e-4)
+
+
+def test_contrasts_are_linear(model):
+    for source, target, token, contrast in random_cases(model, 8, seed=1):
+        of = [parts(case_of(model, source, target, *pair)) for pair in ((token, None), (contrast, None),
+                                                                         (token, contrast))]
+        for kind in (DECODER, CROSS):
+            np.testing.assert_allclose(of[0].keys[kind] - of[1].keys[kind], of[2].keys[kind], atol=1e-5)
+        np.testing.assert_allclose(of[0].feed_forward - of[1].feed_forward, of[2].feed_forward, atol=1e-5)
+        assert of[0].token - of[1].token == pytest.approx(of[2].token, abs=1e-5)
+
+
+def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
+    """With pre-norm, a head's part is its own output through W_O on the gradient of the logit difference by the
+    residual stream, the final norm's scale held: taken here by autograd."""
+    model = build_tiny_model(tokenizer).double()
+    source, target, token, contrast = next(random_cases(model, 1, seed=5))
+    case = case_of(model, source, target, token, contrast)
+    found = parts(case)
+    assert found.sum.holds
+    stream = case.output.decoder_records[-1].residuals[-1][0, -1].clone().requires_grad_()
+    norm = model.decoder.norm
+    scale = (stream.detach().var(unbiased=False) + norm.eps).sqrt()
+    normed = norm.weight * (stream - stream.mean()) / scale
+    weight = model.embedding.weight
+    gradient, = torch.autograd.grad(normed @ (weight[token] - weight[contrast]), stream)
+    for layer, record in enumerate(case.output.decoder_records):
+        for kind, attention in ((DECODER, "self_attention"), (CROSS, "cross_attention")):
+            recorded = getattr(record, attention)
+            context = (recorded.weights @ recorded.values)[0, :, -1]  # [heads, d_head]
+            for head in range(4):
+                alone = torch.zeros(4, 8, dtype=torch.float64)
+                alone[head] = context[head]
+                module = getattr(model.decoder.layers[layer], attention).output
+                wrote = alone.flatten() @ module.weight.T
+                assert found.heads(kind)[layer, head] == pytest.approx(float(wrote.detach() @ gradient), abs=1e-10)
+
+
+def test_encoder_heads_are_absent(model):
+    found = parts(case_of(model, [4, 20, 2], [1, 30], 40, 50))
+    assert AttentionKind.ENCODER_SELF not in found.keys
+    with pytest.raises(ValueError, match="no direct path"):
+        found.heads(AttentionKind.ENCODER_SELF)
+    assert found.keys[DECODER].shape == (3, 4, 2) and found.keys[CROSS].shape == (3, 4, 3)
+
+
+@STYLES
+def test_what_was_switched_off_has_no_part(tokenizer, norm_first):
+    model = build_tiny_model(tokenizer, norm_first=norm_first)
+    changes = Interventions(heads_off=frozenset({(CROSS, 1, 2)}), zeroed_edges=frozenset({Edge(DECODER, 2, 0, 0, 1)}))
+    found = parts(case_of(model, [4, 20, 31, 2], [1, 30, 41], 40, 50, interventions=changes))
+    assert found.sum.holds
+    assert found.heads(CROSS)[1, 2] == 0 and found.keys[DECODER][0, 1, 0] == 0
+    assert np.count_nonzero(found.heads(CROSS)) == 11
+
+
+def mutated(case: Case, change) -> Case:
+    """The case read with other weights or another style than those that its pass was computed with."""
+    other = copy.deepcopy(case.model)
+    with torch.no_grad():
+        change(other)
+    wrong = replace(case, model=other)
+    wrong.__dict__["output"] = case.output
+    return wrong
+
+
+def flip_style(model):
+    for layer in model.decoder.layers:
+        for sublayer in layer.sublayers:
+            sublayer.norm_first = not sublayer.norm_first
+
+
+MUTATIONS = {
+    "norm style": flip_style,
+    "output bias of cross-attention": lambda m: m.decoder.layers[1].cross_attention.output.bias.zero_(),
+    "feed-forward's bias": lambda m: m.decoder.layers[2].feed_forward.contract.bias.zero_(),
+    "norm's bias": lambda m: [norm.bias.zero_() for norm in m.modules() if isinstance(norm, torch.nn.LayerNorm)],
+    "norm's gain": lambda m: [norm.weight.fill_(1.0) for norm in m.modules() if isinstance(norm, torch.nn.LayerNorm)],
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_what_is_left_out_is_seen_in_the_sum(model, name):
+    case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
+    assert parts(case).sum.holds
+    assert not parts(mutated(case, MUTATIONS[name])).sum.holds
+
+
+def test_a_shifted_row_is_seen_in_the_sum(model):
+    case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
+    before = case_of(model, [4, 20, 31, 45, 2], [1, 30], 40, 50)
+    assert abs(parts(before).sum.found - case.metric()) > 1e-2

@@ -1,0 +1,33 @@
+// The page's language. This stands in the page itself, ahead of every other script: the words are on their way while
+// the components' scripts still load.
+(function () {
+  "use strict";
+  const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
+
+  // Gradio decides by the same rule for its own labels; Chinese it knows as zh-CN and zh-TW only.
+  function chosen(languages) {
+    const [code, region] = navigator.language.split("-");
+    if (code === "zh" && !["CN", "TW"].includes(region)) return undefined;
+    return [navigator.language, code].find((name) => Object.hasOwn(languages, name));
+  }
+
+  // languages: code -> a file of viz/web/words/, as its address or as what stands in it. The visitor's own becomes
+  // atlas.words: English -> text. Without one, or if it cannot be had, the page is in English.
+  // atlas.spoken: a promise that the matter is settled, while it is not.
+  atlas.speak = function (languages) {
+    const language = chosen(languages), given = languages[language];
+    const settle = (sections) => {
+      atlas.words = Object.assign(Object.create(null), ...Object.values(sections));
+      atlas.sentences = Object.keys(sections.sentences || {});
+      document.documentElement.lang = language;
+    };
+    const english = () => (document.documentElement.lang = "en");
+    if (language === undefined) english();
+    else if (typeof given === "object") settle(given);
+    else {
+      atlas.spoken = fetch(given, { signal: AbortSignal.timeout(10000) })
+        .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)))
+        .then(settle).catch(english).finally(() => (atlas.spoken = null));
+    }
+  };
+})();
