@@ -7,7 +7,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test lint checkpoints bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test lint checkpoints derived bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -22,6 +22,10 @@ lint: $(VENV)/.dev
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints")
 checkpoints: $(VENV)/.dev
 	$(BIN)/python -m model.checkpoints $(ARGS)
+
+# Rebuild what depends on the weights and is of other ones: scores, and what analyses add  (ARGS="--data data --list")
+derived: $(VENV)/.dev
+	$(BIN)/python -m model.derived $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m model.benchmark $(ARGS)

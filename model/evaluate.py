@@ -42,6 +42,9 @@ def main(argv: list[str] | None = None) -> None:
     if not found:
         raise ValueError("there is nothing to score: no pair in the corpora that were named")
     metrics = dict(translator.metrics)
+    if metrics.get("digest", translator.digest) != translator.digest:
+        metrics = {}  # those of other weights
+    metrics["digest"] = translator.digest
     metrics["parameters"] = sum(p.numel() for p in translator.model.parameters())
     for split, direction, corpus in found:
         pairs = corpus.oriented(direction)[:args.limit]

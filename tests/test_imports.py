@@ -26,7 +26,7 @@ MODEL = (
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.typed", "model.translate", "model.collect", "model.checkpoints",
-     "model.benchmark"),
+     "model.derived", "model.benchmark"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),
@@ -37,7 +37,7 @@ VIZ = (
     ("viz.ui", "viz", "viz.learning_curves"),
 )
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
-EXCEPTIONS = {("model.evaluate", "model.train"), ("model.benchmark", "model.train"),
+EXCEPTIONS = {("model.evaluate", "model.train"), ("model.derived", "model.evaluate"), ("model.benchmark", "model.train"),
               ("viz.wire.readback", "viz.figures")}
 WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
                  "model.trace.storage", "model.trace.scores", "model.trace.tokens", "model.trace.divergence",
