@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from model.training import parts
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
 SHIPPED = ("de-en", "en-de-fr")
@@ -24,6 +25,9 @@ UNFINISHED = 3  # the exit code when the minutes are over
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    if args.join:
+        parts.join(args.join, args.out or Path("checkpoints"))
+        return
     ends = time.monotonic() + 60 * args.minutes if args.minutes else None
     for name in args.names:
         stages = in_order(name)
@@ -37,6 +41,8 @@ def main(argv: list[str] | None = None) -> None:
                 sys.exit(UNFINISHED)
         if args.out:
             shutil.copytree(args.work / stages[-1].path / CHECKPOINT, args.out / name, dirs_exist_ok=True)
+    if args.parts and args.out:
+        parts.split(args.out, args.parts)
 
 
 def finish(stage: Stage, args: argparse.Namespace, ends: float | None) -> bool:
@@ -98,6 +104,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")
     add("--work", type=Path, default=Path("runs"), help="folder for what the stages leave")
     add("--out", type=Path, help="folder to copy the finished checkpoints into")
+    add("--parts", type=Path, help="also write the finished checkpoints there, in parts of 15 MiB")
+    add("--join", type=Path, help="instead of anything else, put such parts together into --out")
     add("--minutes", type=float, help="stop after so many minutes; start again to go on")
     add("--device", help="cpu or cuda")
     add("--processes", type=int, default=1, help="train with so many processes (torchrun)")
