@@ -10,7 +10,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from model.training.readers import TATOEBA_FILES, normalised, read_lines, read_tatoeba, split_tatoeba
+from model.training.sources.readers import TATOEBA_FILES, normalised, read_lines, read_tatoeba, split_tatoeba
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -23,7 +23,7 @@ from model.evaluation.moses import WU2021, wu2021_bleu
 from model.trace.directions import parse_direction
 from model.train import chosen_model
 from model.training import corpora
-from model.training.readers import Corpus, read_aligned
+from model.training.sources.readers import Corpus, read_aligned
 from model.translator import Translator
 
 UNUSUAL_PERCENTILE = 2  # a translation less probable than this share of dev translations is called unusual

@@ -10,8 +10,8 @@ from model.config import TrainConfig
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 from model.training.mixture import Mixture
-from model.training.news import read_news
-from model.training.readers import (
+from model.training.sources.news import read_news
+from model.training.sources.readers import (
     TATOEBA_FILES,
     Corpus,
     read_aligned,
@@ -21,7 +21,7 @@ from model.training.readers import (
     split_tatoeba,
     without_leaks,
 )
-from model.training.tables import FILES, read_table
+from model.training.sources.tables import FILES, read_table
 
 MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 

@@ -13,8 +13,8 @@ from model.text.slots.frames import fill, read_frames
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 from model.training.batches import Examples
-from model.training.readers import Corpus, normalised
-from model.training.substitution import Slot, Substituter
+from model.training.sources.readers import Corpus, normalised
+from model.training.sources.substitution import Slot, Substituter
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ SUMS = "sums.txt"  # SHA-256, two spaces, the file's path in the checkpoints' fo
 
 
 def split(checkpoints: Path, out: Path, *, part_bytes: int = PART_BYTES) -> list[Path]:
-    """Write every file below `checkpoints` into `out` as NAME.000, NAME.001 and so on, folders joined by "--", and their
-    checksums beside them. Returns what was written."""
+    """Write every file below `checkpoints` into `out` as NAME.000, NAME.001 and so on, folders joined by "--", and
+    their checksums beside them. Returns what was written."""
     out.mkdir(parents=True, exist_ok=True)
     written, sums = [], []
     for path in sorted(path for path in checkpoints.rglob("*") if path.is_file()):

@@ -266,7 +266,7 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
 
 
 def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
-    from model.training.readers import Corpus
+    from model.training.sources.readers import Corpus
     from model.training.validate import validate
 
     model = build_tiny_model(tokenizer)

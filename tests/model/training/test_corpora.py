@@ -17,7 +17,15 @@ from model.nets.masks import pad
 from model.trace.directions import parse_direction
 from model.training import corpora
 from model.training.batches import Examples, make_batch, plan_batches
-from model.training.readers import TAG, Corpus, read_aligned, read_multi30k, read_tatoeba, split_tatoeba, without_leaks
+from model.training.sources.readers import (
+    TAG,
+    Corpus,
+    read_aligned,
+    read_multi30k,
+    read_tatoeba,
+    split_tatoeba,
+    without_leaks,
+)
 
 
 def write_gz(path: Path, lines: list[str]) -> None:

@@ -10,10 +10,10 @@ import pytest
 from model.config import TrainConfig
 from model.text.slots.fillers import Fillers
 from model.training.mixture import Mixture
-from model.training.news import read_news
-from model.training.readers import Corpus, normalised
-from model.training.substitution import Substituter
-from model.training.tables import ENTRY, dictionary_parts, read_table
+from model.training.sources.news import read_news
+from model.training.sources.readers import Corpus, normalised
+from model.training.sources.substitution import Substituter
+from model.training.sources.tables import ENTRY, dictionary_parts, read_table
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from model.training.readers import Corpus, clean, read_lines
+from model.training.sources.readers import Corpus, clean, read_lines
 
 FILES = {"de": "deu-eng.tsv.gz", "fr": "fra-eng.tsv.gz"}
 ENTRY = "\x1c"  # before a dictionary's entry that is no sentence: FILE SEPARATOR, which nobody types
