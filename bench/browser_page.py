@@ -17,7 +17,7 @@ from viz.assets import WEB
 from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
 from viz.ui import explorer
-from viz.ui.component import Component, serve_web_files
+from viz.ui.component import serve_web_files
 from viz.wire.payload import payload
 
 
@@ -28,8 +28,7 @@ def build(tokens: int) -> gr.Blocks:
     with gr.Blocks(title="Benchmark", analytics_enabled=False) as demo:
         traces = [random_trace(tokens, tokens, seed=seed) for seed in range(2)]
         history, count = gr.State(tuple(traces)), gr.State(0)
-        component = Component("explorer", payload(traces[0]), plotly=True,
-                              events=("select", "layers", "export", "restore"), elem_id="explorer")
+        component = explorer.component(payload(traces[0]))
         component.layers(explorer.layers, [history], [component], **private)
         translate = gr.Button("Translate", elem_id="translate")
         translate.click(lambda n: (payload(traces[(n + 1) % 2]), n + 1), [count], [component, count], **private)

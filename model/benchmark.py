@@ -23,8 +23,9 @@ from model.config import TrainConfig
 from model.decode.greedy import greedy
 from model.decode.recorded import greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.layer import SourceMemory
 from model.nets.masks import pad
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.translation import TranslationTrace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from model.config import ModelConfig, from_json
+from model.families import registry
+from model.families.folder import digest_of
 from model.files import read_json, replace_file, write_json
 from model.nets.transformer import Transformer
 from model.text.interface import TextTokenizer
@@ -61,12 +62,14 @@ def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, direc
 
 
 def load(folder: str | Path) -> Checkpoint:
-    """Load a checkpoint folder, strictly.
+    """Load a checkpoint folder, strictly: ours, or one of a family in model/families as it is on a hub.
 
     Raises ValueError naming the file and what was expected if anything is missing, damaged or does not fit.
     Sizes are checked against the weights file's header before memory for the model is taken.
     """
     folder = Path(folder)
+    if registry.is_foreign(folder):
+        return _load_foreign(folder)
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
             raise ValueError(f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {WEIGHTS} and the "
@@ -78,10 +81,24 @@ def load(folder: str | Path) -> Checkpoint:
         model = Transformer(config)
     tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
     model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
-    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()[:16]
+    digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
     return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples)
+
+
+def _load_foreign(folder: Path) -> Checkpoint:
+    """A folder as other people's libraries write it (model/families)."""
+    with registry.opened(folder) as (found, weights):
+        check_fit(folder, found.config, found.tokenizer, found.directions)
+        with torch.device("meta"):
+            model = Transformer(found.config)
+        # One after the other: their tensors never lie in memory beside all of ours.
+        state = {name: _for_decoding(found.tensors[name]) for name in found.tensors}
+        model.load_state_dict(state, strict=True, assign=True)
+        digest = weights.digest()
+    metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes)}
+    return Checkpoint(folder.name, model.eval(), found.tokenizer, found.directions, metrics, digest)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:

@@ -27,7 +27,6 @@ from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 
 log = logging.getLogger(__name__)
@@ -92,18 +91,19 @@ class Translator:
         Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
         more wait than its limits allow.
         """
-        request = self._request(text, direction, interventions)
+        request = self.request(text, direction, interventions)
         key = (interventions, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
                     interventions: Interventions = NO_INTERVENTIONS) -> list[TranslationTrace]:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
-        return self._trace([self._request(text, direction, interventions) for text in texts])
+        return self._trace([self.request(text, direction, interventions) for text in texts])
 
-    def _request(self, text: str, direction: str | None, interventions: Interventions) -> Request:
+    def request(self, text: str, direction: str | None, interventions: Interventions) -> Request:
+        """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
-        self._check(interventions)
+        self.model.check(interventions, batch=1)
         return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions)
 
     def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
@@ -210,14 +210,6 @@ class Translator:
         """How many tokens a translation may take: twice the source and a little, within the model's limit."""
         return min(self.config.max_length - 1, 2 * source_length + 10)
 
-    def _check(self, interventions: Interventions) -> None:
-        if interventions:
-            config = self.config
-            interventions.check({
-                AttentionKind.ENCODER_SELF: config.num_encoder_layers,
-                AttentionKind.DECODER_SELF: config.num_decoder_layers,
-                AttentionKind.CROSS: config.num_decoder_layers}, config.num_heads)
-
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
                            ) -> tuple[list[list[int]], ForwardOutput]:
@@ -232,7 +224,6 @@ class Translator:
                 ) -> list[list[int]]:
         if not sources:
             return []
-        self._check(interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return greedy(
             self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
@@ -241,7 +232,6 @@ class Translator:
     @torch.inference_mode()
     def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],
                  interventions: Interventions) -> ForwardOutput:
-        self._check(interventions)
         return self.model(
             self._padded(sources), self._padded(decoder_ids), interventions=interventions, record=True)
 

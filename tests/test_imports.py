@@ -20,13 +20,13 @@ MODEL = (
     ("model.trace", "model.config", "model.files"),
     ("model.text",),
     ("model.nets",),
-    ("model.decode", "model.serve"),
+    ("model.decode", "model.serve", "model.families"),
     ("model.checkpoint",),
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.typed", "model.translate", "model.collect", "model.checkpoints",
-     "model.derived", "model.benchmark"),
+     "model.derived", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),

@@ -50,17 +50,11 @@ def compare(translator: Translator, trace: TranslationTrace, interventions: Inte
     output = translator.inspect(ids, trace.target_ids, interventions=interventions)
     log_p = output.logits[0].float().log_softmax(-1)
     forced = log_p.gather(1, torch.tensor(trace.target_ids, device=log_p.device)[:, None])[:, 0]
-    maps = {
-        AttentionKind.ENCODER_SELF: _stack([r.self_attention.weights for r in output.encoder_records]),
-        AttentionKind.DECODER_SELF: _stack([r.self_attention.weights for r in output.decoder_records]),
-        AttentionKind.CROSS: _stack([r.cross_attention.weights for r in output.decoder_records])}
     back = np.argsort(order)  # the place in the new sentence of each token of the old one
-    maps[AttentionKind.ENCODER_SELF] = maps[AttentionKind.ENCODER_SELF][:, :, back][..., back]
-    maps[AttentionKind.CROSS] = maps[AttentionKind.CROSS][..., back]
-    changes = {kind: jensen_shannon_bits(trace.maps(kind).weights, maps[kind]).mean(-1) for kind in AttentionKind}
+    changes = {}
+    for kind in trace.kinds:
+        weights = output.weights(kind)[:, 0].float().cpu().numpy()  # [layers, heads, query, key]
+        weights = weights if kind is AttentionKind.DECODER_SELF else weights[..., back]
+        weights = weights[:, :, back] if kind is AttentionKind.ENCODER_SELF else weights
+        changes[kind] = jensen_shannon_bits(trace.maps(kind).weights, weights).mean(-1)
     return Comparison(trace, broken, forced.cpu().numpy(), changes)
-
-
-def _stack(weights: list[torch.Tensor]) -> np.ndarray:
-    return torch.stack([w[0] for w in weights]).float().cpu().numpy()  # [layers, heads, query, key]
-

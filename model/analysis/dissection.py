@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from model.nets.masks import causal_mask
-from model.nets.records import AttentionRecord, ForwardOutput
+from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 
 
@@ -54,20 +54,12 @@ class Dissection:
         return float(np.abs(self.weights - self.recorded).max())
 
 
-def attention_record(output: ForwardOutput, kind: AttentionKind, layer: int) -> AttentionRecord:
-    """The record of one attention. ValueError if the layer does not exist."""
-    records = output.encoder_records if kind is AttentionKind.ENCODER_SELF else output.decoder_records
-    if not 0 <= layer < len(records):
-        raise ValueError(f"{kind.value} has layers 0 to {len(records) - 1}, found {layer}")
-    return records[layer].cross_attention if kind is AttentionKind.CROSS else records[layer].self_attention
-
-
 def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *, query: int) -> Dissection:
     """Take one query position of one head apart. output: Translator.inspect's, a batch of one.
 
     ValueError if layer, head or query do not exist.
     """
-    record = attention_record(output, kind, layer)
+    record = output.attention(kind, layer)
     _, heads, queries, keys = record.weights.shape
     if not 0 <= head < heads:
         raise ValueError(f"heads are 0 to {heads - 1}, found {head}")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from model.nets.records import ForwardOutput
 from model.nets.transformer import Transformer
+from model.trace.kinds import Side
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +35,8 @@ class LogitLens:
 def lens_logits(model: Transformer, output: ForwardOutput) -> Tensor:
     """The final norm and the output projection on the residual stream before the first decoder layer and after each:
     [layers + 1, batch, target, vocabulary]. output: recorded. ValueError if it is not."""
-    if not output.decoder_records:
-        raise ValueError("the logit lens needs a recorded pass (record=True)")
-    stream = [output.decoder_records[0].residuals[0], *(record.residuals[-1] for record in output.decoder_records)]
+    records = output.layers(Side.DECODER)
+    stream = [records[0].before, *(record.after for record in records)]
     return model.project(model.decoder.norm(torch.stack(stream)))
 
 

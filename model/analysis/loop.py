@@ -31,17 +31,12 @@ class AttentionInput:
 @torch.inference_mode()
 def attention_input(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int) -> AttentionInput:
     """Find it again from a recorded pass of Translator.inspect. ValueError if the layer does not exist."""
-    encoder = kind is AttentionKind.ENCODER_SELF
-    stack = translator.model.encoder if encoder else translator.model.decoder
-    records = output.encoder_records if encoder else output.decoder_records
-    if not 0 <= layer < len(records):
-        raise ValueError(f"{kind.value} has layers 0 to {len(records) - 1}, found {layer}")
-    index = 1 if kind is AttentionKind.CROSS else 0  # the sub-layer, and the residual it reads
-    stream = stack.layers[layer].sublayers[index].enter(records[layer].residuals[index])
+    read = output.layer(kind, layer).sublayer(kind.sublayer).read
+    module = translator.model.attention(kind, layer)
     if kind is AttentionKind.CROSS:
-        return AttentionInput(stack.layers[layer].cross_attention, stream, output.memory, None)
-    mask = None if encoder else causal_mask(stream.shape[1], device=stream.device)
-    return AttentionInput(stack.layers[layer].self_attention, stream, stream, mask)
+        return AttentionInput(module, read, output.memory, None)
+    mask = None if kind is AttentionKind.ENCODER_SELF else causal_mask(read.shape[1], device=read.device)
+    return AttentionInput(module, read, read, mask)
 
 
 @torch.inference_mode()

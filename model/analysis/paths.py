@@ -16,9 +16,9 @@ import torch
 from model.analysis.lens import LogitLens, logit_lens
 from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.layer import SourceMemory
 from model.nets.records import ForwardOutput
-from model.nets.transformer import SourceMemory
-from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, tidy
 
@@ -57,35 +57,36 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
 
 
 @torch.inference_mode()
-def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None,
-           ) -> TranslationTrace:
+def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None, *,
+           interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
     """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
 
-    ValueError for a text or target that cannot be used.
+    ValueError for a text, target or interventions that cannot be used.
     """
     started, ids = time.perf_counter(), check_target(translator, target_ids)
-    request = _request(translator, text, direction)
+    request = translator.request(text, direction, interventions)
     output = forced_with_records(translator.model, _encoded(translator, request), ids,
-                                 begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids))
+                                 begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids),
+                                 interventions=interventions)
     return _trace(translator, request, ids, output, started)
 
 
 @torch.inference_mode()
-def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None,
-             ) -> TranslationTrace:
+def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None, *,
+             interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
     """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
     ValueError as in follow()."""
     started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
-    request, tokenizer = _request(translator, text, direction), translator.tokenizer
+    request, tokenizer = translator.request(text, direction, interventions), translator.tokenizer
     ids = ids or list(translator.forced_prefix(request.direction))
     # A long prefix still gets a few steps of its own, as far as the model reaches.
     left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
                translator.config.max_length - 1 - len(ids))
     if left == 0 or tokenizer.end_id in ids[-1:]:
-        return follow(translator, text, ids, direction)
+        return follow(translator, text, ids, direction, interventions=interventions)
     (found,), output = greedy_with_records(
         translator.model, _encoded(translator, request), [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
-        prefix=ids)
+        prefix=ids, interventions=interventions)
     return _trace(translator, request, found, output, started)
 
 
@@ -95,13 +96,9 @@ def _given(translator: Translator, request: Request, ids: list[int]) -> int:
     return len(forced) if tuple(ids[:len(forced)]) == forced else 0
 
 
-def _request(translator: Translator, text: str, direction: str | None) -> Request:
-    direction = translator.check_direction(direction)
-    return Request(tidy(text), tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
-
-
 def _encoded(translator: Translator, request: Request) -> SourceMemory:
-    return translator.model.encode(torch.tensor([request.source_ids], device=translator.device), record=True)
+    ids = torch.tensor([request.source_ids], device=translator.device)
+    return translator.model.encode(ids, interventions=request.interventions, record=True)
 
 
 def _trace(translator: Translator, request: Request, ids: list[int], output: ForwardOutput, started: float,

@@ -12,9 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nets.records import ForwardOutput, LayerRecord
-from model.trace.kinds import AttentionKind
+from model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
+from model.trace.kinds import Side, SubLayerName
 from model.translator import Translator
+
+STATION_NAMES = {SubLayerName.SELF_ATTENTION: "self-attention", SubLayerName.CROSS_ATTENTION: "cross-attention",
+                 SubLayerName.FEED_FORWARD: "feed-forward"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
     config = translator.config
     target = _shape(output.hidden)[:1]
     heads, wide = config.num_heads, (config.d_feedforward,)
-    first, last = output.encoder_records[0], output.decoder_records[0]
+    first, last = output.layers(Side.ENCODER)[0], output.layers(Side.DECODER)[0]
 
     def stack(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
         name, length = ("encoder", "source") if side == "source" else ("decoder", "target")
@@ -47,13 +50,13 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
             found.append(Arrow("cross-attention weights", _shape(record.cross_attention.weights),
                                ("heads", "target query", "source key"), side, "attention", repeated))
         return found + [
-            Arrow("add & norm", _shape(record.residuals[1]), (length, "d_model"), side, "add-norm", repeated),
+            Arrow("add & norm", _shape(record.sublayers[0].after), (length, "d_model"), side, "add-norm", repeated),
             Arrow("feed-forward, inside", _shape(record.activations), (length, "d_feedforward"), side,
                   "feed-forward", repeated),
-            Arrow(f"{name} layer", _shape(record.residuals[-1]), (length, "d_model"), side, "residual", repeated)]
+            Arrow(f"{name} layer", _shape(record.after), (length, "d_model"), side, "residual", repeated)]
 
     def entry(side: str, record: LayerRecord) -> list[Arrow]:
-        shape, axes = _shape(record.residuals[0]), (side, "d_model")
+        shape, axes = _shape(record.before), (side, "d_model")
         name = "embedding × √d_model" if config.scale_embedding else "embedding"
         found = [Arrow(name, shape, axes, side, "embedding"), Arrow("+ position", shape, axes, side, "positions")]
         return [*found, Arrow("norm", shape, axes, side, "embedding")] if config.norm_embedding else found
@@ -90,10 +93,10 @@ def embedding_rows(translator: Translator, ids: tuple[int, ...], output: Forward
     """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"."""
     model, source = translator.model, side == "source"
     matrix, code, stack, records = (
-        (model.embedding.weight, model.source_positions, model.encoder, output.encoder_records) if source else
-        (model.target_matrix, model.target_positions, model.decoder, output.decoder_records))
+        (model.embedding.weight, model.source_positions, model.encoder, output.layers(Side.ENCODER)) if source else
+        (model.target_matrix, model.target_positions, model.decoder, output.layers(Side.DECODER)))
     scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
-    positions, entered = code(0, len(ids)), records[0].residuals[0][0]
+    positions, entered = code(0, len(ids)), records[0].before[0]
     normed = translator.config.norm_embedding
     added = scaled + positions if normed else entered
     error = (stack.entry(scaled + positions) - entered).abs().max()
@@ -110,13 +113,11 @@ class ResidualNorms:
 
 def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
     """Of the encoder or the decoder: the input, then after each sub-layer of each layer."""
-    stations, rows = ["input"], [records[0].residuals[0]]
+    stations, rows = ["input"], [records[0].before]
     for index, record in enumerate(records):
-        names = ("self-attention", "feed-forward") if len(record.residuals) == 3 else (
-            "self-attention", "cross-attention", "feed-forward")
-        for name, residual in zip(names, record.residuals[1:]):
-            stations.append(f"{index + 1} {name}")
-            rows.append(residual)
+        for sublayer in record.sublayers:
+            stations.append(f"{index + 1} {STATION_NAMES[sublayer.name]}")
+            rows.append(sublayer.after)
     return ResidualNorms(tuple(stations), _numpy(torch.stack([row[0].norm(dim=-1) for row in rows])))
 
 
@@ -137,15 +138,11 @@ class AddAndNorm:
     normed: np.ndarray
 
 
-def add_and_norm(record: LayerRecord, sublayer: int, *, norm_first: bool) -> AddAndNorm:
-    """Of sub-layer 0, 1 (or 2 in the decoder). With pre-norm the norm reads the stream x, and x + f(norm(x)) goes on;
-    with post-norm it reads the sum x + f(x), and its output goes on (Vaswani et al. 2017, section 5.4)."""
-    if not 0 <= sublayer < len(record.norm_scales):
-        raise ValueError(f"this layer has sub-layers 0 to {len(record.norm_scales) - 1}, found {sublayer}")
-    before, after = (record.residuals[sublayer + i][0].float() for i in (0, 1))
-    read = record.norm_inputs[sublayer][0].float()
-    added = (after if norm_first else read) - before
-    scale = record.norm_scales[sublayer][0].float()
+def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
+    """Of one sub-layer. With pre-norm the norm reads the stream x, and x + f(norm(x)) goes on; with post-norm it reads
+    the sum x + f(x), and its output goes on (Vaswani et al. 2017, section 5.4)."""
+    before, added, after, read, scale = (
+        x[0].float() for x in (record.before, record.added, record.after, record.norm_input, record.norm_scale))
     normed = (read - read.mean(-1, keepdim=True)) * scale[:, None]
     return AddAndNorm(
         _numpy(before.norm(dim=-1)), _numpy(added.norm(dim=-1)),
@@ -202,11 +199,6 @@ def next_token(translator: Translator, output: ForwardOutput, step: int, *, coun
         ids.cpu().numpy(), translator.tokenizer.tokens(ids.tolist()), best.cpu().numpy(),
         probabilities[ids].cpu().numpy(), -float((probabilities * log_probabilities).sum()) / math.log(2),
         float(logits.logsumexp(-1)), float(1.0 - probabilities[ids].sum()))
-
-
-def records_of(output: ForwardOutput, kind: AttentionKind) -> tuple[LayerRecord, ...]:
-    """The layers that an attention of this kind stands in."""
-    return output.encoder_records if kind is AttentionKind.ENCODER_SELF else output.decoder_records
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

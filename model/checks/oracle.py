@@ -6,23 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.analysis.dissection import attention_record
 from model.analysis.loop import attention_input
 from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
+from model.nets.layer import Layer
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
-from model.nets.transformer import Layer
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import Side
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-
-
-def stacked_weights(output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
-    """The recorded maps of a batch of one: float32 [layers, heads, query, key]."""
-    records = output.encoder_records if kind is AttentionKind.ENCODER_SELF else output.decoder_records
-    weights = [attention_record(output, kind, layer).weights[0] for layer in range(len(records))]
-    return torch.stack(weights).float().cpu().numpy()
 
 
 def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
@@ -62,14 +54,14 @@ def attention_errors(
     """For every attention of the model: the largest difference between nn.MultiheadAttention's weights and both the
     recorded ones and the trace's; and the largest one between its output and ours."""
     of_weights, of_outputs = [], []
-    for kind in AttentionKind:
+    for kind in trace.kinds:
         shown = trace.maps(kind).weights
         for layer in range(shown.shape[0]):
             given = attention_input(translator, output, kind, layer)
             mask = None if given.mask is None else ~given.mask[0, 0]  # torch's True = may NOT attend
             theirs, weights = torch_attention(given.module)(
                 given.queries, given.memory, given.memory, attn_mask=mask, average_attn_weights=False)
-            recorded = attention_record(output, kind, layer)
+            recorded = output.attention(kind, layer)
             joined, _ = given.module(recorded.queries, recorded.keys, recorded.values, given.mask)
             of_weights.append(max(
                 _error(weights, recorded.weights),
@@ -82,9 +74,9 @@ def attention_errors(
 def encoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[float]:
     """For each encoder layer: the largest difference of the residual stream after it, in its own input's terms."""
     errors = []
-    for layer, record in zip(translator.model.encoder.layers, output.encoder_records):
-        theirs = torch_layer(layer, translator.config)(record.residuals[0])
-        errors.append(_error(theirs, record.residuals[-1]))
+    for layer, record in zip(translator.model.encoder.layers, output.layers(Side.ENCODER)):
+        theirs = torch_layer(layer, translator.config)(record.before)
+        errors.append(_error(theirs, record.after))
     return errors
 
 
@@ -92,10 +84,10 @@ def encoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[
 def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[float]:
     """For each decoder layer, as for the encoder's."""
     errors = []
-    for layer, record in zip(translator.model.decoder.layers, output.decoder_records):
-        mask = ~causal_mask(record.residuals[0].shape[1], device=output.memory.device)[0, 0]
-        theirs = torch_layer(layer, translator.config)(record.residuals[0], output.memory, tgt_mask=mask)
-        errors.append(_error(theirs, record.residuals[-1]))
+    for layer, record in zip(translator.model.decoder.layers, output.layers(Side.DECODER)):
+        mask = ~causal_mask(record.before.shape[1], device=output.memory.device)[0, 0]
+        theirs = torch_layer(layer, translator.config)(record.before, output.memory, tgt_mask=mask)
+        errors.append(_error(theirs, record.after))
     return errors
 
 

@@ -71,7 +71,7 @@ class Evidence:
 
     def recomputed(self, kind: AttentionKind) -> np.ndarray:
         """The maps of the second pass: [layers, heads, query, key]."""
-        return oracle.stacked_weights(self.output, kind)
+        return self.output.weights(kind)[:, 0].float().cpu().numpy()
 
     @cached_property
     def oracle_attention(self) -> tuple[list[float], list[float]]:
@@ -105,8 +105,8 @@ class Check:
 
 def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
     errors = {kind.value: float(np.abs(evidence.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1.0).max())
-              for kind in AttentionKind}
-    rows = sum(evidence.trace.maps(kind).weights[..., 0].size for kind in AttentionKind)
+              for kind in evidence.trace.kinds}
+    rows = sum(evidence.trace.maps(kind).weights[..., 0].size for kind in evidence.trace.kinds)
     return max(errors.values()), f"{rows:,} rows of all layers and heads"
 
 
@@ -119,15 +119,14 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
     with torch.inference_mode():
         output = evidence.translator.model(source, target, record=True)
     length = len(evidence.trace.source_ids)
-    padded = max(float(r.weights[0, :, :, length:].abs().max()) for layer in output.encoder_records
-                 for r in [layer.self_attention])
-    padded = max([padded] + [float(layer.cross_attention.weights[0, :, :, length:].abs().max())
-                             for layer in output.decoder_records])
+    padded = max(float(output.weights(kind)[:, 0, ..., length:].abs().max())
+                 for kind in output.kinds if kind is not AttentionKind.DECODER_SELF)
     return max(causal, padded), f"{above.sum()} causal cells a head, {source.shape[1] - length} padded keys"
 
 
 def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
-    error = max(_difference(evidence.trace.maps(kind).weights, evidence.recomputed(kind)) for kind in AttentionKind)
+    trace = evidence.trace
+    error = max(_difference(trace.maps(kind).weights, evidence.recomputed(kind)) for kind in trace.kinds)
     return error, "every map against a second pass over the same ids"
 
 
@@ -232,7 +231,8 @@ def verify(translator: Translator, trace: TranslationTrace, *,
     if trace.digest != translator.digest:
         raise ValueError(f"the trace is of checkpoint {trace.digest}, this is {translator.digest}")
     if trace.interventions:
-        raise ValueError(f"only the plain model can be verified; this trace was made with {trace.interventions}")
+        raise ValueError(f"only the plain model can be verified; this trace was made with "
+                         f"{trace.interventions.describe()}")
     output = translator.inspect(trace.source_ids, trace.target_ids)
     evidence = Evidence(translator, trace, output, shown or {})
     half = next(translator.model.parameters()).dtype != torch.float32

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from model.decode.steps import StepDecoder
-from model.nets.transformer import SourceMemory, Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.nets.layer import SourceMemory
+from model.nets.sweep import Changes
+from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
 
 MAX_WIDTH = 8
 
@@ -159,7 +161,7 @@ class _Sentence:
 
 def beam_search(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int, width: int = 5,
-    length_penalty: float = 0.0, n_best: int = 1, interventions: Interventions = NO_INTERVENTIONS,
+    length_penalty: float = 0.0, n_best: int = 1, interventions: Changes = NO_INTERVENTIONS,
     keep_pruned: bool = False, prefix: Sequence[int] = (),
 ) -> list[BeamResult]:
     """The most probable translations found by keeping `width` hypotheses a step: one BeamResult a sentence.

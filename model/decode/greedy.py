@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from model.decode.steps import StepDecoder
-from model.nets.transformer import SourceMemory, Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.nets.layer import SourceMemory
+from model.nets.sweep import Changes
+from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
 
 Seen = list[tuple[list[int], Tensor]]  # of each step: the sentences that went on, their logits [sentences, vocabulary]
 
@@ -23,7 +25,7 @@ def most_probable(logits: Tensor) -> Tensor:
 
 def greedy(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS, seen: Seen | None = None,
+    prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS, seen: Seen | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 

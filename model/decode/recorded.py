@@ -9,15 +9,17 @@ from torch import Tensor
 
 from model.decode.greedy import Seen, greedy
 from model.decode.steps import StepDecoder
+from model.nets.layer import SourceMemory
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
-from model.nets.transformer import SourceMemory, Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.nets.sweep import Changes
+from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
 
 
 def greedy_with_records(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Sequence[int] = (), interventions: Interventions = NO_INTERVENTIONS,
+    prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS,
 ) -> tuple[list[list[int]], ForwardOutput]:
     """greedy(), with the prefix in front of the new ids, then one recorded teacher-forced pass over them, which gives
     every map.
@@ -39,21 +41,24 @@ def greedy_with_records(
     return found, _recorded(model, source, found, logits, begin_id, interventions)
 
 
-def forced_with_records(model: Transformer, source: SourceMemory, ids: Sequence[int], *, begin_id: int,
-                        given: int = 0) -> ForwardOutput:
+def forced_with_records(
+    model: Transformer, source: SourceMemory, ids: Sequence[int], *, begin_id: int, given: int = 0,
+    interventions: Changes = NO_INTERVENTIONS,
+) -> ForwardOutput:
     """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
     own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order.
     given: how many of the first ids were its prefix, which it read in one pass."""
     given = min(given, len(ids) - 1)
-    decoder = StepDecoder(model, source, torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device))
+    decoder = StepDecoder(model, source, torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device),
+                          interventions=interventions)
     logits = [decoder.logits]
     for token in ids[given:-1]:
         decoder.append(decoder.prefix.new_tensor([token]))
         logits.append(decoder.logits)
-    return _recorded(model, source, [list(ids)], torch.stack(logits, dim=1), begin_id, NO_INTERVENTIONS)
+    return _recorded(model, source, [list(ids)], torch.stack(logits, dim=1), begin_id, interventions)
 
 
 def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], logits: Tensor, begin_id: int,
-              interventions: Interventions) -> ForwardOutput:
+              interventions: Changes) -> ForwardOutput:
     inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(logits.device)
     return model.read(source, inputs, interventions=interventions, record=True, logits=logits)

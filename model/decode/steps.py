@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 
 from model.nets.cache import KeyValueCache
+from model.nets.layer import SourceMemory
 from model.nets.records import LayerRecord
 from model.nets.step import DecoderStep
-from model.nets.transformer import SourceMemory, Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.nets.sweep import Changes, Sweep
+from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
 
 
 class StepDecoder:
@@ -24,13 +26,14 @@ class StepDecoder:
 
     def __init__(
         self, model: Transformer, source: SourceMemory, prefix: Tensor, *,
-        interventions: Interventions = NO_INTERVENTIONS, record: bool = False,
+        interventions: Changes = NO_INTERVENTIONS, record: bool = False,
     ) -> None:
-        """prefix: int64 [batch, length], at least `<s>`; it is run in one pass."""
+        """prefix: int64 [batch, length], at least `<s>`; it is run in one pass. interventions: the rows of a sweep are
+        the batch's."""
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
+        model.check(interventions, batch=len(prefix))
         self.cache = KeyValueCache(model.config.num_decoder_layers)
-        lean = not (interventions.on_edges or record or model.training)
-        self.step = DecoderStep(model, interventions) if lean else None
+        self.step = self._lean_step()
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
         self.records: tuple[LayerRecord, ...] = ()
@@ -71,8 +74,14 @@ class StepDecoder:
         self.cache.reorder(rows)
 
     def select(self, rows: Tensor) -> None:
-        """Make rows [new_batch] the new batch, each with its own source."""
+        """Make rows [new_batch] the new batch, each with its own source and its own row of a sweep."""
         self.reorder(rows)
         self.source = self.source.select(rows)
+        if isinstance(self.interventions, Sweep) and self.interventions.rows > 1:
+            self.interventions = self.interventions.select(rows)
+            self.step = self._lean_step()
 
-
+    def _lean_step(self) -> DecoderStep | None:
+        """None where the model's own path is to be taken."""
+        lean = not (self.record or self.model.training) and DecoderStep.supports(self.interventions)
+        return DecoderStep(self.model, self.interventions) if lean else None

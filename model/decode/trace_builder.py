@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from model.nets.records import ForwardOutput
 from model.text.interface import TextTokenizer
 from model.trace.interventions import Interventions
+from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
-from model.trace.translation import TranslationTrace
+from model.trace.translation import TranslationTrace, tokens_of
 
 TOP_TOKENS = 10  # candidates kept at each step of a trace
 
@@ -36,9 +36,7 @@ class TraceBuilder:
         """output: recorded. The rest is the traces' own record of where they come from."""
         self.tokenizer = tokenizer
         self.origin = {"seconds": seconds, "device": device, "checkpoint": checkpoint, "digest": digest}
-        self.encoder_self = _stacked([r.self_attention.weights for r in output.encoder_records])
-        self.decoder_self = _stacked([r.self_attention.weights for r in output.decoder_records])
-        self.cross = _stacked([r.cross_attention.weights for r in output.decoder_records])
+        self.weights = {kind: output.weights(kind).float().cpu().numpy() for kind in output.kinds}
         # A symbol that decoding may never choose is still a probability of the model: nothing is hidden here.
         self.logits = output.logits
 
@@ -46,11 +44,10 @@ class TraceBuilder:
         """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""
         source_ids = request.source_ids
         tokenizer = self.tokenizer
-        source, target = len(source_ids), len(target_ids)
         source_tokens = tokenizer.source_tokens(source_ids, request.text)
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
         inputs = tokenizer.tokens(decoder_ids)
-        logits = self.logits[row, :target].float()  # [step, vocabulary]
+        logits = self.logits[row, :len(target_ids)].float()  # [step, vocabulary]
         log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # the latter is faster than an exponential of the former
         top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
         chosen = log_p.gather(1, torch.tensor(target_ids, device=log_p.device)[:, None])  # [step, 1]
@@ -62,19 +59,18 @@ class TraceBuilder:
             decoder_ids=decoder_ids, decoder_inputs=inputs,
             target_ids=tuple(target_ids), target_tokens=tokenizer.tokens(target_ids),
             finished=target_ids[-1] == tokenizer.end_id, translation=tokenizer.decode(target_ids),
-            encoder_self=AttentionMaps(_cut_out(self.encoder_self, row, source, source), source_tokens, source_tokens),
-            decoder_self=AttentionMaps(_cut_out(self.decoder_self, row, target, target), inputs, inputs),
-            cross=AttentionMaps(_cut_out(self.cross, row, target, source), inputs, source_tokens),
+            **self._maps(row, source_tokens, inputs),
             top_ids=top_ids, top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
             top_probabilities=top.exp().cpu().numpy(),
             chosen_rank=((log_p > chosen).count_nonzero(-1) + 1).cpu().numpy().astype(np.int32),
             entropy=entropy.cpu().numpy(), log_probability=chosen[:, 0].cpu().numpy(),
-            interventions=request.interventions.describe(), **self.origin)
+            interventions=request.interventions, **self.origin)
 
-
-def _stacked(weights: list[Tensor]) -> np.ndarray:
-    return torch.stack(weights).float().cpu().numpy()  # [layers, batch, heads, query, key]
-
-
-def _cut_out(weights: np.ndarray, row: int, queries: int, keys: int) -> np.ndarray:
-    return np.ascontiguousarray(weights[:, row, :, :queries, :keys])  # [layers, heads, query, key]
+    def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
+        """The maps of one row by kind, without its padding; None for a kind that the model does not have."""
+        found: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
+        for kind, weights in self.weights.items():
+            queries, keys = tokens_of(kind, source, inputs)
+            mine = np.ascontiguousarray(weights[:, row, :, :len(queries), :len(keys)])  # [layers, heads, query, key]
+            found[kind.value] = AttentionMaps(mine, queries, keys)
+        return found

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.trace.interventions import LayerEdit
+from model.nets.sweep import AttentionEdit
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -92,7 +92,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *,
-        edit: LayerEdit | None = None, first_query: int = 0,
+        edit: AttentionEdit | None = None, first_query: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """Attend with projected heads, join them and apply W_O.
 
@@ -101,16 +101,14 @@ class MultiHeadAttention(nn.Module):
         Returns the output [batch, query, d_model] and the weights [batch, heads, query, key].
         """
         keep = None
-        if edit is not None and (edit.cut or edit.zeroed):
+        if edit is not None and (edit.plain.cut or edit.plain.zeroed):
             shape = (self.num_heads, queries.shape[2], keys.shape[2])
-            mask = _cut(mask, edges_mask(edit.cut, shape, first_query).to(queries.device), first_query)
-            keep = edges_mask(edit.zeroed, shape, first_query).to(queries.device)
+            mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
+            keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         context, weights = scaled_dot_product(
             queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep)
-        if edit is not None and edit.heads_off:
-            on = torch.ones(self.num_heads, device=context.device, dtype=context.dtype)
-            on[list(edit.heads_off)] = 0.0
-            context = context * on[:, None, None]
+        if edit is not None:
+            context = edit.heard(context, first_query)
         joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head = d_model]
         return self.output(joined), weights
 

@@ -36,7 +36,7 @@ def _grown(old: Tensor | None, new: Tensor, start: int, end: int) -> Tensor:
 
 class KeyValueCache:
     """What a decoder remembers of its prefix. The caller owns it; the model only reads and extends it. (The keys and
-    values of cross-attention do not depend on the prefix: model.transformer.SourceMemory keeps them.)
+    values of cross-attention do not depend on the prefix: model.nets.layer.SourceMemory keeps them.)
 
     `length` rows are valid. truncate() goes back: later rows are simply overwritten.
     """

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+from model.trace.kinds import AttentionKind, Side, SubLayerName
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,29 +21,100 @@ class AttentionRecord:
     keys: Tensor
     values: Tensor
 
+    @property
+    def head_outputs(self) -> Tensor:
+        """What each head says, [batch, heads, query, d_head]: weights times values, before gates, patches and W_O."""
+        return self.weights @ self.values
+
+
+@dataclass(frozen=True, eq=False)
+class NormRecord:
+    """A layer norm: gain and bias [d_model], epsilon, and whether it stands before its sub-layer's function (pre-norm)
+    or after the sum (post-norm)."""
+
+    gain: Tensor
+    bias: Tensor
+    epsilon: float
+    first: bool
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What the model's own norm makes of x [.., d_model]."""
+        return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class SubLayerRecord:
+    """One function f of a layer, its residual connection and its norm (Vaswani et al. 2017, section 3.1). Each
+    [batch, length, d_model]:
+
+    before  the residual stream that comes in
+    added   what f adds to it, after interventions
+    after   the stream that goes on: before + added with pre-norm, norm(before + added) with post-norm
+    """
+
+    name: SubLayerName
+    before: Tensor
+    added: Tensor
+    after: Tensor
+    norm: NormRecord
+
+    @property
+    def read(self) -> Tensor:
+        """What f read: norm(before) with pre-norm, before itself with post-norm."""
+        return self.norm(self.before) if self.norm.first else self.before
+
+    @property
+    def sum(self) -> Tensor:
+        """x + f(x): what goes on with pre-norm, what the norm reads with post-norm."""
+        return self.before + self.added
+
+    @property
+    def norm_input(self) -> Tensor:
+        """What the layer norm read."""
+        return self.before if self.norm.first else self.sum
+
+    @property
+    def norm_scale(self) -> Tensor:
+        """1 / standard deviation [batch, length] by which the layer norm multiplied."""
+        # Computed when asked for, as all above: a translation records, and most never look at these.
+        return (self.norm_input.float().var(-1, unbiased=False) + self.norm.epsilon).rsqrt()
+
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
     """What one layer did.
 
-    residuals    the residual stream [batch, length, d_model]: the layer's input, then after each sub-layer
-    norm_inputs  what each sub-layer's layer norm read [batch, length, d_model]; norm_epsilon: the norms' epsilon
+    sublayers    in the order that the residual stream passes them
     activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
                  [batch, length, d_feedforward]
     """
 
     self_attention: AttentionRecord
     cross_attention: AttentionRecord | None
-    residuals: tuple[Tensor, ...]
-    norm_inputs: tuple[Tensor, ...]
-    norm_epsilon: float
+    sublayers: tuple[SubLayerRecord, ...]
     activations: Tensor
 
     @property
-    def norm_scales(self) -> tuple[Tensor, ...]:
-        """1 / standard deviation [batch, length] by which each sub-layer's layer norm multiplied."""
-        # Computed when asked for: a translation records, and most never look at these.
-        return tuple((x.float().var(-1, unbiased=False) + self.norm_epsilon).rsqrt() for x in self.norm_inputs)
+    def before(self) -> Tensor:
+        """The residual stream that enters the layer [batch, length, d_model]."""
+        return self.sublayers[0].before
+
+    @property
+    def after(self) -> Tensor:
+        """The residual stream that leaves it."""
+        return self.sublayers[-1].after
+
+    def sublayer(self, name: SubLayerName) -> SubLayerRecord:
+        """The sub-layer of this name. ValueError, in words, where the layer has none."""
+        for record in self.sublayers:
+            if record.name == name:
+                return record
+        has = ", ".join(record.name.value for record in self.sublayers)
+        raise ValueError(f"this layer has the sub-layers {has}; found {getattr(name, 'value', name)!r}")
+
+    def attention(self, kind: AttentionKind) -> AttentionRecord | None:
+        """The attention of this kind; None where the layer has none."""
+        return self.cross_attention if kind is AttentionKind.CROSS else self.self_attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,3 +127,38 @@ class ForwardOutput:
     hidden: Tensor
     encoder_records: tuple[LayerRecord, ...] = ()
     decoder_records: tuple[LayerRecord, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """The attentions that were recorded."""
+        return tuple(kind for kind in AttentionKind
+                     if any(layer.attention(kind) is not None for layer in self._side(kind.side)))
+
+    def layers(self, side: Side) -> tuple[LayerRecord, ...]:
+        """The records of one stack's layers. ValueError if the pass was not recorded."""
+        found = self._side(side)
+        if not found:
+            raise ValueError(f"the {Side(side).value} was not recorded: this needs a recorded pass (record=True)")
+        return found
+
+    def records(self, kind: AttentionKind) -> tuple[LayerRecord, ...]:
+        """The layers that an attention of this kind stands in. ValueError if the pass was not recorded."""
+        return self.layers(AttentionKind(kind).side)
+
+    def layer(self, kind: AttentionKind, layer: int) -> LayerRecord:
+        """The layer, counted from 0, that an attention of this kind stands in. ValueError if there is none."""
+        found = self.records(kind)
+        if not 0 <= layer < len(found):
+            raise ValueError(f"{kind.value} has layers 0 to {len(found) - 1}, found {layer}")
+        return found[layer]
+
+    def attention(self, kind: AttentionKind, layer: int) -> AttentionRecord:
+        """One attention. ValueError if the layer does not exist or the pass was not recorded."""
+        return self.layer(kind, layer).attention(kind)
+
+    def weights(self, kind: AttentionKind) -> Tensor:
+        """Every map of a kind: [layers, batch, heads, query, key]. ValueError if the pass was not recorded."""
+        return torch.stack([record.attention(kind).weights for record in self.records(kind)])
+
+    def _side(self, side: Side) -> tuple[LayerRecord, ...]:
+        return self.encoder_records if side == Side.ENCODER else self.decoder_records

@@ -8,6 +8,7 @@ tests hold them equal.
 
 from __future__ import annotations
 
+from dataclasses import MISSING, Field, fields
 from functools import partial
 
 import torch
@@ -16,17 +17,22 @@ from torch import Tensor
 
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache, LayerCache
-from model.nets.transformer import Layer, SourceMemory, SubLayer, Transformer
+from model.nets.layer import Layer, SourceMemory, SubLayer
+from model.nets.sweep import Changes, Sweep, attention_edit
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 
 
 class DecoderStep:
-    """Steps of one model in evaluation mode, without records and with all interventions but those on single edges.
+    """Steps of one model in evaluation mode, without records and with the interventions that it supports().
     Holds the model's own weights, so it follows changes made to them in place."""
 
-    def __init__(self, model: Transformer, interventions: Interventions = NO_INTERVENTIONS) -> None:
-        assert not model.training and not interventions.on_edges
+    def __init__(self, model: Transformer, interventions: Changes = NO_INTERVENTIONS) -> None:
+        """ValueError for interventions that it does not support: none is ever left out silently."""
+        assert not model.training
+        if unknown := _unsupported(interventions):
+            raise ValueError(f"the lean step does not support {', '.join(unknown)}: take the model's own path")
         self.embedding = model.target_matrix
         self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
         self.scale = model.scale
@@ -34,6 +40,11 @@ class DecoderStep:
         self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
         self.norm = model.decoder.norm
         self.logits = _Affine(model.output_matrix, model.output_bias)
+
+    @staticmethod
+    def supports(interventions: Changes) -> bool:
+        """Whether a step honours all of them: heads off, gates that are the same at all positions, and positions."""
+        return not _unsupported(interventions)
 
     def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
@@ -51,7 +62,7 @@ class DecoderStep:
 class _LayerStep:
     """What model.transformer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
 
-    def __init__(self, layer: Layer, interventions: Interventions) -> None:
+    def __init__(self, layer: Layer, interventions: Changes) -> None:
         d_model = layer.self_attention.d_model
         self.layer = layer
         self.norm_first = layer.sublayers[0].norm_first
@@ -59,8 +70,8 @@ class _LayerStep:
         self.heads = layer.self_attention.num_heads
         self.projection = _linear(layer.self_attention.projection)
         self.output = _linear(layer.self_attention.output)
-        self.self_on = _heads_on(layer.self_attention, interventions, AttentionKind.DECODER_SELF, layer.index)
-        self.cross_on = _heads_on(layer.cross_attention, interventions, AttentionKind.CROSS, layer.index)
+        self.self_gate = _gate(layer.self_attention, interventions, AttentionKind.DECODER_SELF, layer.index)
+        self.cross_gate = _gate(layer.cross_attention, interventions, AttentionKind.CROSS, layer.index)
         cross: MultiHeadAttention = layer.cross_attention
         self.cross_queries = _Affine(cross.projection.weight[:d_model], cross.projection.bias[:d_model])
         self.cross_output = _linear(cross.output)
@@ -76,15 +87,15 @@ class _LayerStep:
         queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
         keys, values = cache.extend(position, keys, values)
         context = F.scaled_dot_product_attention(queries, keys, values)  # [batch, heads, 1, d_head]
-        if self.self_on is not None:
-            context = context * self.self_on
+        if self.self_gate is not None:
+            context = context * self.self_gate
         x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
         context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask)
-        if self.cross_on is not None:
-            context = context * self.cross_on
+        if self.cross_gate is not None:
+            context = context * self.cross_gate
         x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
 
         active = self.activation(self.expand(self._enter(x, around_feed_forward)))
@@ -123,15 +134,33 @@ def _linear(module) -> _Affine:
     return _Affine(module.weight, module.bias)
 
 
-def _heads_on(attention: MultiHeadAttention, interventions: Interventions, kind: AttentionKind,
-              layer: int) -> Tensor | None:
-    """1 for heads that speak and 0 for those switched off, [heads, 1, 1]; None where all speak."""
-    edit = interventions.for_attention(kind, layer)
+# What a step honours. Every other field of interventions or of a sweep has to be at its default, and so has every one
+# that is added later, until it is honoured and named here.
+_SUPPORTED = {Interventions: {"heads_off", "source_positions", "target_positions"}, Sweep: {"interventions", "gates"}}
+
+
+def _unsupported(changes: Changes) -> list[str]:
+    """Names of what a step would leave out."""
+    supported = _SUPPORTED.get(type(changes))
+    if supported is None:
+        return [type(changes).__name__]
+    found = [f.name for f in fields(changes) if f.name not in supported and getattr(changes, f.name) != _default(f)]
+    if isinstance(changes, Sweep):
+        found += ["gates that differ by position" for gates in changes.gates.values() if gates.ndim > 3]
+        found += _unsupported(changes.interventions)
+    return found
+
+
+def _default(field: Field) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _gate(attention: MultiHeadAttention, interventions: Changes, kind: AttentionKind, layer: int) -> Tensor | None:
+    """What each head is multiplied by, [batch or 1, heads, 1, 1]; None where all speak."""
+    edit = attention_edit(interventions, kind, layer)
     if edit is None:
         return None
-    on = attention.output.weight.new_ones(attention.num_heads, 1, 1)
-    on[list(edit.heads_off)] = 0.0
-    return on
+    return edit.gate_for(attention.output.weight.new_empty(1, attention.num_heads, 1, 1))
 
 
 def _norm(sublayer: SubLayer) -> tuple:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side, SubLayerName
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,41 @@ class Positions:
 
 
 @dataclass(frozen=True)
+class HeadOutput:
+    """What one head says: [.., d_head], before the output projection."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True)
+class SubLayerOutput:
+    """What one sub-layer adds to the residual stream: [.., d_model]."""
+
+    side: Side
+    layer: int
+    sublayer: SubLayerName
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The residual stream after one sub-layer of a layer, or (None) as it enters the layer: [.., d_model]."""
+
+    side: Side
+    layer: int
+    after: SubLayerName | None = None
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Where a pass goes on with a value from elsewhere: a place, at these positions (None: at all)."""
+
+    place: HeadOutput | SubLayerOutput | Stream
+    positions: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class LayerEdit:
     """The part of an Interventions that concerns one attention of one layer. Edges are (query, key, head or None)."""
 
@@ -46,6 +81,9 @@ class Interventions:
     cut_edges     masked before the softmax: the rest of the row renormalises. A row must keep one edge (ValueError)
     zeroed_edges  zero after the softmax: the row loses that mass. The recorded weights are the softmax's, before this
     source_positions, target_positions   the positional encoding of the encoder's and the decoder's input
+    patches       where values from another run take the place of the pass's own; the values themselves are arguments
+                  of the pass (model.nets.sweep.Sweep)
+    in_words      what an old file says of interventions that it kept as prose; they cannot be run again
     """
 
     heads_off: frozenset[tuple[AttentionKind, int, int]] = frozenset()
@@ -53,6 +91,8 @@ class Interventions:
     zeroed_edges: frozenset[Edge] = frozenset()
     source_positions: Positions = Positions()
     target_positions: Positions = Positions()
+    patches: frozenset[Patch] = frozenset()
+    in_words: str = ""
 
     def __bool__(self) -> bool:
         return self != NO_INTERVENTIONS
@@ -74,11 +114,17 @@ class Interventions:
         return None if edit == LayerEdit() else edit
 
     def check(self, num_layers: dict[AttentionKind, int], num_heads: int) -> None:
-        """Raise ValueError if a layer or head does not exist in a model of this size."""
+        """Raise ValueError if they cannot be run: a layer or head does not exist in a model of this size, patches
+        overlap, or they are known in words only."""
+        if self.in_words:
+            raise ValueError(f"these interventions are known in words only and cannot be run again: {self.in_words}")
         edges = self.cut_edges | self.zeroed_edges
         named = [(k, layer, head) for k, layer, head in self.heads_off]
         named += [(e.kind, e.layer, e.head) for e in edges]
+        named += [_attention_of(patch.place) for patch in self.patches]
         for kind, layer, head in named:
+            if kind not in num_layers:
+                raise ValueError(f"this model has no {kind.value} attention")
             if layer is not None and not 0 <= layer < num_layers[kind]:
                 raise ValueError(f"{kind.value} has layers 0 to {num_layers[kind] - 1}, found {layer}")
             if head is not None and not 0 <= head < num_heads:
@@ -86,6 +132,7 @@ class Interventions:
         for edge in edges:
             if edge.query < 0 or edge.key < 0:
                 raise ValueError(f"an edge's positions count from 0, found {edge}")
+        _check_patches(self.patches)
 
     def describe(self) -> str:
         """In words, for a trace's record; empty for nothing."""
@@ -97,12 +144,39 @@ class Interventions:
                 parts.append(f"{side} positions off")
             elif positions.shift:
                 parts.append(f"{side} positions shifted by {positions.shift}")
-        return "; ".join(parts)
+        if self.patches:
+            parts.append(f"{len(self.patches)} patches")
+        return "; ".join([*parts, self.in_words] if self.in_words else parts)
 
 
 def _edges_of(edges: frozenset[Edge], kind: AttentionKind, layer: int) -> tuple:
     mine = [(e.query, e.key, e.head) for e in edges if e.kind == kind and e.layer in (None, layer)]
     return tuple(sorted(mine, key=lambda e: (e[0], e[1], -1 if e[2] is None else e[2])))
+
+
+def _attention_of(place: HeadOutput | SubLayerOutput | Stream) -> tuple[AttentionKind, int, int | None]:
+    """An attention of the layer that a place is in, and the head if it is one's."""
+    if isinstance(place, HeadOutput):
+        return place.kind, place.layer, place.head
+    name = place.sublayer if isinstance(place, SubLayerOutput) else place.after
+    if place.side == Side.ENCODER:
+        if name == SubLayerName.CROSS_ATTENTION:
+            raise ValueError(f"the encoder has no cross-attention: {place}")
+        return AttentionKind.ENCODER_SELF, place.layer, None
+    cross = name == SubLayerName.CROSS_ATTENTION
+    return AttentionKind.CROSS if cross else AttentionKind.DECODER_SELF, place.layer, None
+
+
+def _check_patches(patches: frozenset[Patch]) -> None:
+    taken: dict[object, list[tuple[int, ...] | None]] = {}
+    for patch in patches:
+        positions = patch.positions
+        if positions is not None and (len(set(positions)) < len(positions) or min(positions, default=0) < 0):
+            raise ValueError(f"a patch's positions count from 0, each once, found {positions}")
+        for other in taken.setdefault(patch.place, []):
+            if positions is None or other is None or set(positions) & set(other):
+                raise ValueError(f"two patches overlap at {patch.place}")
+        taken[patch.place].append(positions)
 
 
 NO_INTERVENTIONS = Interventions()

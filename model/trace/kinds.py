@@ -1,8 +1,23 @@
-"""The kinds of attention that an encoder-decoder has. Importable without torch."""
+"""The kinds of attention that an encoder-decoder has, and where they stand. Importable without torch."""
 
 from __future__ import annotations
 
 from enum import Enum
+
+
+class Side(str, Enum):
+    """The two stacks of layers."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+
+
+class SubLayerName(str, Enum):
+    """The functions that a layer adds to the residual stream, in this order (Vaswani et al. 2017, section 3.1)."""
+
+    SELF_ATTENTION = "self_attention"
+    CROSS_ATTENTION = "cross_attention"  # decoder only
+    FEED_FORWARD = "feed_forward"
 
 
 class AttentionKind(str, Enum):
@@ -11,3 +26,13 @@ class AttentionKind(str, Enum):
     ENCODER_SELF = "encoder_self"
     DECODER_SELF = "decoder_self"
     CROSS = "cross"
+
+    @property
+    def side(self) -> Side:
+        """The stack whose layers it stands in."""
+        return Side.ENCODER if self is AttentionKind.ENCODER_SELF else Side.DECODER
+
+    @property
+    def sublayer(self) -> SubLayerName:
+        """Which of a layer's sub-layers it is."""
+        return SubLayerName.CROSS_ATTENTION if self is AttentionKind.CROSS else SubLayerName.SELF_ATTENTION

@@ -1,11 +1,13 @@
 """A TranslationTrace as a file, exact to the last bit of every float32: JSON for reading, NPZ for computing.
 
-Schema 1, the same in both. Each field of TranslationTrace and AttentionMaps has its own name (see translation.py and
+Schema 2, the same in both. Each field of TranslationTrace and AttentionMaps has its own name (see translation.py and
 maps.py); the maps are nested by kind:
 
-    {"schema": "attention-atlas-trace", "version": 1, "source_text": .., .., "cross": {"weights": [layers, heads, query,
-    key], "query_tokens": [..], "key_tokens": [..]}, ..}
+    {"schema": "attention-atlas-trace", "version": 2, "source_text": .., .., "cross": {"weights": [layers, heads, query,
+    key], "query_tokens": [..], "key_tokens": [..]}, "interventions": "cross layer 2 head 3 off", "interventions_data":
+    {"heads_off": [{"kind": "cross", "layer": 1, "head": 2}]}, ..}
 
+"kinds" lists the maps that there are. Version 1, which still opens, had all three, and of interventions only the words.
 NPZ: the arrays under "cross.weights", "top_ids", ..; everything else as JSON text under "fields". No pickle.
 Importable without torch.
 """
@@ -20,24 +22,28 @@ from dataclasses import fields
 
 import numpy as np
 
+from model.trace import interventions_file
+from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
-from model.trace.translation import TranslationTrace
+from model.trace.translation import TranslationTrace, tokens_of
 
-SCHEMA, VERSION = "attention-atlas-trace", 1
+SCHEMA, VERSION, READABLE = "attention-atlas-trace", 2, (1, 2)
 _KINDS = tuple(kind.value for kind in AttentionKind)
 _ARRAYS = {"top_ids": np.int32, "top_probabilities": np.float32, "chosen_rank": np.int32, "entropy": np.float32,
            "log_probability": np.float32}
+_NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data")}
+_PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, "interventions"))
 
 
 def to_json(trace: TranslationTrace) -> str:
     """The trace as JSON text; from_json() gives it back equal."""
     found = {"schema": SCHEMA, "version": VERSION, **_plain(trace)}
     found.update({name: _numbers(getattr(trace, name)) for name in _ARRAYS})
-    for kind in _KINDS:
-        maps = getattr(trace, kind)
-        found[kind] = {"weights": _numbers(maps.weights), "query_tokens": maps.query_tokens,
-                       "key_tokens": maps.key_tokens}
+    for kind in trace.kinds:
+        maps = trace.maps(kind)
+        found[kind.value] = {"weights": _numbers(maps.weights), "query_tokens": maps.query_tokens,
+                             "key_tokens": maps.key_tokens}
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -56,7 +62,7 @@ def to_npz(trace: TranslationTrace) -> bytes:
     """The trace as the bytes of a compressed .npz file; from_npz() gives it back equal."""
     written = io.BytesIO()
     text = json.dumps({"schema": SCHEMA, "version": VERSION, **_plain(trace)}, ensure_ascii=False)
-    weights = {f"{kind}.weights": getattr(trace, kind).weights for kind in _KINDS}
+    weights = {f"{kind.value}.weights": trace.maps(kind).weights for kind in trace.kinds}
     np.savez_compressed(written, fields=np.array(text), **weights, **{name: getattr(trace, name) for name in _ARRAYS})
     return written.getvalue()
 
@@ -75,7 +81,9 @@ def from_npz(data: bytes) -> TranslationTrace:
 
 
 def _plain(trace: TranslationTrace) -> dict:
-    return {f.name: getattr(trace, f.name) for f in fields(trace) if f.name not in _ARRAYS and f.name not in _KINDS}
+    plain = {name: getattr(trace, name) for name in _PLAIN}
+    return {**plain, "kinds": [kind.value for kind in trace.kinds], "interventions": trace.interventions.describe(),
+            "interventions_data": interventions_file.to_plain(trace.interventions)}
 
 
 def _numbers(array: np.ndarray) -> list:
@@ -88,22 +96,32 @@ def _numbers(array: np.ndarray) -> list:
 def _check(found: object) -> None:
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise ValueError(f"not a trace: expected schema {SCHEMA!r}")
-    if found.get("version") != VERSION:
-        raise ValueError(f"trace version {found.get('version')!r}: this program reads version {VERSION}")
+    if found.get("version") not in READABLE:
+        raise ValueError(f"trace version {found.get('version')!r}: this program reads the versions "
+                         f"{' and '.join(map(str, READABLE))}")
 
 
 def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
+    kinds = found.get("kinds", ()) if found["version"] > 1 else _KINDS
+    if not isinstance(kinds, (list, tuple)) or not all(kind in _KINDS for kind in kinds):
+        raise ValueError(f"kinds of attention are {', '.join(_KINDS)}; found {kinds!r:.200}")
+    weights = {kind: weights[kind] for kind in kinds}
     absent = [name for name, value in {**arrays, **weights}.items() if value is None]
-    absent += [f.name for f in fields(TranslationTrace)
-               if f.name not in (*_ARRAYS, *_KINDS) and f.name not in found]
+    absent += [name for name in (*_PLAIN, *_NEEDED[found["version"]]) if name not in found]
     if absent:
         raise ValueError(f"the trace lacks {', '.join(absent)}")
-    plain = {f.name: _tuples(found[f.name]) for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS)}
-    source, inputs = plain["source_tokens"], plain["decoder_inputs"]
-    tokens = {"encoder_self": (source, source), "decoder_self": (inputs, inputs), "cross": (inputs, source)}
-    maps = {kind: AttentionMaps(np.asarray(weights[kind], np.float32), *tokens[kind]) for kind in _KINDS}
+    plain = {name: _tuples(found[name]) for name in _PLAIN}
+    maps = {kind: None if kind not in kinds else AttentionMaps(
+        np.asarray(weights[kind], np.float32),
+        *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"])) for kind in _KINDS}
     rest = {name: np.asarray(arrays[name], type_) for name, type_ in _ARRAYS.items()}
-    return TranslationTrace(**plain, **maps, **rest)
+    return TranslationTrace(**plain, **maps, **rest, interventions=_interventions(found))
+
+
+def _interventions(found: dict) -> Interventions:
+    if found["version"] == 1:  # prose: what it says can be shown, not run
+        return Interventions(in_words=str(found["interventions"]))
+    return interventions_file.from_plain(found["interventions_data"])
 
 
 def _tuples(value: object) -> object:

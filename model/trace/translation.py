@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.kinds import AttentionKind, Side
 from model.trace.maps import AttentionMaps
 
 
@@ -20,7 +21,8 @@ class TranslationTrace:
     Row t of decoder_self and cross READ decoder_inputs[t] and PREDICTED target_tokens[t]; both tuples have the
     same length. `finished` is False when decoding was stopped by its length limit (then target_tokens does not end
     in `</s>`). log_probability is natural, entropy in bits, both of the model's full next-token distribution;
-    chosen_rank counts from 1. `interventions` says in words what was switched off or cut; empty for the plain model.
+    chosen_rank counts from 1. `interventions` is what was switched off or cut, to run again; false for the plain model.
+    A model need not have every kind of attention: a kind without maps is None, and `kinds` lists those that are there.
     """
 
     source_text: str
@@ -33,9 +35,9 @@ class TranslationTrace:
     target_tokens: tuple[str, ...]  # y1 .. yT </s>
     finished: bool
     translation: str
-    encoder_self: AttentionMaps
-    decoder_self: AttentionMaps
-    cross: AttentionMaps
+    encoder_self: AttentionMaps | None
+    decoder_self: AttentionMaps | None
+    cross: AttentionMaps | None
     top_ids: np.ndarray  # int32 [step, k], most probable first
     top_tokens: tuple[tuple[str, ...], ...]  # [step][k]
     top_probabilities: np.ndarray  # float32 [step, k]
@@ -46,7 +48,7 @@ class TranslationTrace:
     device: str
     checkpoint: str
     digest: str  # first 16 hex digits of the weights file's SHA-256
-    interventions: str = ""
+    interventions: Interventions = NO_INTERVENTIONS
 
     def __post_init__(self) -> None:
         steps = len(self.target_ids)
@@ -65,15 +67,26 @@ class TranslationTrace:
         for name, (found, expected) in lengths.items():
             if found != expected:
                 raise ValueError(f"{name} has {found} entries, expected {expected}")
-        for kind, queries, keys in (
-            (AttentionKind.ENCODER_SELF, self.source_tokens, self.source_tokens),
-            (AttentionKind.DECODER_SELF, self.decoder_inputs, self.decoder_inputs),
-            (AttentionKind.CROSS, self.decoder_inputs, self.source_tokens),
-        ):
+        for kind in self.kinds:
             maps = self.maps(kind)
-            if maps.query_tokens != queries or maps.key_tokens != keys:
+            if (maps.query_tokens, maps.key_tokens) != tokens_of(kind, self.source_tokens, self.decoder_inputs):
                 raise ValueError(f"the tokens of the {kind.value} maps are not the trace's own")
 
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """The kinds of attention whose maps it holds."""
+        return tuple(kind for kind in AttentionKind if getattr(self, kind.value) is not None)
+
     def maps(self, kind: AttentionKind) -> AttentionMaps:
-        """The maps of one kind."""
-        return getattr(self, AttentionKind(kind).value)
+        """The maps of one kind. ValueError if it holds none of this kind."""
+        found = getattr(self, AttentionKind(kind).value)
+        if found is None:
+            raise ValueError(f"{self.checkpoint} has no {AttentionKind(kind).value} attention")
+        return found
+
+
+def tokens_of(kind: AttentionKind, source: tuple[str, ...], inputs: tuple[str, ...],
+              ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The query and key tokens of a kind's maps: source, the encoder's tokens; inputs, those that the decoder reads."""
+    return (source if kind.side == Side.ENCODER else inputs,
+            inputs if kind is AttentionKind.DECODER_SELF else source)

@@ -100,8 +100,8 @@ def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
     trace = tiny_translator.translate(SENTENCES[0], interventions=Interventions(
         cut_edges=frozenset({edge}), heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})))
     assert (trace.cross.weights[:, :, 0, 1] == 0).all()
-    assert trace.interventions == "cross layer 3 head 2 off; 1 edges cut"
-    assert tiny_translator.translate(SENTENCES[0]).interventions == ""
+    assert trace.interventions.describe() == "cross layer 3 head 2 off; 1 edges cut"
+    assert tiny_translator.translate(SENTENCES[0]).interventions == Interventions()
 
 
 def test_inspect_agrees_with_the_trace(tiny_translator):

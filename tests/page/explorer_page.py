@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gradio as gr
 import numpy as np
 import pytest
+from playwright.sync_api import Page, TimeoutError
 
 from model.trace.kinds import AttentionKind
 from viz.ui import explorer
@@ -20,6 +23,16 @@ DRAWN = """() => {
   const { z, zmin, zmax } = plot.data[0];
   return { z, limits: [zmin, zmax], rows: texts('row'), columns: texts('column'),
     heading: document.querySelector('.heading-line').textContent };
+}"""
+
+COUNT_DOWNLOADS = """() => {
+  if (window.__handed !== undefined) return;
+  const { download } = AttentionAtlas;
+  window.__handed = 0;
+  AttentionAtlas.download = (...file) => {
+    window.__handed += 1;
+    return download(...file);
+  };
 }"""
 
 
@@ -67,3 +80,23 @@ def status(page) -> str:
 
 def choose(page, label: str, value: str) -> None:
     page.locator(f".atlas-explorer .field:has(> span:text-is('{label}')) select").select_option(value)
+
+
+def download(page: Page, name: str, folder: Path) -> bytes:
+    """What the button of this name gives; the file is left in the folder.
+
+    A busy Chromium sometimes drops a file that the page has handed to it (seen once in some forty runs). It may be
+    asked once more, but only if the page did its part.
+    """
+    page.evaluate(COUNT_DOWNLOADS)
+    for attempt in range(2):
+        handed = page.evaluate("window.__handed")
+        try:
+            with page.expect_download(timeout=15000) as given:
+                page.locator(".exports button", has_text=name).click()
+            break
+        except TimeoutError:
+            assert attempt == 0 and page.evaluate("window.__handed") == handed + 1, page.inner_text(".status")
+    path = folder / given.value.suggested_filename
+    given.value.save_as(path)
+    return path.read_bytes()

@@ -21,6 +21,7 @@ from viz.figures.lines import edges
 from viz.maps import reduce
 from viz.maps.reduce import Combine, Special, View, score_map
 from viz.wire import payload
+from viz.wire.codecs import CODECS, ROOT
 
 TOLERANCE = 1e-4  # float32 arithmetic on weights that travelled exactly
 SOME_HEADS = ((0, 1), (1, 0), (1, 3))
@@ -89,6 +90,20 @@ def test_every_head_arrives_right_to_three_decimals(script_page, hand_made_trace
         for view, found in zip(chosen, script_page.evaluate(MAPS, [as_options(view) for view in chosen])):
             values = np.array(found["values"]).reshape(weights.shape[2:])
             assert np.abs(values - weights[view.layer, view.head]).max() < 3.1e-5
+
+
+def test_the_page_reads_what_python_reads(script_page):
+    random = np.random.default_rng(5)
+    values = np.concatenate([random.normal(0, 3, 50), [0.0, -7.25, np.nan], np.logspace(-9, -1, 9)]).astype(np.float32)
+    for codec in CODECS.values():
+        given_values = np.abs(np.nan_to_num(values)) / 10 if codec is ROOT else values
+        data = codec.encode(given_values)
+        found = script_page.evaluate(
+            """async ([name, data]) => { const { CODECS, unpack } = AttentionAtlas.explorerTrace;
+               return Array.from(CODECS[name](await unpack(data)), (v) => (Number.isNaN(v) ? null : v)); }""",
+            [codec.name, data])
+        read = np.array([np.nan if v is None else v for v in found], np.float32)
+        assert np.allclose(read, codec.decode(data, values.shape), rtol=1e-6, atol=0, equal_nan=True)
 
 
 def test_exact_payloads_are_exact(script_page, hand_made_trace):

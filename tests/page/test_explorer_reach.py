@@ -6,13 +6,12 @@ from urllib.parse import parse_qs, urlparse
 
 import numpy as np
 import pytest
-from playwright.sync_api import TimeoutError
 
 from bench.synthetic import random_trace
 from model.trace import storage
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer_page import KEYS, choose, drawn, status
+from tests.page.explorer_page import KEYS, choose, download, drawn, status
 from tests.viz.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
@@ -21,35 +20,11 @@ from viz.wire.payload import payload
 
 pytestmark = pytest.mark.browser
 
-COUNT_DOWNLOADS = """() => {
-  const { download } = AttentionAtlas;
-  window.__handed = 0;
-  AttentionAtlas.download = (...file) => {
-    window.__handed += 1;
-    return download(...file);
-  };
-}"""
-
-
 def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, open_page, tmp_path):
     page = open_traces(hand_made_trace)
 
-    page.evaluate(COUNT_DOWNLOADS)
-
     def downloaded(name: str) -> bytes:
-        # A busy Chromium sometimes drops a file that the page has handed to it (seen once in some forty runs). It may
-        # be asked once more, but only if the page did its part.
-        for attempt in range(2):
-            handed = page.evaluate("window.__handed")
-            try:
-                with page.expect_download(timeout=15000) as download:
-                    page.locator(".exports button", has_text=name).click()
-                break
-            except TimeoutError:
-                assert attempt == 0 and page.evaluate("window.__handed") == handed + 1, page.inner_text(".status")
-        path = tmp_path / download.value.suggested_filename
-        download.value.save_as(path)
-        return path.read_bytes()
+        return download(page, name, tmp_path)
 
     assert_equal(storage.from_json(downloaded("JSON").decode()), hand_made_trace)
     assert_equal(storage.from_npz(downloaded("NPZ")), hand_made_trace)

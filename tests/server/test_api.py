@@ -22,6 +22,8 @@ from model.trace import storage
 from model.trace.kinds import AttentionKind
 from model.translator import Translators
 from tests.conftest import SENTENCES
+from viz.export import table
+from viz.export.formats import FORMATS, Format, Scope
 from viz.ui.server import api
 
 TEXT = SENTENCES[0]
@@ -101,6 +103,21 @@ def test_all_maps_in_the_schema_of_trace_files(client, tiny_translator):
         assert found.target_ids == expected.target_ids
         for kind in AttentionKind:
             assert np.array_equal(found.maps(kind).weights, expected.maps(kind).weights)
+
+
+def test_a_registered_format_is_an_answer(client, tiny_translator, monkeypatch):
+    trace = tiny_translator.translate(TEXT)
+    length = Format("text/plain", "", Scope(lambda taken: taken.trace.translation.encode(), bytes.decode))
+    raw = Format("application/x-raw", "", None, Scope(lambda taken: taken.map.values.tobytes(), np.frombuffer))
+    monkeypatch.setitem(FORMATS, "words", length)
+    monkeypatch.setitem(FORMATS, "raw", raw)
+    assert ask(client, "attention", TEXT, format="words")["words"] == trace.translation
+    packed = ask(client, "attention", TEXT, "cross", 1, 2, "raw")["raw"]
+    assert base64.b64decode(packed) == trace.cross.weights[1, 2].tobytes()
+    assert "there are json, npz, html, words" in refused(client, "attention", TEXT, format="raw")
+    assert "there are csv, json, npz, raw" in refused(client, "attention", TEXT, "cross", 1, 2, "html")
+    _, _, values = table.from_csv(ask(client, "attention", TEXT, "cross", 1, 2, "csv")["csv"])
+    assert np.array_equal(values, trace.cross.weights[1, 2])
 
 
 def test_step_by_step_along_the_best_candidates_is_the_translation(client, tiny_translator):

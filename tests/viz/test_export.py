@@ -34,7 +34,7 @@ def test_json_reads_back_equal(hand_made_trace):
     text = storage.to_json(hand_made_trace)
     assert_equal(storage.from_json(text), hand_made_trace)
     found = json.loads(text)
-    assert found["schema"] == "attention-atlas-trace" and found["version"] == 1
+    assert found["schema"] == "attention-atlas-trace" and found["version"] == 2
     assert np.shape(found["cross"]["weights"]) == hand_made_trace.cross.weights.shape
 
 
@@ -92,4 +92,4 @@ def test_html_is_one_file_that_names_no_other_host(hand_made_trace):
     data = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page, re.DOTALL)[1]
     packed = json.loads(data)
     assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
-    assert len(packed["blocks"]) == 3 and all(block["exact"] for block in packed["blocks"])
+    assert len(packed["blocks"]) == 3 and all(block["codec"] == "float32" for block in packed["blocks"])

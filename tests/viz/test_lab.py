@@ -9,11 +9,13 @@ import gradio as gr
 import numpy as np
 import pytest
 
+from model.checks.verify import CHECKS
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
 from model.translator import Translators
+from viz.export.formats import FORMATS
 from viz.ui.lab import attention, breaking, checks, inside, positions
 from viz.ui.lab.panel import Lab, Scene
 from viz.ui.session import Selection, Session
@@ -126,7 +128,8 @@ def test_shuffling_needs_the_same_words(tiny_translator) -> None:
 def test_verify_reports_progress_and_passes(scene) -> None:
     pictures = list(checks.check_all(scene))
     last = pictures[-1]
-    assert last[0]["tone"] == "good" and "All 17 checks passed" in last[0]["text"]
+    assert last[0]["tone"] == "good" and f"All {len(last[1]['rows'])} checks passed" in last[0]["text"]
+    assert len(last[1]["rows"]) == len(CHECKS) + 3 + len(FORMATS)
     assert all(row[1]["passed"] is True for row in last[1]["rows"])
     json.dumps(pictures, allow_nan=False)
 

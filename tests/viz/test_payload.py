@@ -10,6 +10,7 @@ from model.trace.kinds import AttentionKind
 from viz.figures.colour import ColourScale, Transform
 from viz.maps import reduce
 from viz.wire import payload
+from viz.wire.codecs import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def large_trace():
 def test_sixteen_bits_are_right_to_three_decimals_on_every_scale(large_trace):
     for kind in AttentionKind:
         weights = large_trace.maps(kind).weights
-        decoded = payload.decode(payload.encode(weights), weights.shape)
+        decoded = ROOT.decode(ROOT.encode(weights), weights.shape)
         assert np.abs(decoded - weights).max() < 3.1e-5
         for transform in Transform:
             scale = ColourScale(transform=transform)
@@ -31,7 +32,7 @@ def test_sixteen_bits_are_right_to_three_decimals_on_every_scale(large_trace):
 
 def test_the_whole_range_of_weights_survives():
     weights = np.concatenate([np.logspace(-12, 0, 5000), [0.0, 1.0]]).astype(np.float32)
-    decoded = payload.decode(payload.encode(weights), weights.shape)
+    decoded = ROOT.decode(ROOT.encode(weights), weights.shape)
     assert decoded[-2] == 0 and decoded[-1] == 1
     assert (np.abs(decoded - weights) / np.maximum(weights, 1e-30))[:-2].max() < 0.05
     assert np.abs(np.log10(decoded[weights >= 1e-4]) - np.log10(weights[weights >= 1e-4])).max() < 2e-3
@@ -50,11 +51,11 @@ def test_long_inputs_come_layer_by_layer():
     assert len(json.dumps(packed, ensure_ascii=False).encode()) <= 1_200_000
     thumbnails = packed["kinds"]["cross"]["thumbnails"]
     size = (4, 8, thumbnails["rows"], thumbnails["columns"])
-    values = payload.decode(thumbnails["data"], size)
+    values = ROOT.decode(thumbnails["data"], size)
     assert values.max() == pytest.approx(trace.cross.weights.max(), abs=1e-4)  # thin lines are not averaged away
     for kind in AttentionKind:
         block = payload.block(trace, kind, 2, 3)
-        found = payload.decode(block["data"], trace.maps(kind).weights[2:3].shape)
+        found = ROOT.decode(block["data"], trace.maps(kind).weights[2:3].shape)
         assert np.abs(found - trace.maps(kind).weights[2:3]).max() < 3.1e-5
     with pytest.raises(ValueError, match="layers 0 to 3"):
         payload.block(trace, AttentionKind.CROSS, 4, 5)

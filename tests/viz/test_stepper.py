@@ -12,7 +12,8 @@ from model.translator import Translators
 from viz.maps.branches import Origin, Tree
 from viz.ui import stepper
 from viz.ui.session import Selection
-from viz.wire import payload, steps
+from viz.wire import steps
+from viz.wire.codecs import ROOT
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -66,7 +67,7 @@ def test_what_the_page_holds_is_not_sent_again(act, own):
     assert path["shared"] == 2 and path["steps"] == whole["path"]["steps"][2:] and not path["blocks"]
     for kind in steps.SHOWN_KINDS:
         weights = reply.opened.maps(kind).weights[:, :, 2:]
-        sent = payload.decode(payload.packed(base64.b64decode(path["rows"][kind.value])), weights.shape)
+        sent = ROOT.from_bytes(base64.b64decode(path["rows"][kind.value]), weights.shape)
         np.testing.assert_allclose(sent, weights, atol=1e-4)
     assert path["kinds"]["cross"]["queries"] == length
     again = act("open", reply.tree, branch=1, holds=holding(reply.tree, 2)).page

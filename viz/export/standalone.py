@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
+import numpy as np
+
+from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, theme, words
 from viz.wire.payload import payload
+from viz.wire.readback import payload_maps
 from viz.words import for_page
 
 
@@ -38,12 +43,22 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
+def from_html(text: str) -> dict[AttentionKind, np.ndarray]:
+    """The weights [layers, heads, query, key] by kind that to_html()'s page shows. ValueError if it is no such page."""
+    data = _DATA.search(text)
+    if data is None:
+        raise ValueError("not an explorer with a translation in it")
+    packed = json.loads(data[1])
+    return payload_maps(packed["blocks"], packed["kinds"])
+
+
 def _script(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     assert "</script" not in text.lower(), f"{path.name} would end its own script element"
     return text
 
 
+_DATA = re.compile(r'<script type="application/json" id="payload">(.*?)</script>', re.DOTALL)
 _PAGE_CSS = """
 body { margin: 0; background: var(--atlas-paper); color: var(--atlas-ink); font-family: var(--atlas-font); }
 main { max-width: 1360px; margin: 0 auto; padding: 16px; }
@@ -58,5 +73,5 @@ dark.addEventListener("change", follow);
 const [value, languages] = ["payload", "languages"].map((id) => JSON.parse(document.getElementById(id).textContent));
 AttentionAtlas.speak(languages);
 AttentionAtlas.components.explorer(document.getElementById("explorer"),
-  { value: () => value, onValue: () => {}, trigger: () => {}, server: null, standalone: true });
+  { value: () => value, onValue: () => {}, trigger: () => {}, server: null });
 """

@@ -64,6 +64,16 @@ class View:
         for name, type_ in (("kind", AttentionKind), ("combine", Combine), ("special", Special)):
             object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
 
+    @classmethod
+    def of(cls, found: object) -> View:
+        """The view that a JSON object of these fields stands for. ValueError for anything else."""
+        try:
+            heads = tuple((_whole(layer), _whole(head)) for layer, head in found["heads"])
+            return cls(found["kind"], _whole(found["layer"]), _whole(found["head"]), heads, found["combine"],
+                       bool(found["words"]), found["special"], bool(found["predicted"]))
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not a view of a map: {found!r}") from error
+
     def used_heads(self, trace: TranslationTrace) -> tuple[tuple[int, int], ...]:
         """The (layer, head) pairs that are combined. ValueError if one does not exist in this trace."""
         maps = trace.maps(self.kind)
@@ -194,3 +204,9 @@ def _shown_words(tokens: Sequence[str], groups: Groups, shown: Groups) -> tuple[
 
 def _singles(length: int) -> Groups:
     return tuple((i,) for i in range(length))
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"expected a whole number, found {value!r}")
+    return value

@@ -22,17 +22,19 @@ class Component(gr.HTML):
     """
 
     def __init__(self, name: str, value: object = None, *, plotly: bool = False,
-                 events: tuple[str, ...] = (), elem_id: str | None = None,
+                 events: tuple[str, ...] = (), options: object = None, elem_id: str | None = None,
                  server_functions: list[Callable] | None = None, visible: bool = True) -> None:
         """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
-        stands in the script it is given."""
+        stands in the script it is given. options: what the script is told once, as api.options. Each of the rest is an
+        option of gr.HTML's own."""
         files = (*([assets.PLOTLY] if plotly else []), *assets.scripts(name))
         head = f'<link rel="stylesheet" href="{url(assets.style(name))}">'
         head += "".join(f'<script src="{url(path)}"></script>' for path in files)
         super().__init__(
             value, html_template=f'<div class="atlas-root atlas-{name}"></div>', css_template="", head=head,
             js_on_load=f"AttentionAtlas.mount({name!r}, element, props, trigger, watch, "
-                       f"typeof server === 'undefined' ? null : server, {json.dumps(events)});",
+                       f"typeof server === 'undefined' ? null : server, {json.dumps(events)}, "
+                       f"{json.dumps(for_page(options))});",
             elem_id=elem_id, apply_default_css=False, server_functions=server_functions, visible=visible)
 
     def get_block_name(self) -> str:

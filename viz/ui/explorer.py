@@ -7,11 +7,11 @@ import gzip
 
 import gradio as gr
 
-from model.trace import storage
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
-from viz.export import standalone
+from viz.export.formats import FORMATS, Taken
+from viz.maps.reduce import View, score_map
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.session import TRANSLATES, Selection
@@ -21,15 +21,12 @@ from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
-TYPES = {"json": "application/json", "npz": "application/octet-stream", "html": "text/html"}
 
 
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     session = header.session
-    explorer = Component(
-        "explorer", payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION},
-        plotly=True, events=("select", "layers", "export", "restore"), elem_id="explorer")
+    explorer = component(payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION})
     history = gr.State((header.first,) if header.first else ())
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
@@ -46,6 +43,13 @@ def build(translators: Translators, header: Header) -> None:
     explorer.export(exported, [history, session.selection], [explorer], **private)
     explorer.restore(header.restore, [], [session.text, session.direction, header.result, session.trace],
                      **TRANSLATES, **private)
+
+
+def component(value: dict) -> Component:
+    """The explorer with this payload, told what it can ask of the server."""
+    return Component("explorer", value, plotly=True, events=("select", "layers", "export", "restore"),
+                     options={"formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()]},
+                     elem_id="explorer")
 
 
 def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -> tuple[TranslationTrace, ...]:
@@ -78,9 +82,9 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
     """Blocks of the layers that the page asks for, one after another up to about 1 MB; it asks again for the rest."""
     try:
         trace = _find(history, event)
-        exact, size, blocks = bool(event._data.get("exact")), 0, []
+        size, blocks = 0, []
         for kind, layer in event._data.get("wanted", []):
-            blocks.append(block(trace, AttentionKind(kind), int(layer), int(layer) + 1, exact=exact))
+            blocks.append(block(trace, AttentionKind(kind), int(layer), int(layer) + 1))
             size += len(blocks[-1]["data"])
             if size > LARGEST:
                 break
@@ -90,22 +94,20 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
 
 
 def exported(history: tuple[TranslationTrace, ...], selection: Selection, event: gr.EventData) -> dict:
-    """The file that the page asks for, gzipped for the way."""
+    """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
     try:
-        trace, form = _find(history, event), event._data.get("format")
-        if form == "json":
-            data = storage.to_json(trace).encode()
-        elif form == "npz":
-            data = storage.to_npz(trace)
-        elif form == "html":
-            data = standalone.to_html(trace, selection.fitted(trace)).encode()
-        else:
-            raise ValueError(f"unknown export {form!r}")
+        trace, name = _find(history, event), event._data.get("format")
+        if name not in FORMATS:
+            raise ValueError(f"unknown export {name!r}")
+        view = View.of(event._data.get("view"))
+        taken = Taken(trace, view, score_map(trace, view), selection.fitted(trace))
+        data = (FORMATS[name].trace or FORMATS[name].map).write(taken)
     except ValueError as error:
         return _answer(event, error=known(str(error)))
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
-    name = f"attention-{key_of(trace)}.{form}"
-    return _answer(event, download={"name": name, "type": TYPES[form], "data": packed})
+    what = key_of(trace) if FORMATS[name].trace else f"{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
+    return _answer(event, download={"name": f"attention-{what}.{name}", "type": FORMATS[name].media_type,
+                                    "data": packed})
 
 
 def _answer(event: gr.EventData, **content) -> dict:

@@ -1,22 +1,13 @@
 """A trace as one compact JSON value for the page: weights at 16 bits, compressed; long inputs layer by layer.
 
-viz/web/explorer/model.js reads it. Format 1:
-
-    a block   base64(gzip(high bytes, low bytes)) of uint16 q [layers, heads, query, key], weight = (q / 65535)^4
-    exact     base64(gzip(..)) of little-endian float32
-
-The fourth root spends the 16 bits evenly over all orders of magnitude: the error of a weight w is at most
-4 w^(3/4) / 131070, 3e-5 at w = 1 and 3e-8 at w = 1e-4, so that log scales are right too. Zero stays zero.
+viz/web/explorer/trace.js reads it. A block {kind, first, last, codec, data} holds weights [layers, heads, query, key]
+of the layers first .. last - 1, in one of the codecs of viz/wire/codecs.py.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
 import hashlib
 from collections.abc import Sequence
-
-import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
@@ -27,6 +18,7 @@ from viz import theme
 from viz.maps import labels
 from viz.maps.patterns import head_patterns
 from viz.maps.reduce import pool
+from viz.wire.codecs import EXACT, ROOT
 
 FORMAT = 1
 LARGEST = 1_000_000  # bytes of weights sent at once; above, layers are sent when they are asked for
@@ -52,7 +44,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks,
         "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
         "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
-        "interventions": trace.interventions,
+        "interventions": trace.interventions.describe(),
         "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
                    "predicted": _tokens(trace.target_tokens)},
         "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},
@@ -67,38 +59,14 @@ def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *
     if not 0 <= first < last <= maps.num_layers:
         raise ValueError(f"{kind.value} has layers 0 to {maps.num_layers - 1}, found {first} to {last - 1}")
     weights = maps.weights[first:last]
-    return {"kind": kind.value, "first": first, "last": last, "exact": exact,
-            "data": encode_exact(weights) if exact else encode(weights)}
-
-
-def encode(weights: np.ndarray) -> str:
-    """Weights in [0, 1] at 16 bits, as described above; decode() is its inverse up to rounding."""
-    return packed(codes(weights))
-
-
-def codes(weights: np.ndarray) -> bytes:
-    """What encode() compresses."""
-    roots = np.sqrt(np.sqrt(np.clip(weights, 0.0, 1.0)))
-    found = np.rint(roots * 65535.0).astype(np.uint16).ravel()
-    # All high bytes first: they repeat more than the low ones do, so gzip finds them.
-    return (found >> 8).astype(np.uint8).tobytes() + (found & 255).astype(np.uint8).tobytes()
-
-
-def decode(data: str, shape: Sequence[int]) -> np.ndarray:
-    """What the page reads from encode(): float32 of this shape."""
-    halves = np.frombuffer(gzip.decompress(base64.b64decode(data)), np.uint8).reshape(2, -1).astype(np.uint16)
-    roots = ((halves[0] << 8) | halves[1]) / 65535.0
-    return (roots**4).astype(np.float32).reshape(shape)
-
-
-def encode_exact(weights: np.ndarray) -> str:
-    """float32 weights as they are."""
-    return packed(np.ascontiguousarray(weights, "<f4").tobytes())
+    codec = EXACT if exact else ROOT
+    return {"kind": kind.value, "first": first, "last": last, "codec": codec.name, "data": codec.encode(weights)}
 
 
 def key_of(trace: TranslationTrace) -> str:
     """A name for what a trace shows: equal for equal translations by equal models."""
-    parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids, trace.interventions)
+    parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids,
+             trace.interventions.describe())
     found = hashlib.sha256(repr(parts).encode())
     found.update(trace.cross.weights.tobytes())
     return found.hexdigest()[:16]
@@ -125,10 +93,5 @@ def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps, *, 
              "patterns": patterns}
     if thumbnails:
         pooled = pool(maps.weights)
-        found["thumbnails"] = {"rows": pooled.shape[2], "columns": pooled.shape[3], "data": encode(pooled)}
+        found["thumbnails"] = {"rows": pooled.shape[2], "columns": pooled.shape[3], "data": ROOT.encode(pooled)}
     return found
-
-
-def packed(data: bytes) -> str:
-    """base64(gzip(data)), as the page unpacks it."""
-    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode("ascii")

@@ -13,8 +13,9 @@ from viz.figures.grid import SIDE, plot_grid
 from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
 from viz.wire import payload
+from viz.wire.codecs import CODECS
 
-# Half a step of the 16-bit format at weight 1 (viz/wire/payload.py), and a little for float32.
+# Half a step of the 16-bit format at weight 1 (viz/wire/codecs.py), and a little for float32.
 PAYLOAD_TOLERANCE = 3.1e-5
 
 
@@ -27,7 +28,7 @@ def payload_maps(blocks: Iterable[Mapping], kinds: Mapping[str, Mapping]) -> dic
     for block in blocks:
         sizes = kinds[block["kind"]]
         shape = (block["last"] - block["first"], sizes["heads"], sizes["queries"], sizes["keys"])
-        found.setdefault(AttentionKind(block["kind"]), []).append(payload.decode(block["data"], shape))
+        found.setdefault(AttentionKind(block["kind"]), []).append(CODECS[block["codec"]].decode(block["data"], shape))
     return {kind: np.concatenate(parts) for kind, parts in found.items()}
 
 

@@ -13,7 +13,8 @@ from model.trace.translation import TranslationTrace
 from viz import theme
 from viz.maps import labels
 from viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
-from viz.wire.payload import block, codes
+from viz.wire.codecs import root_codes
+from viz.wire.payload import block
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 LARGEST = 3_000_000  # weights of these kinds above which a path's maps come step by step
@@ -36,7 +37,7 @@ def path_payload(trace: TranslationTrace, branch: Branch, *, respelled: Sequence
                  held: Branch | None = None) -> dict:
     """Every step of one branch. respelled: how the tokenizer would spell its text, where that is another way.
     held: a branch whose path the page has: the steps that the two share stay out, and `rows` [layers, heads, query,
-    key] of the others, as in viz/wire/payload.py but not compressed, take the blocks' place."""
+    key] of the others, as in viz/wire/codecs.py but not compressed, take the blocks' place."""
     whole = _whole(trace, len(trace.target_ids))
     if held and whole and not _whole(trace, len(held.ids)):
         held = None  # of that one, the page has only some rows
@@ -60,7 +61,7 @@ def _whole(trace: TranslationTrace, length: int) -> bool:
 
 
 def _rows(trace: TranslationTrace, kind: AttentionKind, first: int) -> str:
-    return base64.b64encode(codes(trace.maps(kind).weights[:, :, first:])).decode("ascii")
+    return base64.b64encode(root_codes(trace.maps(kind).weights[:, :, first:])).decode("ascii")
 
 
 def _kind(trace: TranslationTrace, kind: AttentionKind) -> dict:

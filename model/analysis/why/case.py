@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from model.analysis.why.metric import measure
+from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
-from model.nets.transformer import SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns, columns
@@ -84,16 +85,16 @@ class Case:
     @cached_property
     def source_rows(self) -> Tensor:
         """Scaled token embeddings [1, source, d_model], without positions."""
-        return self._rows(self.source_ids)
+        return self._rows(self.source_ids, decoder=False)
 
     @cached_property
     def target_rows(self) -> Tensor:
         """Scaled token embeddings [1, step + 1, d_model], without positions."""
-        return self._rows(self.decoder_ids)
+        return self._rows(self.decoder_ids, decoder=True)
 
-    def _rows(self, ids: Tensor) -> Tensor:
+    def _rows(self, ids: Tensor, *, decoder: bool) -> Tensor:
         with torch.inference_mode(False), torch.no_grad():  # plain tensors: gradients start from them, too
-            return self.model.token_rows(ids)
+            return self.model.token_rows(ids, decoder=decoder)
 
     @cached_property
     def mean_rows(self) -> tuple[Tensor, Tensor, str]:
@@ -102,8 +103,10 @@ class Case:
             source, target = (torch.from_numpy(row).to(self.source_rows)
                               for row in (self.means.source_embedding, self.means.target_embedding))
             return source, target, f"mean embedding of {self.means.sentences} sentences"
-        row = self._rows(torch.arange(self.model.config.vocabulary_size, device=self.source_ids.device)).mean(0)
-        return row, row, "mean embedding of the vocabulary"
+        config, device = self.model.config, self.source_ids.device
+        source = self._rows(torch.arange(config.vocabulary_size, device=device), decoder=False).mean(0)
+        target = self._rows(torch.arange(config.num_target_tokens, device=device), decoder=True).mean(0)
+        return source, target, "mean embedding of the vocabulary"
 
     def metric(self) -> float:
         """The metric of the plain pass, in nats."""
@@ -126,7 +129,7 @@ class Case:
         if keys is not None:
             itself = torch.eye(length, dtype=torch.bool, device=rows.device)
             mask = mask & (keys[:, None, None, :] | itself)
-        placed = self.model.place(rows, self.interventions.target_positions)
+        placed = self.model.place(rows, self.interventions.target_positions, decoder=True)
         hidden, _ = self.model.decoder(placed, mask, source, interventions=self.interventions)
         return hidden[:, -1]
 
@@ -190,8 +193,8 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     if trace.interventions:
-        raise ValueError(f"this trace was written with changes to the model ({trace.interventions}): ask about a plain "
-                         "one")
+        raise ValueError(f"this trace was written with changes to the model ({trace.interventions.describe()}): ask "
+                         "about a plain one")
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers

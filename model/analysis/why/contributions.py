@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from model.analysis.why.vectors import frozen, used_weights, written_values
+from model.nets.layer import Layer
 from model.nets.records import ForwardOutput, LayerRecord
-from model.nets.transformer import Layer, Transformer
+from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions, LayerEdit
 from model.trace.kinds import AttentionKind
 
@@ -20,14 +21,13 @@ def mixed(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdi
     """The sum over heads of A v W_O by key: float64 [query, key, d_model], for some query rows of a batch of one; with
     post-norm after the linear part of the block's norm (Kobayashi et al. 2020, 2021)."""
     cross = kind is AttentionKind.CROSS
-    attention = layer.cross_attention if cross else layer.self_attention
-    found = record.cross_attention if cross else record.self_attention
+    attention, found = layer.cross_attention if cross else layer.self_attention, record.attention(kind)
     weights = used_weights(found, edit)[0, :, rows]
     summed = torch.einsum("htj,hjd->tjd", weights, written_values(attention, found)[0])
     sublayer = layer.sublayers[int(cross)]
     if sublayer.norm_first:
         return summed
-    return frozen(sublayer.norm, summed, record.norm_inputs[int(cross)][0, rows, None])
+    return frozen(sublayer.norm, summed, record.sublayer(kind.sublayer).norm_input[0, rows, None])
 
 
 def shares(parts: Tensor, whole: Tensor) -> Tensor:
@@ -45,16 +45,15 @@ def shares(parts: Tensor, whole: Tensor) -> Tensor:
 def block_shares(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None) -> Tensor:
     """Shares of one block's output, float64 [query, key + 1]: each key's through attention, then the residual's."""
     index = int(kind is AttentionKind.CROSS)
-    sublayer, stream = layer.sublayers[index], record.residuals[index][0].double()
-    whole = record.residuals[index + 1][0].double()
-    found = record.cross_attention if index else record.self_attention
+    sublayer, passed, found = layer.sublayers[index], record.sublayer(kind.sublayer), record.attention(kind)
+    stream, whole, read = passed.before[0].double(), passed.after[0].double(), passed.norm_input[0]
     step = max(1, CHUNK // (found.weights.shape[-1] * stream.shape[-1]))
     parts = []
     for start in range(0, len(stream), step):
         rows = slice(start, start + step)
         by_key, residual = mixed(layer, record, kind, edit, rows), stream[rows]
         if not sublayer.norm_first:
-            residual = frozen(sublayer.norm, residual, record.norm_inputs[index][0, rows])
+            residual = frozen(sublayer.norm, residual, read[rows])
         if index:
             parts.append(shares(torch.cat((by_key, residual[:, None]), dim=1), whole[rows]))
         else:
@@ -77,7 +76,7 @@ def _with_itself(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) ->
 def encoder_contributions(model: Transformer, output: ForwardOutput,
                           interventions: Interventions = NO_INTERVENTIONS) -> np.ndarray:
     """float64 [layers, source, source], rows sum to 1. output: recorded, a batch of one."""
-    return _self_shares(model.encoder.layers, output.encoder_records, AttentionKind.ENCODER_SELF, interventions)
+    return _self_shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF, interventions)
 
 
 @torch.inference_mode()
@@ -87,13 +86,12 @@ def decoder_contributions(model: Transformer, output: ForwardOutput, interventio
     source], whose rows lack the residual's share. output: recorded, a batch of one."""
     kind = AttentionKind.CROSS
     cross = [block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-             for layer, record in zip(model.decoder.layers, output.decoder_records)]
-    own = _self_shares(model.decoder.layers, output.decoder_records, AttentionKind.DECODER_SELF, interventions)
+             for layer, record in zip(model.decoder.layers, output.records(kind))]
+    own = _self_shares(model.decoder.layers, output, AttentionKind.DECODER_SELF, interventions)
     return own, torch.stack(cross).cpu().numpy()
 
 
-def _self_shares(layers, records: tuple[LayerRecord, ...], kind: AttentionKind, interventions: Interventions
-                 ) -> np.ndarray:
+def _self_shares(layers, output: ForwardOutput, kind: AttentionKind, interventions: Interventions) -> np.ndarray:
     return torch.stack([
         block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-        for layer, record in zip(layers, records)]).cpu().numpy()
+        for layer, record in zip(layers, output.records(kind))]).cpu().numpy()

@@ -25,9 +25,14 @@ class Direction:
 
 def direction(model: Transformer, question: Question) -> Direction:
     """logit(token) - logit(contrast); without a contrast, logit(token) - mean logit of the vocabulary."""
-    weight = model.embedding.weight.detach()
-    minus = weight.double().mean(0) if question.contrast_id is None else weight[question.contrast_id].double()
-    return Direction(weight[question.token_id].double() - minus, 0.0)
+    weight, bias = model.output_matrix.detach(), model.output_bias
+    offsets = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+
+    def less_the_contrast(rows: Tensor) -> Tensor:
+        minus = rows.double().mean(0) if question.contrast_id is None else rows[question.contrast_id].double()
+        return rows[question.token_id].double() - minus
+
+    return Direction(less_the_contrast(weight), float(less_the_contrast(offsets)))
 
 
 def measure(model: Transformer, question: Question, hidden: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from model.analysis.why.vectors import output_by_head, transposed, used_weights
 from model.nets.attention import MultiHeadAttention
 from model.nets.records import AttentionRecord
 from model.trace.interventions import LayerEdit
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.why.parts import Parts
 
 KINDS = (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
@@ -32,9 +32,11 @@ def parts(case: Case) -> Parts:
     for index in reversed(range(len(case.model.decoder.layers))):
         walk.through_layer(index)
     token = case.target_rows[0, -1].double()
-    placed = case.output.decoder_records[0].residuals[0][0, -1].double()
+    code = case.model.target_positions(0, case.decoder_ids.shape[1], case.interventions.target_positions)
+    position = torch.zeros_like(token) if code is None else code[-1].double()
+    walk.through_entry(token + position)
     return Parts(
-        question=case.question, token=float(walk.vector @ token), position=float(walk.vector @ (placed - token)),
+        question=case.question, token=float(walk.vector @ token), position=float(walk.vector @ position),
         keys={kind: _stacked(walk.keys[kind]) for kind in KINDS}, feed_forward=_stacked(walk.feed_forward),
         output_biases={kind: _stacked(walk.output_biases[kind]) for kind in KINDS},
         norm_biases=_stacked(walk.norm_biases), constant=aim.constant,
@@ -46,7 +48,7 @@ class _Walk:
 
     def __init__(self, case: Case, vector: Tensor) -> None:
         self.case, self.decoder, self.vector = case, case.model.decoder, vector
-        self.records = case.output.decoder_records
+        self.records = case.output.layers(Side.DECODER)
         self.norm_biases: list[Tensor] = []
         self.feed_forward: list[Tensor] = []
         self.keys: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
@@ -54,13 +56,18 @@ class _Walk:
 
     def through_final_norm(self) -> None:
         if isinstance(self.decoder.norm, nn.LayerNorm):
-            self._through(self.decoder.norm, self.records[-1].residuals[-1])
+            self._through(self.decoder.norm, self.records[-1].after[0, -1])
+
+    def through_entry(self, read: Tensor) -> None:
+        """The norm on embeddings, where a family has one, on what it read at the last row [d_model]."""
+        if isinstance(self.decoder.entry, nn.LayerNorm):
+            self._through(self.decoder.entry, read)
 
     def through_layer(self, index: int) -> None:
         layer, record = self.decoder.layers[index], self.records[index]
-        attentions = {AttentionKind.CROSS: (layer.cross_attention, record.cross_attention),
-                      AttentionKind.DECODER_SELF: (layer.self_attention, record.self_attention)}
-        around_self, around_cross, around_feed_forward = zip(layer.sublayers, record.norm_inputs)
+        attentions = {kind: (self.case.model.attention(kind, index), record.attention(kind)) for kind in KINDS[::-1]}
+        around_self, around_cross, around_feed_forward = zip(
+            layer.sublayers, (passed.norm_input for passed in record.sublayers))
         self._enter(*around_feed_forward)
         self.feed_forward.append(self.vector @ layer.feed_forward.contract(record.activations[0, -1]).double())
         for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):
@@ -71,11 +78,11 @@ class _Walk:
 
     def _enter(self, sublayer: nn.Module, norm_input: Tensor) -> None:
         if not sublayer.norm_first:
-            self._through(sublayer.norm, norm_input)
+            self._through(sublayer.norm, norm_input[0, -1])
 
     def _through(self, norm: nn.LayerNorm, read: Tensor) -> None:
         self.norm_biases.append(self.vector @ norm.bias.double())
-        self.vector = transposed(norm, self.vector, read[0, -1])
+        self.vector = transposed(norm, self.vector, read)
 
 
 def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor, edit: LayerEdit | None) -> Tensor:

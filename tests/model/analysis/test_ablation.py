@@ -38,7 +38,7 @@ def test_changes_are_scipys_divergence(tiny_translator, trace) -> None:
     broken = output.decoder_records[2].cross_attention.weights[0, 1].numpy()
     expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in zip(trace.cross.weights[2, 1], broken)])
     assert found.changes[AttentionKind.CROSS][2, 1] == pytest.approx(expected, abs=1e-6)
-    assert found.broken.interventions == off.describe() and expected > 1e-4
+    assert found.broken.interventions == off and expected > 1e-4
 
 
 def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
@@ -53,7 +53,7 @@ def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
 
 def test_a_shift_moves_both_sides(tiny_translator, trace) -> None:
     found = ablation.compare(tiny_translator, trace, positions_shifted(5))
-    assert "shifted by 5" in found.broken.interventions
+    assert "shifted by 5" in found.broken.interventions.describe()
     assert found.changes[AttentionKind.ENCODER_SELF].max() > 1e-5
 
 

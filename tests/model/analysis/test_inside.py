@@ -12,11 +12,11 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
 from model.analysis import loop, stations
-from model.analysis.dissection import attention_record, compare_scorings, dissect, softmax, stages
+from model.analysis.dissection import compare_scorings, dissect, softmax, stages
 from model.config import ModelConfig
 from model.evaluation import bleu
 from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, SubLayerName
 
 TEXT = "Meine Schwester malt ein rotes Boot."
 
@@ -96,7 +96,7 @@ def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
         found = loop.compare_ways(given)
         assert found.output_difference < 1e-5 and found.weight_difference < 1e-5 and found.loop_seconds is None
         together = loop.vectorised(given)
-        assert float((together[1] - attention_record(output, kind, layer).weights).abs().max()) < 1e-6
+        assert float((together[1] - output.attention(kind, layer).weights).abs().max()) < 1e-6
         assert loop.one_by_one(given)[0].shape == together[0].shape
     timed = loop.compare_ways(given, runs=3)
     assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
@@ -140,7 +140,7 @@ def test_norms_units_and_sublayers_are_those_of_the_records(seen) -> None:
     found = stations.residual_norms(output.decoder_records)
     assert found.stations[:4] == ("input", "1 self-attention", "1 cross-attention", "1 feed-forward")
     assert len(found.stations) == len(found.norms) == 1 + 3 * 3
-    last = output.decoder_records[-1].residuals[-1][0].numpy()
+    last = output.decoder_records[-1].after[0].numpy()
     np.testing.assert_allclose(found.norms[-1], np.linalg.norm(last, axis=-1), rtol=1e-5)
     record = output.encoder_records[1]
     units = stations.active_units(record, count=3)
@@ -148,15 +148,15 @@ def test_norms_units_and_sublayers_are_those_of_the_records(seen) -> None:
     np.testing.assert_allclose(units.values, -np.sort(-active, axis=-1)[:, :3])
     np.testing.assert_allclose(np.take_along_axis(active, units.units, -1), units.values)
     np.testing.assert_allclose(units.share, (active > 0).mean(-1), atol=1e-6)
-    found = stations.add_and_norm(record, 1, norm_first=True)
-    before, after = record.residuals[1][0].numpy(), record.residuals[2][0].numpy()
+    found = stations.add_and_norm(record.sublayers[1])
+    before, after = record.sublayers[1].before[0].numpy(), record.sublayers[1].after[0].numpy()
     np.testing.assert_allclose(found.added, np.linalg.norm(after - before, axis=-1), rtol=1e-4)
     np.testing.assert_allclose(found.normed.mean(-1), 0, atol=1e-5)
     np.testing.assert_allclose(found.normed.std(-1), 1, atol=1e-3)
     cosine = ((after - before) * before).sum(-1) / found.before / found.added
     np.testing.assert_allclose(found.cosine, cosine, atol=1e-5)
-    with pytest.raises(ValueError, match="found 2"):
-        stations.add_and_norm(record, 2, norm_first=True)
+    with pytest.raises(ValueError, match="self_attention, feed_forward; found 'cross_attention'"):
+        record.sublayer(SubLayerName.CROSS_ATTENTION)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -171,8 +171,8 @@ def test_what_a_sublayer_adds_is_its_functions_output(tokenizer, norm_first) -> 
             norm.weight.uniform_(0.5, 2.0)
             norm.bias.normal_()
         record = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 5]]), record=True).encoder_records[0]
-        found = stations.add_and_norm(record, 1, norm_first=norm_first)
-        x, norm = record.residuals[1], layer.sublayers[1].norm
+        found = stations.add_and_norm(record.sublayers[1])
+        x, norm = record.sublayers[1].before, layer.sublayers[1].norm
         added = layer.feed_forward(norm(x) if norm_first else x)[0]
         read = x if norm_first else x + added
         normed = torch.nn.functional.layer_norm(read, (16,))
@@ -181,7 +181,7 @@ def test_what_a_sublayer_adds_is_its_functions_output(tokenizer, norm_first) -> 
     np.testing.assert_allclose(found.added, np.linalg.norm(added[0].numpy(), axis=-1), rtol=1e-4)
     cosine = torch.nn.functional.cosine_similarity(x[0], added[0], dim=-1)
     np.testing.assert_allclose(found.cosine, cosine.numpy(), atol=1e-5)
-    np.testing.assert_allclose(found.after, np.linalg.norm(record.residuals[2][0].numpy(), axis=-1), rtol=1e-5)
+    np.testing.assert_allclose(found.after, np.linalg.norm(record.sublayers[1].after[0].numpy(), axis=-1), rtol=1e-5)
 
 
 def test_next_token_is_scipys_softmax(seen) -> None:

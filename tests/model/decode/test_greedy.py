@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
 from model.decode.greedy import greedy
 from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.steps import StepDecoder
+from model.nets import step
 from model.nets.cache import KeyValueCache
 from model.nets.masks import pad
 from model.nets.step import DecoderStep
+from model.nets.sweep import PatchValue, Sweep
 from model.nets.transformer import Transformer
-from model.trace.interventions import Edge, Interventions, Positions
-from model.trace.kinds import AttentionKind
+from model.trace.interventions import Interventions, Patch, Positions, Stream
+from model.trace.kinds import AttentionKind, Side
 from tests.conftest import build_tiny_model
+from tests.model.nets.test_interventions import EVERY_KIND
 
 SOURCES = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2], [4, 90, 17, 55, 2]]
 PREFIXES = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
 BEGIN, END = 1, 2
-BROKEN = Interventions(  # all that the lean step does by itself
+BROKEN = Interventions(
     heads_off=frozenset({(AttentionKind.DECODER_SELF, 0, 1), (AttentionKind.DECODER_SELF, 2, 3),
                          (AttentionKind.CROSS, 1, 0), (AttentionKind.CROSS, 1, 2)}),
     target_positions=Positions(shift=3))
+
+
+def gates(rows: int, *positions: int) -> dict[AttentionKind, torch.Tensor]:
+    random = torch.Generator().manual_seed(1)
+    return {kind: torch.rand(rows, 3, 4, *positions, generator=random) * 2
+            for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)}
+
+
+PATCH = Patch(Stream(Side.DECODER, 1), (2, 4))
+SWEEPS = {  # by the number of rows
+    "gates": lambda rows: Sweep(gates=gates(rows)), "gates of all rows": lambda rows: Sweep(gates=gates(1)),
+    "gates and heads off": lambda rows: Sweep(BROKEN, gates=gates(rows)),
+    "gates by position": lambda rows: Sweep(gates=gates(rows, 5)),
+    "gates and a cut edge": lambda rows: Sweep(EVERY_KIND["cross edge cut"], gates=gates(rows)),
+    "something instead": lambda rows: Sweep(
+        gates=gates(rows), instead={kind: torch.ones(rows, 3, 4, 1, 8) for kind in gates(1)}),
+    "a stream patched": lambda rows: Sweep(
+        Interventions(patches=frozenset({PATCH})), values={PATCH: PatchValue(torch.ones(rows, 2, 32))}),
+}
+LEAN = {"plain": lambda rows: Interventions(), "broken": lambda rows: BROKEN,  # all that the lean step does by itself
+        **{name: SWEEPS[name] for name in ("gates", "gates of all rows", "gates and heads off")}}
 
 
 def start(model: Transformer, prefix: torch.Tensor = PREFIXES, **options) -> StepDecoder:
@@ -131,11 +157,11 @@ def test_greedy_stops_at_end_and_at_the_limit(tiny_model):
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sources", [SOURCES, SOURCES[:1]], ids=["padded batch", "one sentence"])
-@pytest.mark.parametrize("broken", [Interventions(), BROKEN], ids=["plain", "broken"])
+@pytest.mark.parametrize("broken", LEAN)
 def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken, threads, request):
     request.addfinalizer(lambda before=torch.get_num_threads(): torch.set_num_threads(before))
     torch.set_num_threads(threads)  # with two, a lone row's products are shared between the cores
-    model = build_tiny_model(tokenizer, norm_first=norm_first)
+    model, broken = build_tiny_model(tokenizer, norm_first=norm_first), LEAN[broken](len(sources))
     source, batch = model.encode(pad(sources, 0)), len(sources)
     ours, theirs = KeyValueCache(3), KeyValueCache(3)
     for cache in (ours, theirs):
@@ -149,15 +175,45 @@ def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken,
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("cut", ["cut_edges", "zeroed_edges"])
-def test_the_lean_step_is_not_taken_where_edges_are_cut_or_maps_recorded(tiny_model, cut):
-    off = Interventions(**{cut: frozenset({Edge(AttentionKind.CROSS, 4, 1)})})
-    assert start(tiny_model).step is not None and start(tiny_model, interventions=BROKEN).step is not None
-    assert start(tiny_model, record=True).step is None and start(tiny_model, interventions=off).step is None
-    decoder = start(tiny_model, interventions=off)
+@pytest.mark.parametrize("changes", [*EVERY_KIND.values(), *(sweep(3) for sweep in SWEEPS.values())],
+                         ids=[*EVERY_KIND, *SWEEPS])
+def test_no_step_leaves_an_intervention_out(tiny_model, changes):
+    """Decoding equals a full pass under every kind: the lean step honours what it supports, and refuses the rest."""
+    source = tiny_model.encode(pad(SOURCES, 0), interventions=changes)
+    decoder = StepDecoder(tiny_model, source, PREFIXES, interventions=changes)
     decoder.append(torch.tensor([5, 6, 7]))
-    full = tiny_model(torch.tensor(SOURCES[:1]), decoder.prefix[:1], interventions=off).logits[0, -1]
-    torch.testing.assert_close(decoder.logits[0], full, atol=1e-4, rtol=0)
+    full = tiny_model(pad(SOURCES, 0), decoder.prefix, interventions=changes).logits[:, -1]
+    torch.testing.assert_close(decoder.logits, full, atol=1e-4, rtol=0)
+    assert (decoder.step is not None) == DecoderStep.supports(changes)
+    if decoder.step is None:
+        with pytest.raises(ValueError, match="does not support"):
+            DecoderStep(tiny_model, changes)
+
+
+@torch.inference_mode()
+def test_the_lean_step_is_taken_for_what_it_supports_only(tiny_model):
+    assert start(tiny_model).step is not None and start(tiny_model, record=True).step is None
+    assert all(DecoderStep.supports(make(1)) for make in LEAN.values())
+    refused = {name for name, changes in EVERY_KIND.items() if not DecoderStep.supports(changes)}
+    assert refused == {name for name in EVERY_KIND if "edge" in name} | {"everything"}
+    assert {name for name, sweep in SWEEPS.items() if not DecoderStep.supports(sweep(1))} == {
+        "gates by position", "something instead", "a stream patched", "gates and a cut edge"}
+
+
+@dataclass(frozen=True)
+class Later(Interventions):
+    """Interventions of a later day: a field that the step of today does not know."""
+
+    warmth: float = 1.0
+
+
+def test_the_lean_step_refuses_what_it_does_not_know(tiny_model, monkeypatch):
+    with pytest.raises(ValueError, match="does not support Later"):
+        DecoderStep(tiny_model, Later())
+    monkeypatch.setitem(step._SUPPORTED, Later, step._SUPPORTED[Interventions])  # as if Interventions had the field
+    assert DecoderStep.supports(Later(heads_off=BROKEN.heads_off))
+    with pytest.raises(ValueError, match="does not support warmth"):
+        DecoderStep(tiny_model, Later(warmth=2.0))
 
 
 def test_records_carry_the_logits_that_each_token_was_chosen_by(tiny_model):

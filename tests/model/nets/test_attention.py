@@ -10,6 +10,7 @@ import torch
 from model.nets.attention import MultiHeadAttention, attention_weights, edges_mask, scaled_dot_product
 from model.nets.cache import KeyValueCache
 from model.nets.masks import causal_mask, padding_mask
+from model.nets.sweep import AttentionEdit
 from model.trace.interventions import LayerEdit
 
 BATCH, HEADS, QUERIES, KEYS, D_MODEL = 2, 4, 5, 7, 32
@@ -139,7 +140,7 @@ def test_keep_zeroes_weights_without_renormalising():
 def test_a_head_off_equals_a_zero_slice_of_the_output_matrix(ours):
     torch.manual_seed(6)
     x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
-    output, weights = attend(ours, x, memory, edit=LayerEdit(heads_off=(1, 3)))
+    output, weights = attend(ours, x, memory, edit=AttentionEdit(LayerEdit(heads_off=(1, 3))))
     plain, plain_weights = attend(ours, x, memory)
     with torch.no_grad():
         for head in (1, 3):
@@ -154,7 +155,7 @@ def test_cut_edges_renormalise_the_row(ours):
     torch.manual_seed(7)
     x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
     _, plain = attend(ours, x, memory)
-    _, cut = attend(ours, x, memory, edit=LayerEdit(cut=((1, 2, 0), (3, 0, None))))
+    _, cut = attend(ours, x, memory, edit=AttentionEdit(LayerEdit(cut=((1, 2, 0), (3, 0, None)))))
     expected = plain.clone()
     expected[:, 0, 1, 2] = 0
     expected[:, :, 3, 0] = 0
@@ -166,7 +167,7 @@ def test_a_row_cut_bare_is_refused_and_named(ours):
     x = torch.randn(1, 1, D_MODEL)
     edges = tuple((4, key, None) for key in range(3))
     with pytest.raises(ValueError, match="query position 4"):
-        attend(ours, x, torch.randn(1, 3, D_MODEL), edit=LayerEdit(cut=edges), first_query=4)
+        attend(ours, x, torch.randn(1, 3, D_MODEL), edit=AttentionEdit(LayerEdit(cut=edges)), first_query=4)
 
 
 def test_padding_mask_marks_real_tokens_and_never_closes_a_row():

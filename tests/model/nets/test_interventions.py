@@ -8,7 +8,7 @@ import torch
 from model.nets.cache import KeyValueCache
 from model.nets.masks import pad
 from model.trace.interventions import NO_INTERVENTIONS, Edge, Interventions, Positions
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, SubLayerName
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
@@ -62,7 +62,7 @@ def test_an_empty_intervention_changes_no_bit(tiny_model, tiny_translator):
     assert torch.equal(plain.logits, empty.logits)
     for one, other in zip(plain.decoder_records, empty.decoder_records):
         assert torch.equal(one.cross_attention.weights, other.cross_attention.weights)
-        assert torch.equal(one.residuals[-1], other.residuals[-1])
+        assert torch.equal(one.after, other.after)
     assert not Interventions() and Interventions().describe() == ""
     first = tiny_translator.translate("Der Hund schläft.")
     second = tiny_translator.translate("Der Hund schläft.", interventions=Interventions())
@@ -103,7 +103,8 @@ def test_a_zeroed_edge_keeps_the_softmax_on_record(tiny_model):
     # The output loses exactly weight x value through this head's slice of W_O.
     lost = expected.cross_attention.weights[0, 1, 2, 3] * expected.cross_attention.values[0, 1, 3]
     through = tiny_model.decoder.layers[0].cross_attention.output.weight[:, 8:16] @ lost
-    torch.testing.assert_close(record.residuals[2][0, 2], expected.residuals[2][0, 2] - through, atol=1e-5, rtol=0)
+    ours, theirs = (layer.sublayer(SubLayerName.CROSS_ATTENTION).after[0, 2] for layer in (record, expected))
+    torch.testing.assert_close(ours, theirs - through, atol=1e-5, rtol=0)
 
 
 def test_without_positions_the_encoder_cannot_tell_the_order(tiny_model):

@@ -11,8 +11,9 @@ import torch
 from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache
+from model.nets.layer import Layer, SourceMemory
 from model.nets.masks import causal_mask, pad
-from model.nets.transformer import Layer, SourceMemory, Transformer
+from model.nets.transformer import Transformer
 from tests.conftest import build_tiny_model
 
 LOGITS, WEIGHTS = {"atol": 1e-4, "rtol": 0}, {"atol": 1e-5, "rtol": 0}
@@ -108,7 +109,8 @@ def test_records_have_every_map_and_the_stated_shapes(model):
     assert (len(output.encoder_records), len(output.decoder_records)) == (2, 3)
     for record in output.encoder_records:
         assert record.self_attention.weights.shape == (2, 4, 7, 7)
-        assert record.cross_attention is None and len(record.residuals) == 3 == len(record.norm_scales) + 1
+        assert record.cross_attention is None
+        assert [s.name for s in record.sublayers] == ["self_attention", "feed_forward"]
     for record in output.decoder_records:
         assert record.self_attention.weights.shape == (2, 4, 5, 5)
         assert record.cross_attention.weights.shape == (2, 4, 5, 7)
@@ -131,19 +133,19 @@ def test_records_chain_into_the_models_output(model):
     for records, last, norm in ((output.encoder_records, output.memory, model.encoder.norm),
                                 (output.decoder_records, output.hidden, model.decoder.norm)):
         for before, after in pairwise(records):
-            assert torch.equal(before.residuals[-1], after.residuals[0])
-        assert torch.equal(norm(records[-1].residuals[-1]), last)
+            assert torch.equal(before.after, after.before)
+        assert torch.equal(norm(records[-1].after), last)
     assert torch.equal(model.project(output.hidden), output.logits)
 
 
 def test_norm_scales_are_those_the_norms_used(model):
     output = model(*two_sentences(), record=True)
     record, sublayer = output.decoder_records[1], model.decoder.layers[1].sublayers[0]
-    read = record.residuals[0]
+    read = record.before
     if not model.config.norm_first:  # post-norm reads the sum, which the residuals hold only after the norm
         context = (record.self_attention.weights @ record.self_attention.values).transpose(1, 2).flatten(2)
         read = read + model.decoder.layers[1].self_attention.output(context)
-    centred = (read - read.mean(-1, keepdim=True)) * record.norm_scales[0][..., None]
+    centred = (read - read.mean(-1, keepdim=True)) * record.sublayers[0].norm_scale[..., None]
     torch.testing.assert_close(
         centred * sublayer.norm.weight + sublayer.norm.bias, sublayer.norm(read), atol=1e-5, rtol=1e-5)
 
@@ -186,7 +188,7 @@ def test_cached_equals_full(model, steps):
                 cached.self_attention.weights, whole.self_attention.weights[:, :, start:end, :end], **WEIGHTS)
             torch.testing.assert_close(
                 cached.cross_attention.weights, whole.cross_attention.weights[:, :, start:end], **WEIGHTS)
-            torch.testing.assert_close(cached.residuals[-1], whole.residuals[-1][:, start:end], **LOGITS)
+            torch.testing.assert_close(cached.after, whole.after[:, start:end], **LOGITS)
         start = end
     assert cache.length == len(TARGET)
 

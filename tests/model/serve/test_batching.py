@@ -215,7 +215,7 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
         traces = list(pool.map(lambda a: translator.translate(a[0], a[1], interventions=a[2]), asked))
     assert sum(batches) == len(asked) and max(batches) > 4, batches
     for trace, (text, direction, interventions) in zip(traces, asked):
-        assert trace.interventions == interventions.describe()
+        assert trace.interventions == interventions
         assert_same(trace, tiny_translator.trace_batch([text], direction, interventions=interventions)[0])
 
 

@@ -9,16 +9,16 @@ import gradio as gr
 
 from model.checks.verify import CHECKS, Result, Shown, verify
 from model.evaluation import bleu
-from model.trace import storage
-from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
+from viz.export.formats import FORMATS, Taken
 from viz.figures.grid import SIDE
+from viz.maps.reduce import View, score_map
 from viz.ui.header import Header
 from viz.ui.lab.panel import Lab, Panel, Scene, heading
 from viz.ui.language import label
 from viz.wire import blocks, readback
-from viz.words import known, say
+from viz.words import Words, known, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
@@ -26,8 +26,6 @@ SHOWN = {
     say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
     say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
     say("Drawn grid"): say("So does the grid of all heads, each in its place."),
-    say("Exported NPZ"): say("The NPZ export reads back bit by bit."),
-    say("Exported JSON"): say("So does the JSON export."),
 }
 VERIFY = Panel(
     "verify", label("Verify"), say(
@@ -60,22 +58,34 @@ def build(translators: Translators, header: Header) -> None:
     lab.follow_the_sentence()
 
 
-def shown_elsewhere(scene: Scene) -> dict[str, tuple[list[Shown], float]]:
+def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
     """What the page and its exports hold of this trace, read back: the explorer's payload, the figures, the files."""
     trace, selected = scene.trace, scene.selection
 
     def all_kinds(maps: dict) -> list[Shown]:
         return [Shown(kind, weights) for kind, weights in maps.items()]
 
-    exported = {form: {kind: read(write(trace)).maps(kind).weights for kind in AttentionKind} for form, write, read in (
-        ("NPZ", storage.to_npz, storage.from_npz), ("JSON", storage.to_json, storage.from_json))}
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
-        "Sent to the page": (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        "Drawn heatmap": ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
+        say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
+        say("Drawn heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        found["Drawn grid"] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
-    return found | {f"Exported {form}": (all_kinds(maps), 0.0) for form, maps in exported.items()}
+        found[say("Drawn grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
+    return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
+
+
+def _exported(name: str) -> Words:
+    return say("Exported {format}", format=name.upper())
+
+
+def _read_back(name: str, scene: Scene) -> list[Shown]:
+    """What a file of this format holds of the trace, or of the selected head where it holds one map."""
+    trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
+    form, view = FORMATS[name], View(kind, layer, head)
+    taken = Taken(trace, view, score_map(trace, view), scene.selection)
+    if form.trace:
+        return [Shown(kind, weights) for kind, weights in form.trace.read(form.trace.write(taken)).items()]
+    return [Shown(kind, form.map.read(form.map.write(taken)), layer, head)]
 
 
 def check_all(scene: Scene) -> Iterator[list[dict]]:
@@ -83,7 +93,9 @@ def check_all(scene: Scene) -> Iterator[list[dict]]:
     names = [(known(check.name), known(check.claim)) for check in CHECKS]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
-    names += [(say("{what} = trace", what=known(name)), SHOWN[name]) for name in shown]
+    claims = SHOWN | {_exported(name): say("The {format} export reads back bit by bit.", format=name.upper())
+                      for name in FORMATS}
+    names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
     done: list[Result] = []
     told = time.perf_counter()
     for result in verify(scene.translator, scene.trace, shown=shown):

@@ -6,6 +6,7 @@ import gradio as gr
 import numpy as np
 
 from model.analysis import stations
+from model.trace.kinds import Side
 from model.translator import Translators
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
@@ -16,7 +17,7 @@ from viz.ui.language import choices, label
 from viz.wire import blocks
 from viz.words import known, say
 
-ENCODER, DECODER = "encoder", "decoder"
+ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value
 SIDES = {ENCODER: label("encoder (reads the source)"), DECODER: label("decoder (writes the target)")}
 
 MAP = Panel(
@@ -123,8 +124,7 @@ def tokens_of(scene: Scene, side: str) -> list[str]:
 
 
 def records(scene: Scene, side: str):
-    output = scene.inspect()
-    return output.encoder_records if side == ENCODER else output.decoder_records
+    return scene.inspect().layers(Side(side))
 
 
 def embedding(scene: Scene, side: str) -> list[dict]:
@@ -170,11 +170,9 @@ def _record(scene: Scene, side: str, layer: int):
 
 def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dict]:
     record, index = _record(scene, side, layer)
-    names = ["self-attention", "feed-forward"] if side == ENCODER else [
-        "self-attention", "cross-attention", "feed-forward"]
-    which = min(int(sublayer), len(names)) - 1
-    config = scene.translator.config
-    found = stations.add_and_norm(record, which, norm_first=config.norm_first)
+    passed = record.sublayers[min(int(sublayer), len(record.sublayers)) - 1]
+    config, name = scene.translator.config, known(stations.STATION_NAMES[passed.name])
+    found = stations.add_and_norm(passed)
     limit, normed = float(np.abs(found.stream[:, :48]).max()), float(np.abs(found.normed[:, :48]).max())
     rows = [[blocks.token(token), blocks.strip(found.stream[i, :48], limit=limit, name=token),
              blocks.number(float(found.before[i])), blocks.number(float(found.scale[i])),
@@ -183,8 +181,8 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dic
             for i, token in enumerate(tokens_of(scene, side))]
     return [
         blocks.formula("x + f(norm(x))" if config.norm_first else "norm(x + f(x))",
-                       say("encoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which])) if side == ENCODER
-                       else say("decoder layer {layer}, f = {f}", layer=index + 1, f=known(names[which]))),
+                       say("encoder layer {layer}, f = {f}", layer=index + 1, f=name) if side == ENCODER
+                       else say("decoder layer {layer}, f = {f}", layer=index + 1, f=name)),
         blocks.table((say("Token"), say("stream x"), say("length"), say("norm scales by"),
                       say("normed"), say("length of what f adds"), say("cosine to x"), say("length after")), rows,
                      caption=say("The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "

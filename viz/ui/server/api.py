@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import io
 import json
 import logging
 from collections.abc import Callable
@@ -20,16 +19,16 @@ import numpy as np
 from model.analysis import paths
 from model.decode.trace_builder import TOP_TOKENS
 from model.serve.limits import Busy
-from model.trace import storage
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
+from viz.export.formats import FORMATS, Taken
+from viz.maps.reduce import View, score_map
 from viz.ui.server.discreet import describe
 from viz.ui.session import TRANSLATES
 
 VERSION = 1
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
-FORMATS = ("json", "npz")
 ENDPOINTS = ("translate", "attention", "step", "score")
 
 log = logging.getLogger(__name__)
@@ -72,16 +71,18 @@ def build(translators: Translators) -> None:
             kind: "encoder_self", "decoder_self" or "cross" for one map, "all" for every map of every layer and head
             layer: of one map, from 0
             head: of one map, from 0
-            format: "json", or "npz" for a NumPy archive in base64
+            format: "json", "npz" for a NumPy archive in base64, or another format that the page can export
             direction: such as "de-en"; empty for the app's first
 
         Returns:
             One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head.
-            All: the trace in the project's own schema. Under "map" or "trace", or under "npz" in base64.
+            All: the trace in the project's own schema. JSON stands under "map" or "trace", any other format under its
+            own name: a text as it is, all else in base64.
         """
-        if format not in FORMATS:
-            raise ValueError(f"Unknown format {format!r}: there are {', '.join(FORMATS)}.")
         wanted = None if kind == "all" else _kind(kind)
+        able = [name for name, form in FORMATS.items() if (form.trace if wanted is None else form.map)]
+        if format not in able:
+            raise ValueError(f"Unknown format {format!r}: there are {', '.join(able)}.")
         trace = traced(text, direction)
         if wanted is None:
             return _all_maps(trace, format)
@@ -176,13 +177,12 @@ def described(trace: TranslationTrace) -> dict:
 
 
 def _all_maps(trace: TranslationTrace, form: str) -> dict:
-    if form == "npz":
-        return {"npz": base64.b64encode(storage.to_npz(trace)).decode("ascii")}
     numbers = sum(trace.maps(kind).weights.size for kind in AttentionKind)
-    if numbers > MAX_JSON_NUMBERS:
+    if FORMATS[form].media_type == "application/json" and numbers > MAX_JSON_NUMBERS:
         raise ValueError(f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
                          "Ask for format \"npz\", or for one map.")
-    return {"trace": json.loads(storage.to_json(trace))}
+    data = FORMATS[form].trace.write(Taken(trace, View(), score_map(trace, View())))
+    return _file("trace", form, data)
 
 
 def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, form: str) -> dict:
@@ -190,14 +190,15 @@ def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int
     for name, index, size in (("layer", layer, maps.num_layers), ("head", head, maps.num_heads)):
         if not 0 <= index < size:
             raise ValueError(f"{kind.value} has {name}s 0 to {size - 1}, found {index}.")
-    weights = maps.weights[layer, head]  # [query, key]
-    if form == "json":
-        return {"map": {"kind": kind.value, "layer": layer, "head": head, "weights": weights.tolist(),
-                        "query_tokens": list(maps.query_tokens), "key_tokens": list(maps.key_tokens)}}
-    written = io.BytesIO()
-    np.savez_compressed(written, weights=weights, query_tokens=np.array(maps.query_tokens),
-                        key_tokens=np.array(maps.key_tokens), kind=np.array(kind.value), layer=layer, head=head)
-    return {"npz": base64.b64encode(written.getvalue()).decode("ascii")}
+    view = View(kind, layer, head)
+    return _file("map", form, FORMATS[form].map.write(Taken(trace, view, score_map(trace, view))))
+
+
+def _file(subject: str, form: str, data: bytes) -> dict:
+    media_type = FORMATS[form].media_type
+    if media_type == "application/json":
+        return {subject: json.loads(data)}
+    return {form: data.decode() if media_type.startswith("text/") else base64.b64encode(data).decode("ascii")}
 
 
 def _kind(name: str) -> AttentionKind:

@@ -3,8 +3,9 @@
   "use strict";
   const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
 
-  // Called from a component's js_on_load. The component's script, or the page's words, may still be loading then.
-  atlas.mount = function (name, element, props, trigger, watch, server) {
+  // Called from a component's js_on_load. The component's script, or the page's words, may still be loading then. Gradio
+  // reads the names of the events off the call; options: what the component is told once.
+  atlas.mount = function (name, element, props, trigger, watch, server, events, options) {
     const start = () => {
       const root = element.querySelector(".atlas-root") || element;
       const api = {
@@ -12,6 +13,7 @@
         onValue: (callback) => watch("value", () => callback(props.value)),
         trigger,
         server,
+        options,
       };
       atlas.components[name](root, api);
     };

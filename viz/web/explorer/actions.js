@@ -2,14 +2,14 @@
 (function (atlas) {
   "use strict";
 
-  // context: ask(event, data), standalone, state(), trace(), map(), views, thumbnails, say(text), request(missing, options)
+  // context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
+  // views, thumbnails, say(text)
   function create(context) {
     const { element: el, t } = atlas;
     const name = (ending) => {
       const { kind, layer, head } = context.state();
       return `attention-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
     };
-    let wantsCsv = false;
 
     async function picture(format) {
       try {
@@ -21,14 +21,11 @@
       }
     }
 
-    // A table with the exact float32 weights: the layers that came at 16 bits are asked for once more.
-    function csv() {
-      const needed = atlas.explorerModel.inexact(context.trace(), atlas.explorerState.viewOf(context.state()));
-      if (needed.length && !context.standalone) {
-        wantsCsv = true;
-        context.request(needed, { exact: true });
-      } else atlas.download(name("csv"), new Blob([atlas.explorerModel.csv(context.map())], { type: "text/csv" }));
-    }
+    // Without a server: the page's own weights are exact there.
+    const csv = () => atlas.download(name("csv"), new Blob([atlas.explorerModel.csv(context.map())], { type: "text/csv" }));
+
+    // A file of the server's: the whole trace, or the map of this view.
+    const file = (format) => context.ask("export", { format, key: context.trace().key, view: atlas.explorerState.viewOf(context.state()) });
 
     async function link() {
       const { trace, state } = context;
@@ -45,24 +42,16 @@
     }
 
     const button = (text, title, onclick) => el("button", { type: "button", class: "plain", title, onclick }, text);
-    const whole = context.standalone ? [] : [
-      ...["json", "npz"].map((format) => button(format.toUpperCase(), t("The whole trace, every weight exact, as {format}", { format: format.toUpperCase() }),
-        () => context.ask("export", { format, key: context.trace().key }))),
-      button("HTML", t("This explorer with this translation as one file that opens without a network"),
-        () => context.ask("export", { format: "html", key: context.trace().key })),
-      button(t("Copy link"), t("A link that restores this view"), link),
-    ];
+    const files = context.formats
+      ? [...context.formats.map(({ name, about }) => button(name.toUpperCase(), about, () => file(name))),
+        button(t("Copy link"), t("A link that restores this view"), link)]
+      : [button("CSV", t("The map as a table"), csv)];
     const root = el("div", { class: "exports", role: "group", "aria-label": t("Export and share") },
       el("span", { class: "caption" }, t("Export")), button("PNG", t("What is shown, as a picture"), () => picture("png")),
-      button("SVG", t("What is shown, as a vector picture"), () => picture("svg")), button("CSV", t("The map as a table"), csv), ...whole);
+      button("SVG", t("What is shown, as a vector picture"), () => picture("svg")), ...files);
 
     return {
       root,
-      layersCame() {
-        if (!wantsCsv) return;
-        wantsCsv = false;
-        csv();
-      },
       // {name, type, data}: base64 of a gzipped file, made by the server
       async receive(file) {
         atlas.download(file.name, new Blob([await atlas.explorerTrace.unpack(file.data)], { type: file.type }));

@@ -29,8 +29,8 @@ AttentionAtlas.register("explorer", (root, api) => {
   const summary = el("p", { class: "sr-only", "aria-live": "polite" });
   const legend = el("div", { class: "legend" });
   const tip = el("p", { class: "tip" });
-  const actions = atlas.explorerActions.create({ ask, standalone: api.standalone, state: () => state, trace: () => trace, map: () => map, views,
-    thumbnails, say: (text) => status.replaceChildren(text), request });
+  const actions = atlas.explorerActions.create({ ask, formats: api.options?.formats, state: () => state, trace: () => trace, map: () => map, views,
+    thumbnails, say: (text) => status.replaceChildren(text) });
   const help = atlas.explorerHelp.create();
   root.replaceChildren(
     el("div", { class: "bar" }, controls.kind, guide),
@@ -162,10 +162,10 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   // Ask for layers that were not sent with the translation. One question at a time: its answer carries about 1 MB, and
   // what is missing then is asked for next.
-  function request(wanted, { exact = false } = {}) {
+  function request(wanted) {
     if (asked && performance.now() - asked < PATIENCE) return;
     asked = performance.now();
-    ask("layers", { key: trace.key, wanted, exact });
+    ask("layers", { key: trace.key, wanted });
   }
 
   // Trigger an event that is answered. Gradio does not pass on an answer equal to the one before: the serial number,
@@ -215,8 +215,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (owner) for (const block of layers) await owner.add(block);
     asked = 0; // not before: a redraw in between would ask for the same again
     if (owner !== trace) return;
-    if (!map || layers.some((block) => block.exact)) draw();
-    actions.layersCame();
+    if (!map) draw();
     fetchAhead();
   }
 

@@ -28,9 +28,8 @@
       ...upTo("cross", view.layer + 1)];
   }
 
-  // Of these, the ones that have not been sent yet; and the ones that came at 16 bits.
+  // Of these, the ones that have not been sent yet.
   const missing = (trace, view) => neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
-  const inexact = (trace, view) => neededLayers(trace, view).filter(([kind, layer]) => !trace.exact[kind][layer]);
 
   function meanOfHeads(trace, kind, heads) {
     const { queries, keys } = trace.kinds[kind];
@@ -261,6 +260,6 @@
   }
 
   atlas.explorerModel = {
-    usedHeads, allHeads, missing, inexact, csv, scoreMap, edges, placer, ticks, largest, weightText,
+    usedHeads, allHeads, missing, csv, scoreMap, edges, placer, ticks, largest, weightText,
   };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

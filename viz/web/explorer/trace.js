@@ -4,7 +4,7 @@
 
   const KINDS = ["encoder_self", "decoder_self", "cross"];
 
-  // uint16 code -> weight, see viz/wire/payload.py
+  // uint16 code -> weight, see viz/wire/codecs.py
   const DECODED = new Float32Array(65536);
   for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
 
@@ -22,6 +22,18 @@
     return weights;
   }
 
+  // int16 codes after the largest absolute value, see viz/wire/codecs.py
+  function decodeSigned(data) {
+    const limit = new DataView(data.buffer, data.byteOffset, 4).getFloat32(0, true), codes = data.subarray(4), count = codes.length / 2;
+    return Float32Array.from({ length: count }, (_, i) => {
+      const code = ((codes[i] << 8) | codes[count + i]) << 16 >> 16; // with its sign
+      return code === -32768 ? NaN : Math.sign(code) * limit * Math.pow(Math.abs(code) / 32767, 4);
+    });
+  }
+
+  // name -> what it makes of the unpacked bytes
+  const CODECS = { root16: decode, signed16: decodeSigned, float32: (data) => new Float32Array(data.buffer) };
+
   // One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
   // as that layer has not been sent.
   class Trace {
@@ -31,7 +43,6 @@
         tokens: payload.tokens, kinds: payload.kinds, lazy: payload.lazy, payload,
       });
       this.weights = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));
-      this.exact = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(false)]));
       this.thumbnails = {};
     }
 
@@ -47,14 +58,12 @@
     }
 
     async add(block) {
-      const data = await unpack(block.data);
-      const values = block.exact ? new Float32Array(data.buffer) : decode(data);
+      const values = CODECS[block.codec](await unpack(block.data));
       const { heads, queries, keys } = this.kinds[block.kind];
       const size = heads * queries * keys;
       for (let layer = block.first; layer < block.last; layer++) {
         const start = (layer - block.first) * size;
         this.weights[block.kind][layer] = values.subarray(start, start + size);
-        this.exact[block.kind][layer] = block.exact;
       }
     }
 
@@ -104,5 +113,5 @@
     return block;
   }
 
-  atlas.explorerTrace = { KINDS, Trace, pool, unpack, bytes, decode };
+  atlas.explorerTrace = { KINDS, CODECS, Trace, pool, unpack, bytes, decode };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

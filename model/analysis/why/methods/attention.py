@@ -14,8 +14,7 @@ from model.trace.why.evidence import Evidence, Unit
 
 def raw(case: Case) -> Answer:
     """Mean over heads of the chosen layer's cross-attention weights, or of all layers'. Nothing of the prefix."""
-    layers = [record.cross_attention.weights[0, :, -1].double().mean(0) for record in case.output.decoder_records]
-    return _over_source(case, torch.stack(layers))
+    return _over_source(case, case.output.weights(AttentionKind.CROSS)[:, 0, :, -1].double().mean(1))
 
 
 @torch.inference_mode()
@@ -23,7 +22,7 @@ def norms(case: Case) -> Answer:
     """The length of the sum over heads of A v W_O for each source token, with post-norm after the norm's linear part,
     as shares of the row (Kobayashi et al. 2020, section 3; 2021, section 3)."""
     layers = []
-    for layer, record in zip(case.model.decoder.layers, case.output.decoder_records):
+    for layer, record in zip(case.model.decoder.layers, case.output.records(AttentionKind.CROSS)):
         edit = case.interventions.for_attention(AttentionKind.CROSS, layer.index)
         lengths = mixed(layer, record, AttentionKind.CROSS, edit)[-1].norm(dim=-1)
         layers.append(lengths / lengths.sum())

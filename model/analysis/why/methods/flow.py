@@ -9,6 +9,7 @@ from model.analysis.why.case import Case
 from model.analysis.why.contributions import decoder_contributions, encoder_contributions
 from model.analysis.why.method import Answer, Method
 from model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
+from model.trace.kinds import AttentionKind
 from model.trace.why.evidence import Evidence, Sum, Unit
 
 TOLERANCE = 1e-6
@@ -25,14 +26,10 @@ def alti(case: Case) -> Answer:
 def attention_rollout(case: Case) -> Answer:
     """Attention rollout from the row to the words of both sides (Abnar and Zuidema 2020)."""
     output = case.output
-    own, cross = (_stacked(getattr(record, name).weights for record in output.decoder_records)
-                  for name in ("self_attention", "cross_attention"))
-    encoder = rollout(_stacked(record.self_attention.weights for record in output.encoder_records))[-1]
-    return _shared(case, decoder_rollout(own, cross, encoder)[-1, -1])
-
-
-def _stacked(weights) -> np.ndarray:
-    return torch.stack([w[0] for w in weights]).double().cpu().numpy()  # [layers, heads, query, key]
+    encoder, own, cross = (
+        output.weights(kind)[:, 0].double().cpu().numpy()  # [layers, heads, query, key]
+        for kind in (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS))
+    return _shared(case, decoder_rollout(own, cross, rollout(encoder)[-1])[-1, -1])
 
 
 def _shared(case: Case, row: np.ndarray) -> Answer:

@@ -43,14 +43,14 @@ def test_contributions_add_up_to_what_the_block_left_in_the_stream(model):
     for layer, record, kind in blocks(model, recorded(model)):
         index = int(kind is CROSS)
         bias = (layer.cross_attention if index else layer.self_attention).output.bias
-        stream, after = record.residuals[index][0], record.residuals[index + 1][0]
+        stream, after = record.sublayers[index].before[0], record.sublayers[index].after[0]
         total = mixed(layer, record, kind).sum(1)
         if layer.sublayers[0].norm_first:
             found = total + (stream + bias).double()
         else:
             norm = layer.sublayers[index].norm
-            x = (stream + bias).double()
-            scale = (record.norm_inputs[index][0].double().var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+            x, read = (stream + bias).double(), record.sublayers[index].norm_input[0]
+            scale = (read.double().var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
             found = total + norm.weight * (x - x.mean(-1, keepdim=True)) / scale + norm.bias
         np.testing.assert_allclose(found.detach(), after, atol=1e-4)
 
@@ -68,9 +68,10 @@ def test_shares_are_the_papers(model):
         for kind, found in ((DECODER, own), (CROSS, cross)):
             index = int(kind is CROSS)
             parts = mixed(layer, record, kind).detach().numpy()
-            stream, whole = (record.residuals[index + i][0].double().numpy() for i in (0, 1))
+            passed = record.sublayers[index]
+            stream, whole = (x[0].double().numpy() for x in (passed.before, passed.after))
             if not layer.sublayers[0].norm_first:
-                norm, read = layer.sublayers[index].norm, record.norm_inputs[index][0].double().numpy()
+                norm, read = layer.sublayers[index].norm, passed.norm_input[0].double().numpy()
                 stream = norm.weight.detach().double().numpy() * (stream - stream.mean(-1, keepdims=True)) / np.sqrt(
                     read.var(-1, keepdims=True) + norm.eps)
             for t in range(4):

@@ -11,6 +11,7 @@ import torch
 
 from model.analysis.why.case import Case
 from model.analysis.why.split import parts
+from model.config import Activation, PositionCode
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
 from model.trace.interventions import Edge, Interventions
@@ -30,9 +31,18 @@ def case_of(model: Transformer, source: list[int], target: list[int], token: int
     return Case(model, question, torch.tensor([source]), torch.tensor([target]), NOWHERE, **changes)
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["pre-norm", "post-norm"])
+OTHER_FAMILIES = {
+    "norm_embedding": True, "logits_bias": True, "tied_output": False, "shared_embeddings": False,
+    "scale_embedding": False, "activation": Activation.GELU, "position_code": PositionCode.LEARNED}
+
+
+FAMILIES = {"pre-norm": {}, "post-norm": {"norm_first": False}, "pre-norm, all options": OTHER_FAMILIES,
+            "post-norm, all options": {**OTHER_FAMILIES, "norm_first": False}}
+
+
+@pytest.fixture(scope="module", params=FAMILIES.values(), ids=FAMILIES)
 def model(request, tokenizer) -> Transformer:
-    return build_tiny_model(tokenizer, norm_first=request.param)
+    return build_tiny_model(tokenizer, **request.param)
 
 
 def random_cases(model: Transformer, count: int, seed: int = 0):
@@ -85,7 +95,7 @@ def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
     case = case_of(model, source, target, token, contrast)
     found = parts(case)
     assert found.sum.holds
-    stream = case.output.decoder_records[-1].residuals[-1][0, -1].clone().requires_grad_()
+    stream = case.output.decoder_records[-1].after[0, -1].clone().requires_grad_()
     norm = model.decoder.norm
     scale = (stream.detach().var(unbiased=False) + norm.eps).sqrt()
     normed = norm.weight * (stream - stream.mean()) / scale

@@ -1,0 +1,177 @@
+"""A folder as a hub or a stranger left it: hostile until read."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json
+
+SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
+CONFIG, GENERATION, TOKENIZER_CONFIG = "config.json", "generation_config.json", "tokenizer_config.json"
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+MAX_SHARDS = 200
+BLOCK = 1 << 22  # bytes of a file that are hashed at once
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Bounded reading of the files of a folder by their plain names."""
+
+    path: Path
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def find(self, name: str) -> Path:
+        """The file of a plain name. ValueError if it is missing, lies elsewhere, or leads out of the folder. A link may
+        lead into the hub's cache, whose folders of links stand beside the files that they name."""
+        if not name or Path(name).name != name or "\\" in name or name in (".", ".."):
+            raise ValueError(f"{self.path}: a file of a model must be named plainly, found {name!r}")
+        path = self.path / name
+        if not path.is_file():
+            raise ValueError(f"{path} is missing")
+        home = self.path.resolve()
+        # models--org--name/snapshots/<commit>/file -> ../../blobs/<digest>
+        blobs = home.parent.parent / "blobs" if home.parent.name == "snapshots" else home
+        if path.resolve().parent not in (home, blobs):
+            raise ValueError(f"{path} is a link that leads out of the folder")
+        return path
+
+    def json(self, name: str, *, limit: int | None = None) -> dict:
+        """A JSON object; {} for a file that is not there. ValueError for anything else."""
+        if not self.has(name):
+            return {}
+        found = read_json(self.find(name), **({} if limit is None else {"limit": limit}))
+        if not isinstance(found, dict):
+            raise ValueError(f"{self.path / name} must be a JSON object, found {type(found).__name__}")
+        return found
+
+    def bytes(self, name: str, limit: int = MAX_VOCABULARY_BYTES) -> bytes:
+        """A file's content. ValueError naming it if it is missing or too large."""
+        return read_bytes(self.find(name), limit)
+
+    def weights(self) -> list[Path]:
+        """The files that hold the tensors: safetensors where there are any, else pickled state dicts; whole or in
+        shards. ValueError if there are none, or an index names something else than files of this folder."""
+        for name in (SAFETENSORS, PICKLE):
+            if self.has(name):
+                return [self.find(name)]
+            index = f"{name}.index.json"
+            if self.has(index):
+                shards = self.json(index, limit=MAX_VOCABULARY_BYTES).get("weight_map")
+                if not isinstance(shards, dict) or not shards or not all(isinstance(s, str) for s in shards.values()):
+                    raise ValueError(f"{self.path / index} has no \"weight_map\" of tensors to files")
+                names = sorted(set(shards.values()))
+                if len(names) > MAX_SHARDS:
+                    raise ValueError(f"{self.path / index} names {len(names)} files, at most {MAX_SHARDS} are read")
+                ending = Path(name).suffix
+                for shard in names:
+                    if not shard.endswith(ending):
+                        raise ValueError(f"{self.path / index} names {shard!r}, expected files that end in {ending}")
+                return [self.find(shard) for shard in names]
+        raise ValueError(f"{self.path} holds no weights: expected {SAFETENSORS} or {PICKLE}, whole or with an index")
+
+
+class Weights:
+    """The tensors of a folder by name, each read when it is asked for. Use as a context manager."""
+
+    def __init__(self, folder: Folder) -> None:
+        """ValueError naming the file that is damaged, or that is a pickle of something else than tensors."""
+        self.files = folder.weights()
+        self.size = sum(path.stat().st_size for path in self.files)
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._open = ExitStack()
+        self._of: dict[str, object] = {}  # name -> the safetensors file, or the tensors of a pickle
+        try:
+            for path in self.files:
+                self._enter(path)
+        except ValueError:
+            self.close()
+            raise
+
+    def _enter(self, path: Path) -> None:
+        source = self._safetensors(path) if path.suffix == ".safetensors" else _unpickled(path)
+        for name in source.keys():
+            if name in self._of:
+                raise ValueError(f"{path}: {name} is in another of the files, too")
+            self._of[name] = source
+            self.shapes[name] = tuple(
+                source[name].shape if isinstance(source, dict) else source.get_slice(name).get_shape())
+
+    def _safetensors(self, path: Path):
+        try:
+            return self._open.enter_context(safe_open(path, framework="pt"))
+        except (SafetensorError, OSError) as error:
+            raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
+
+    def __getitem__(self, name: str) -> Tensor:
+        """One tensor. ValueError unless it is of floating type and finite."""
+        source = self._of[name]
+        tensor = source[name] if isinstance(source, dict) else source.get_tensor(name)
+        if tensor.dtype not in FLOATS or not torch.isfinite(tensor).all():
+            raise ValueError(f"{name} holds values that are not finite floating-point numbers")
+        return tensor
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two names stand for equal tensors."""
+        return first == second or (
+            self.shapes[first] == self.shapes[second] and torch.equal(self[first], self[second]))
+
+    def digest(self) -> str:
+        """The first 16 hex digits of the SHA-256 of all files, in blocks: no file is ever whole in memory."""
+        return digest_of(self.files)
+
+    def close(self) -> None:
+        self._open.close()
+        self._of.clear()
+
+    def __enter__(self) -> Weights:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def digest_of(files: list[Path]) -> str:
+    """The first 16 hex digits of the SHA-256 of files one after the other."""
+    found = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            for block in _blocks(file):
+                found.update(block)
+    return found.hexdigest()[:16]
+
+
+def _blocks(file) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
+
+
+def _unpickled(path: Path) -> dict[str, Tensor]:
+    """A pickled state dict, which is read without running anything that it names."""
+    with open(path, "rb") as file:
+        zipped = file.read(2) == b"PK"  # what torch has written since 1.6, and can read tensor by tensor
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path} is not a pickle of tensors alone: {str(error).splitlines()[0]:.200}") from error
+    if not isinstance(found, dict) or not found:
+        raise ValueError(f"{path} must be a dict of tensors, found {type(found).__name__}")
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise ValueError(f"{path} must be a dict of tensors, found {type(value).__name__} under {name!r:.80}")
+    tensors = {name: value.detach() for name, value in found.items()}
+    claimed = sum(t.nbytes for t in {(t.data_ptr(), t.shape): t for t in tensors.values()}.values())
+    held = sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors.values()}.values())
+    if claimed > held:
+        raise ValueError(f"{path} holds {held:,} bytes of numbers, its tensors claim {claimed:,}")
+    return tensors

@@ -1,0 +1,71 @@
+"""M2M100 (Fan et al. 2020) and dense NLLB-200 (NLLB Team 2022): one form of network, two of tokenizer.
+
+Pre-norm, fairseq's sines from position 2, no bias on the logits; the source's language stands before the text, and the
+decoder starts from </s> and is made to write the target's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from model.config import PositionCode
+from model.families import tensors
+from model.families.codes import M2M100, NLLB, WMT21
+from model.families.family import Family, Opened
+from model.families.folder import Folder, Weights
+from model.families.settings import Settings
+from model.families.vocabulary import SPM, directions, fairseq_ids, languages, named, numbered
+from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
+
+M2M100_SYMBOL = re.compile(r"__([a-z]{2,3})__")
+MASK = re.compile("(<mask>)")
+NLLB_SYMBOL = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
+
+
+def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
+    """ValueError, naming what was found, for what is no such model or cannot be opened."""
+    tied = settings.flag("tie_word_embeddings", True)
+    config = settings.network(activation="relu", scale_embedding=True)
+    config = replace(config, position_code=PositionCode.FAIRSEQ, position_offset=config.pad_id + 1)
+    matrices = tensors.embeddings(weights, tied=tied, shared=True)
+    config = matrices.told(config)
+    ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings)
+    pieces, nameless = named(ids, config.vocabulary_size)
+    side = Side(folder.bytes(SPM), pieces)
+    tokenizer = PieceTokenizer(side, side, Symbols(
+        pad_id=config.pad_id, begin_id=settings.token("decoder_start_token_id", 2), end_id=2, unknown_id=3,
+        source_row=row, forced=True, languages=tuple(codes.items()),
+        special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)}))))
+    config = replace(config, banned_ids=tuple(sorted(
+        i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size)))
+    only = settings.token("forced_bos_token_id")
+    targets = None if only is None else [code for code, i in codes.items() if i == only] or None
+    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, directions(list(codes), targets),
+                  matrices.notes)
+
+
+def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[str, int], SourceRow]:
+    ids = numbered(folder, "vocab.json")
+    for i, symbol in enumerate(("<s>", "<pad>", "</s>", "<unk>")):
+        if ids.get(symbol) != i:
+            raise ValueError(f"{folder.path}/vocab.json: {symbol} must have id {i}, found {ids.get(symbol)}")
+    listed = WMT21 if settings.tokenizer.get("language_codes") == "wmt21" else M2M100
+    codes = languages(folder, settings.tokenizer, M2M100_SYMBOL) or {
+        code: len(ids) + at for at, code in enumerate(listed)}
+    return ids | {f"__{code}__": i for code, i in codes.items()}, codes, SourceRow.LANGUAGE_FIRST
+
+
+def _nllb(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[str, int], SourceRow]:
+    ids = fairseq_ids(folder.bytes(SPM))
+    first = max(ids.values()) + 1
+    codes = languages(folder, settings.tokenizer, NLLB_SYMBOL)
+    if not codes:  # a folder that was made from the SentencePiece model alone names none
+        codes = {code: first + at for at, code in enumerate(NLLB)}
+    ids |= codes
+    ids |= languages(folder, settings.tokenizer, MASK) or {"<mask>": first + len(codes)}
+    legacy = settings.tokenizer.get("legacy_behaviour") is True
+    return ids, codes, SourceRow.LANGUAGE_LAST if legacy else SourceRow.LANGUAGE_FIRST
+
+
+FAMILY = Family("m2m_100", ("M2M100ForConditionalGeneration",), read)

@@ -1,0 +1,51 @@
+"""Which families there are, and the way in: a folder of a hub's layout becomes a network of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from model.families import m2m_100, marian, mbart
+from model.families.family import Family, Opened
+from model.families.folder import CONFIG, Folder, Weights
+from model.families.settings import Settings
+
+FAMILIES: dict[str, Family] = {f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY)}
+# Why some that people will try are not among them.
+REASONS = {
+    "nllb-moe": "its layers are a mixture of experts", "t5": "its positions are biases inside the attention",
+    "mt5": "its positions are biases inside the attention", "umt5": "its positions are biases inside the attention",
+    "bart": "it is not a translator", "pegasus": "it is not a translator", "fsmt": "its vocabularies are Moses'",
+    "seamless_m4t": "it reads speech",
+}
+
+
+def is_foreign(folder: Path) -> bool:
+    """Whether a folder holds another library's config.json."""
+    return "model_type" in Folder(folder).json(CONFIG)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[Opened, Weights]]:
+    """Open a folder; its tensors can be read until the context ends. ValueError, in words and with what was found, for
+    a family that is not supported or a folder that is damaged or does not hold together."""
+    folder = Folder(path)
+    settings = Settings.read(folder)
+    family = family_of(settings)
+    with Weights(folder) as weights:
+        yield family.read(folder, settings, weights), weights
+
+
+def family_of(settings: Settings) -> Family:
+    """By model_type and architectures. ValueError, with both, for any that is not in the registry."""
+    model_type, architectures = settings.config.get("model_type"), settings.config.get("architectures")
+    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+    named = architectures if isinstance(architectures, list) else []
+    if family is None or (named and not set(map(str, named)) & set(family.architectures)):
+        reason = f": {REASONS[model_type]}" if isinstance(model_type, str) and model_type in REASONS else ""
+        raise ValueError(
+            f"{settings.path} is a {model_type!r:.60} ({', '.join(map(str, named))[:120] or 'no architecture named'}), "
+            f"which is not supported{reason}. Supported are "
+            + "; ".join(f"{f.model_type} ({', '.join(f.architectures)})" for f in FAMILIES.values()) + ".")
+    return family

@@ -1,0 +1,90 @@
+"""From the tokenizer files of the families to pieces by id."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+
+import sentencepiece
+
+from model.config import LIMITS
+from model.families.folder import Folder
+from model.files import MAX_VOCABULARY_BYTES
+
+SPM = "sentencepiece.bpe.model"
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
+MANY = 60  # directions that a page lists; of more, those between the languages below
+KNOWN_FIRST = ("en", "de", "fr", "es", "zh", "ar", "hi", "ru")
+
+
+def numbered(folder: Folder, name: str) -> dict[str, int]:
+    """A file of pieces and their ids. ValueError unless it is one."""
+    if not folder.has(name):
+        raise ValueError(f"{folder.path / name} is missing")
+    found = folder.json(name, limit=MAX_VOCABULARY_BYTES)
+    for piece, i in found.items():
+        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < LIMITS["vocabulary_size"]:
+            raise ValueError(f"{folder.path / name}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
+    return found
+
+
+def named(ids: dict[str, int], size: int) -> tuple[tuple[str, ...], list[int]]:
+    """All pieces by id, and the ids up to `size` that no piece has. ValueError for ids beyond the network's."""
+    if ids and max(ids.values()) >= size:
+        raise ValueError(f"the vocabulary goes up to id {max(ids.values())}, the network has {size} tokens")
+    pieces: list[str | None] = [None] * size
+    for piece, i in ids.items():
+        pieces[i] = piece
+    nameless = [i for i, piece in enumerate(pieces) if piece is None]
+    return tuple(f"<unused {i}>" if piece is None else piece for i, piece in enumerate(pieces)), nameless
+
+
+def fairseq_ids(model: bytes) -> dict[str, int]:
+    """Ids of a SentencePiece model's pieces as fairseq numbers them: its own symbols first, then one more than
+    SentencePiece's. ValueError if it is no SentencePiece model."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except RuntimeError as error:
+        raise ValueError(f"{SPM} is not a SentencePiece model: {error}") from error
+    pieces = {processor.IdToPiece(i): i + 1 for i in range(3, processor.GetPieceSize())}
+    return {symbol: i for i, symbol in enumerate(FAIRSEQ)} | pieces
+
+
+def languages(folder: Folder, settings: dict, form: re.Pattern) -> dict[str, int]:
+    """Code -> id of the language symbols that the folder itself names, first in tokenizer_config.json, then in
+    tokenizer.json, then in added_tokens.json; {} if it names none. form: what a symbol looks like, its code in a
+    group."""
+    declared = settings.get("added_tokens_decoder")
+    pairs = [(str(i), token.get("content")) for i, token in declared.items() if isinstance(token, dict)] if isinstance(
+        declared, dict) else []
+    found = _codes(pairs, form)
+    if not found:
+        added = folder.json("tokenizer.json", limit=MAX_VOCABULARY_BYTES).get("added_tokens")
+        found = _codes([(str(token.get("id")), token.get("content")) for token in added
+                        if isinstance(token, dict)] if isinstance(added, list) else [], form)
+    return found or _codes([(str(i), text) for text, i in folder.json("added_tokens.json").items()], form)
+
+
+def _codes(pairs: list[tuple[str, object]], form: re.Pattern) -> dict[str, int]:
+    return {match[1]: int(i) for i, text in pairs
+            if isinstance(text, str) and i.isdecimal() and (match := form.fullmatch(text))}
+
+
+def directions(codes: list[str], targets: list[str] | None = None) -> tuple[str, ...]:
+    """Every pair of different languages; of too many, those between a few that many people know."""
+    pairs = [pair for pair in permutations(codes, 2) if targets is None or pair[1] in targets]
+    if len(pairs) > MANY:
+        few = [next((code for code in codes if _language(code) == wanted), None) for wanted in KNOWN_FIRST]
+        wanted = {code for code in few if code} | set(targets if targets and len(targets) < 8 else ())
+        pairs = [pair for pair in pairs if set(pair) <= wanted] or pairs[:MANY]
+    return tuple(f"{source}-{target}" for source, target in pairs)
+
+
+# NLLB writes ISO 639-3 and the script, mBART ISO 639-1 and the country, M2M100 ISO 639-1 alone.
+_THREE = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "zho": "zh", "arb": "ar", "hin": "hi", "rus": "ru"}
+
+
+def _language(code: str) -> str:
+    language = code.split("_")[0]
+    return _THREE.get(language, language)

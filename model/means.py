@@ -1,0 +1,51 @@
+"""Means of heads and embeddings over sentences, for ablation and occlusion: python -m model.means --help
+
+Writes means.safetensors into the checkpoint's folder, with the digest of the weights that it is of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from model.analysis.why.averages import FILE, collect, own_sentences, save
+from model.translator import Translator
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    translator = Translator.load(args.checkpoint, args.device)
+    if args.sentences:
+        lines = args.sentences.read_text(encoding="utf-8").splitlines()
+        texts = {translator.check_direction(d): lines for d in args.directions or translator.directions}
+    else:
+        texts = own_sentences(translator)
+        if not texts:
+            raise ValueError("there are no sentences of this project's own in the source languages of "
+                             f"{', '.join(translator.directions)}: name a file with --sentences")
+    with tqdm(total=sum(map(len, texts.values())), unit=" sentences") as bar:
+        means = collect(translator, texts, watch=lambda done: bar.update(done - bar.n))
+    path = args.checkpoint / FILE
+    save(path, means)
+    print(f"{path}: {means.sentences} sentences, {path.stat().st_size:,} bytes")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.means", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
+    add("--directions", nargs="+", help="for --sentences; default: all of the checkpoint's")
+    add("--device", help="cpu or cuda")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

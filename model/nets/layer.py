@@ -1,0 +1,152 @@
+"""One layer of the encoder or the decoder, and the encoded sources that a decoder's layers read (Vaswani et al. 2017,
+section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.config import Activation, ModelConfig
+from model.nets.attention import MultiHeadAttention
+from model.nets.cache import LayerCache
+from model.nets.dropout import Dropout
+from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
+from model.nets.sweep import Changes, attention_edit, layer_patches
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.kinds import AttentionKind, SubLayerName
+
+
+class SubLayer(nn.Module):
+    """The residual connection and layer norm around one function f (section 3.1).
+
+    pre-norm   x + dropout(f(norm(x)))    trains without care; needs one more norm at the end of the stack
+    post-norm  norm(x + dropout(f(x)))    the paper's
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model)
+        self.dropout = Dropout(config.dropout)
+        self.norm_first = config.norm_first
+
+    def enter(self, x: Tensor) -> Tensor:
+        return self.norm(x) if self.norm_first else x
+
+    def leave(self, x: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
+        """The new residual stream, and what was added to it (for the record)."""
+        added = self.dropout(output) if self.training else output
+        return (x + added if self.norm_first else self.norm(x + added)), added
+
+    def norm_record(self) -> NormRecord:
+        return NormRecord(self.norm.weight, self.norm.bias, self.norm.eps, self.norm_first)
+
+
+ACTIVATIONS = {Activation.RELU: torch.relu, Activation.SILU: F.silu, Activation.GELU: F.gelu}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position (section 3.3, equation 2), or with the config's
+    activation in the place of max(0, ..)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[config.activation]
+        self.expand = nn.Linear(config.d_model, config.d_feedforward)
+        self.contract = nn.Linear(config.d_feedforward, config.d_model)
+        for linear in (self.expand, self.contract):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward]"""
+        active = self.activation(self.expand(x))
+        return self.contract(active), active
+
+
+class Layer(nn.Module):
+    """One layer of either stack: self-attention, cross-attention (decoder only), feed-forward."""
+
+    def __init__(self, config: ModelConfig, index: int, *, decoder: bool) -> None:
+        super().__init__()
+        self.index = index
+        self.kind = AttentionKind.DECODER_SELF if decoder else AttentionKind.ENCODER_SELF
+
+        def attention() -> MultiHeadAttention:
+            return MultiHeadAttention(config.d_model, config.num_heads, config.attention_dropout)
+
+        self.self_attention = attention()
+        self.cross_attention = attention() if decoder else None
+        self.feed_forward = FeedForward(config)
+        self.sublayers = nn.ModuleList(SubLayer(config) for _ in range(3 if decoder else 2))
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
+        interventions: Changes = NO_INTERVENTIONS, cache: LayerCache | None = None, first_query: int = 0,
+        record: bool = False,
+    ) -> tuple[Tensor, LayerRecord | None]:
+        """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them."""
+        passed: list[SubLayerRecord] = []
+        patches = layer_patches(interventions, self.kind.side, self.index, first_query)
+
+        def leave(sublayer: SubLayer, name: SubLayerName, x: Tensor, output: Tensor) -> Tensor:
+            if patches is not None:
+                output = patches.output(name, output)
+            after, added = sublayer.leave(x, output)
+            if patches is not None:
+                after = patches.stream(name, after)
+            if record:
+                passed.append(SubLayerRecord(name, x, added, after, sublayer.norm_record()))
+            return after
+
+        if patches is not None:
+            x = patches.stream(None, x)
+        around_self, *around_cross, around_feed_forward = self.sublayers
+        edit = attention_edit(interventions, self.kind, self.index)
+        queries, keys, values = self.self_attention.project(around_self.enter(x))
+        if cache is not None:
+            keys, values = cache.extend(first_query, keys, values)
+        output, weights = self.self_attention(queries, keys, values, mask, edit=edit, first_query=first_query)
+        x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
+        self_record = AttentionRecord(weights, queries, keys, values) if record else None
+
+        cross_record = None
+        if self.cross_attention is not None:
+            edit = attention_edit(interventions, AttentionKind.CROSS, self.index)
+            queries = self.cross_attention.project_queries(around_cross[0].enter(x))
+            keys, values = source.keys_values(self)
+            output, weights = self.cross_attention(
+                queries, keys, values, source.mask, edit=edit, first_query=first_query)
+            x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
+            cross_record = AttentionRecord(weights, queries, keys, values) if record else None
+
+        output, active = self.feed_forward(around_feed_forward.enter(x))
+        x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
+        return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
+
+
+@dataclass(frozen=True, eq=False)
+class SourceMemory:
+    """An encoded batch of sources: memory [batch, source, d_model], its padding mask [batch, 1, 1, source] or None
+    where nothing is padded, and the encoder's records. Whoever decodes over it shares its keys and values."""
+
+    memory: Tensor
+    mask: Tensor | None
+    records: tuple[LayerRecord, ...] = ()
+    projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by decoder layer
+
+    def keys_values(self, layer: Layer) -> tuple[Tensor, Tensor]:
+        """What a decoder layer's cross-attention reads, each [batch, heads, source, d_head]: computed once."""
+        found = self.projected.get(layer.index)
+        if found is None:
+            found = self.projected[layer.index] = layer.cross_attention.project_keys_values(self.memory)
+        return found
+
+    def select(self, rows: Tensor) -> SourceMemory:
+        """The batch rows [new_batch], without records."""
+        return SourceMemory(
+            self.memory.index_select(0, rows), None if self.mask is None else self.mask.index_select(0, rows),
+            projected={layer: (keys.index_select(0, rows), values.index_select(0, rows))
+                       for layer, (keys, values) in self.projected.items()})

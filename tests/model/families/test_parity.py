@@ -1,0 +1,166 @@
+"""Ours against `transformers`, number by number: logits and maps, at once and token by token, and what is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from model import checkpoint
+from model.config import Activation, ModelConfig, PositionCode
+from model.decode.greedy import greedy
+from model.decode.steps import StepDecoder
+from model.nets.masks import pad
+from model.nets.transformer import Transformer
+from tests.model.families import theirs
+
+# Every activation, head width (64 = one head), depth and kind of vocabulary that the families have.
+CASES = {
+    "marian": (theirs.marian, {}),
+    "marian relu, heads of 8": (theirs.marian, {
+        "activation_function": "relu", "encoder_attention_heads": 8, "decoder_attention_heads": 8}),
+    "marian gelu, heads of 32, deep": (theirs.marian, {
+        "activation_function": "gelu", "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_layers": 4, "decoder_layers": 1}),
+    "marian separate vocabularies": (theirs.marian, {"separate": True}),
+    "marian heads of 64": (theirs.marian, {
+        "encoder_attention_heads": 1, "decoder_attention_heads": 1, "scale_embedding": False}),
+    "m2m100": (theirs.m2m100, {}),
+    "m2m100 heads of 8": (theirs.m2m100, {"encoder_attention_heads": 8, "decoder_attention_heads": 8}),
+    "nllb, heads of 32": (theirs.nllb, {
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_layers": 1}),
+    "mbart": (theirs.mbart, {}),
+    "mbart gelu, heads of 64": (theirs.mbart, {
+        "activation_function": "gelu", "encoder_attention_heads": 1, "decoder_attention_heads": 1}),
+    "mbart cc25": (theirs.mbart, {"decoder_start_token_id": 4 + 87 + 19, "activation_function": "gelu"}),
+}
+SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]
+
+
+def inputs(config: ModelConfig, start: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sources of three lengths, padded, and what a decoder read after its start."""
+    torch.manual_seed(9)
+    target = torch.randint(6, config.num_target_tokens, (3, 7))
+    return pad(SOURCES, config.pad_id), torch.cat((torch.full((3, 1), start), target), dim=1)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def pair(request, tmp_path_factory) -> tuple[PreTrainedModel, checkpoint.Checkpoint]:
+    """Their model, and ours opened from what they saved."""
+    make, changes = CASES[request.param]
+    folder = tmp_path_factory.mktemp("theirs") / "model"
+    model = make(folder, **changes)
+    model.save_pretrained(folder)
+    return model, checkpoint.load(folder)
+
+
+def run_theirs(model: PreTrainedModel, source: torch.Tensor, target: torch.Tensor):
+    with torch.no_grad():
+        return model(input_ids=source, attention_mask=(source != model.config.pad_token_id).long(),
+                     decoder_input_ids=target, output_attentions=True)
+
+
+def close(found: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
+    error = float((found - expected).abs().max() / expected.abs().max())
+    assert error <= tolerance, f"{error:.2g} of the largest value"
+
+
+def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None:
+    source, target = inputs(ours.config, model.config.decoder_start_token_id)
+    expected = run_theirs(model, source, target)
+    with torch.inference_mode():
+        found = ours(source, target, record=True)
+    close(found.logits, expected.logits, tolerance)
+    for row, ids in enumerate(SOURCES):  # of padded rows nobody reads anything
+        size = len(ids)
+        for record, weights in zip(found.encoder_records, expected.encoder_attentions, strict=True):
+            close(record.self_attention.weights[row, :, :size], weights[row, :, :size], tolerance)
+    for record, own, cross in zip(
+            found.decoder_records, expected.decoder_attentions, expected.cross_attentions, strict=True):
+        close(record.self_attention.weights, own, tolerance)
+        close(record.cross_attention.weights, cross, tolerance)
+    for recorded in (True, False):  # token by token over the cache; without records, by the lean step
+        decoder = StepDecoder(ours, ours.encode(source), target[:, :1], record=recorded)
+        for step in range(target.shape[1]):
+            if step:
+                decoder.append(target[:, step])
+            close(decoder.logits, expected.logits[:, step], tolerance)
+            for record, own in zip(decoder.records, expected.decoder_attentions):
+                close(record.self_attention.weights[:, :, 0], own[:, :, step, :step + 1], tolerance)
+
+
+def test_logits_and_every_map_are_theirs(pair):
+    model, opened = pair
+    compare(model, opened.model, 1e-5)
+    try:
+        compare(model.double(), opened.model.double(), 1e-12)
+    finally:
+        model.float()
+        opened.model.float()
+
+
+def test_greedy_decoding_chooses_what_theirs_chooses(pair):
+    model, opened = pair
+    torch.manual_seed(4)
+    config, tokenizer = opened.model.config, opened.tokenizer
+    sources = [[*torch.randint(6, 75, (int(n),)).tolist(), tokenizer.end_id] for n in torch.randint(1, 12, (20,))]
+    prefix = tokenizer.forced_prefix(opened.directions[0].split("-")[1])
+    source = pad(sources, config.pad_id)
+    expected = model.generate(
+        input_ids=source, attention_mask=(source != config.pad_id).long(), num_beams=1, do_sample=False,
+        max_new_tokens=18, forced_bos_token_id=prefix[0] if prefix else None).tolist()
+    with torch.inference_mode():
+        found = greedy(opened.model, opened.model.encode(source), [18 - len(prefix)] * 20,
+                       begin_id=tokenizer.begin_id, end_id=tokenizer.end_id, prefix=prefix)
+    for mine, their in zip(found, expected):
+        whole = [tokenizer.begin_id, *prefix, *mine]
+        assert whole == their[:len(whole)]
+        assert set(their[len(whole):]) <= {config.pad_id}
+
+
+# What the measured notes on these families found easiest to get wrong, and how far off it is.
+MISTAKES = {
+    "bias forgotten": ("marian", {"logits_bias": False}),
+    "interleaved table": ("marian", {"position_code": PositionCode.INTERLEAVED}),
+    "no square root of the width": ("marian", {"scale_embedding": False}),
+    "ReLU for SiLU": ("marian", {"activation": Activation.RELU}),
+    "GELU for SiLU": ("marian", {"activation": Activation.GELU}),
+    "pre-norm": ("marian", {"norm_first": True}),
+    "positions from 0": ("m2m100", {"position_offset": 0}),
+    "the paper's wavelengths": ("m2m100", {"position_code": PositionCode.HALVES}),
+    "learned positions from 0": ("mbart", {"position_offset": 0, "max_length": 42}),
+    "no norm on embeddings": ("mbart", {"norm_embedding": False}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_seen(mistake, tmp_path):
+    family, changes = MISTAKES[mistake]
+    model = theirs.FAMILIES[family](tmp_path)
+    model.save_pretrained(tmp_path)
+    right = checkpoint.load(tmp_path).model
+    wrong = Transformer(replace(right.config, **changes)).eval()
+    wrong.load_state_dict(right.state_dict(), strict=False)
+    source, target = inputs(right.config, model.config.decoder_start_token_id)
+    expected = run_theirs(model, source, target).logits
+    with torch.inference_mode():
+        close(right(source, target).logits, expected, 1e-5)
+        with pytest.raises(AssertionError, match="of the largest value"):
+            close(wrong(source, target).logits, expected, 1e-3)
+
+
+def test_what_is_opened_is_saved_in_our_own_form_and_opened_again(pair, tmp_path: Path):
+    _, opened = pair
+    folder = tmp_path / "ours"
+    checkpoint.save(folder, opened.model, opened.tokenizer, opened.directions, half=False)
+    again = checkpoint.load(folder)
+    assert again.model.config == opened.model.config and again.directions == opened.directions
+    for name, tensor in opened.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], tensor), name
+    source, target = opened.directions[0].split("-")
+    text = "Der kleine Hund malt 漢 </s>"
+    assert again.tokenizer.encode_source(text, target, source) == opened.tokenizer.encode_source(text, target, source)
+    assert again.tokenizer.symbols == opened.tokenizer.symbols and again.tokenizer.pieces == opened.tokenizer.pieces

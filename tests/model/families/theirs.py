@@ -1,0 +1,152 @@
+"""Tiny random models and tokenizer files of each family, as `transformers` writes them: what ours is compared with."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import sentencepiece
+import torch
+from transformers import (
+    GenerationConfig,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    PreTrainedModel,
+)
+
+from model.families.codes import M2M100, MBART, MBART50, NLLB
+from tests.conftest import SENTENCES
+
+SIZES = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+         "decoder_attention_heads": 4, "encoder_ffn_dim": 96, "decoder_ffn_dim": 96, "max_position_embeddings": 40}
+
+
+@cache
+def splitter(size: int = 90, algorithm: str = "unigram") -> bytes:
+    """A SentencePiece model with the ids of its own symbols as fairseq's makers had them."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(SENTENCES * 5), model_writer=written, model_type=algorithm, vocab_size=size,
+        unk_id=0, bos_id=1, eos_id=2, pad_id=-1, minloglevel=2, character_coverage=1.0)
+    return written.getvalue()
+
+
+def pieces_of(model: bytes) -> list[str]:
+    """The pieces of a SentencePiece model but for its own three symbols."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.IdToPiece(i) for i in range(3, processor.GetPieceSize())]
+
+
+def write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False) -> tuple[int, int]:
+    """source.spm, target.spm and vocab.json in opus-mt's order; the sizes of the vocabularies. separate: the target has
+    pieces of its own, fewer than the source's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source, target = splitter(90), splitter(80 if separate else 70, "bpe")
+    (folder / "source.spm").write_bytes(source)
+    (folder / "target.spm").write_bytes(target)
+    of_source, of_target = pieces_of(source), pieces_of(target)
+    # Two pieces that SentencePiece makes and the table does not have, as the real ones lack some.
+    joint = [p for p in dict.fromkeys(of_source if separate else of_source + of_target) if p not in ("▁sand", "ch")]
+    sizes = []
+    for name, pieces in (("vocab.json", joint), ("target_vocab.json", of_target))[:1 + separate]:
+        names = ["</s>", "<unk>", *pieces, *symbols, "<pad>"]
+        if separate and name == "target_vocab.json":
+            names = names[:-1]
+            names.insert(PAD_SEPARATE, "<pad>")
+        if separate and name == "vocab.json":
+            names = names[:-1]
+            names.insert(PAD_SEPARATE, "<pad>")
+        write(folder / name, {piece: i for i, piece in enumerate(names)})
+        sizes.append(len(names))
+    write(folder / "tokenizer_config.json", {
+        "source_lang": "de", "target_lang": "en", "separate_vocabs": separate, "tokenizer_class": "MarianTokenizer"})
+    return sizes[0], sizes[-1]
+
+
+PAD_SEPARATE = 5  # one id of <pad> has to serve vocabularies of both sizes
+
+
+def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False, **changes) -> PreTrainedModel:
+    """A Marian model, in evaluation mode, and its tokenizer's files in the folder. The model is not saved yet."""
+    source, target = marian_files(folder, symbols=symbols, separate=separate)
+    pad = PAD_SEPARATE if separate else source - 1
+    config = MarianConfig(**{
+        **SIZES, "vocab_size": source, "decoder_vocab_size": target, "pad_token_id": pad, "eos_token_id": 0,
+        "decoder_start_token_id": pad, "activation_function": "swish", "scale_embedding": True,
+        "share_encoder_decoder_embeddings": not separate, "forced_eos_token_id": None, **changes})
+    model = redrawn(MarianMTModel(config))
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=pad, pad_token_id=pad, eos_token_id=0, bad_words_ids=[[pad]])
+    return model
+
+
+def fairseq_sizes(codes: tuple[str, ...]) -> tuple[int, int]:
+    """Vocabulary size of mBART-50's and NLLB's kind, and the id of the first language."""
+    first = 4 + len(pieces_of(splitter()))
+    return first + len(codes) + 1, first
+
+
+def mbart(folder: Path, **changes) -> PreTrainedModel:
+    """mBART-50; with codes of 25 languages, decoder_start_token_id and the old row: mBART cc25."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(splitter())
+    size, _ = fairseq_sizes(MBART if changes.get("decoder_start_token_id", 2) > 2 else MBART50)
+    model = redrawn(MBartForConditionalGeneration(MBartConfig(**{
+        **SIZES, "vocab_size": size, "activation_function": "relu", "scale_embedding": True,
+        "decoder_start_token_id": 2, "forced_eos_token_id": None, **changes})))
+    start = model.config.decoder_start_token_id
+    model.generation_config = GenerationConfig(decoder_start_token_id=start, pad_token_id=1, eos_token_id=2)
+    return model
+
+
+def nllb(folder: Path, **changes) -> PreTrainedModel:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(splitter(90, "bpe"))
+    return _m2m100(fairseq_sizes(NLLB)[0], changes)
+
+
+def m2m100(folder: Path, **changes) -> PreTrainedModel:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(splitter())
+    pieces = [piece for piece in pieces_of(splitter()) if piece not in ("▁sand", "ch")]
+    write(folder / "vocab.json", {p: i for i, p in enumerate(["<s>", "<pad>", "</s>", "<unk>", *pieces])})
+    return _m2m100(4 + len(pieces) + len(M2M100), changes)
+
+
+def _m2m100(size: int, changes: dict) -> PreTrainedModel:
+    model = redrawn(M2M100ForConditionalGeneration(M2M100Config(**{
+        **SIZES, "vocab_size": size, "decoder_start_token_id": 2, "scale_embedding": True, **changes})))
+    model.generation_config = GenerationConfig(decoder_start_token_id=2, pad_token_id=1, eos_token_id=2)
+    return model
+
+
+def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
+    """All weights, biases and norms anew: what stays 0 or 1 hides mistakes."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if re.search("embed_positions", name) and not isinstance(model, MBartForConditionalGeneration):
+                continue  # sines
+            noise = torch.randn(parameter.shape, generator=generator)
+            gain = "norm" in name and name.endswith("weight")
+            parameter.copy_(1 + 0.3 * noise if gain else 0.15 * noise)
+        for name, buffer in model.named_buffers():
+            if name == "final_logits_bias":
+                buffer.copy_(torch.randn(buffer.shape, generator=generator))
+    model.set_attn_implementation("eager")
+    return model.eval()
+
+
+FAMILIES = {"marian": marian, "m2m100": m2m100, "nllb": nllb, "mbart": mbart}
+MBART_LANGUAGES = MBART

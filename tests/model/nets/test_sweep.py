@@ -1,0 +1,210 @@
+"""Gates: 1 changes no bit, a batch of settings is as many runs, the gradient is the slope of finite differences."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import pytest
+import torch
+
+from model.decode.greedy import greedy
+from model.decode.recorded import greedy_with_records
+from model.nets.cache import KeyValueCache
+from model.nets.masks import pad
+from model.nets.sweep import Sweep
+from model.nets.transformer import Transformer
+from model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
+from model.trace.kinds import AttentionKind, Side
+from tests.conftest import build_tiny_model
+
+ENCODER, DECODER, CROSS = AttentionKind
+HEADS = 4
+SOURCES, TARGETS = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2]], [[1, 30, 41], [1, 52, 30, 77, 12]]
+ALL_HEADS = [(kind, layer, head) for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))
+             for layer in range(layers) for head in range(HEADS)]
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def model(request, tokenizer) -> Transformer:
+    return build_tiny_model(tokenizer, norm_first=request.param)
+
+
+def gates(rows: int, fill: float = 1.0, **options) -> dict[AttentionKind, torch.Tensor]:
+    return {kind: torch.full((rows, layers, HEADS), fill, **options)
+            for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))}
+
+
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    return pad(SOURCES, 0), pad(TARGETS, 0)
+
+
+def cached_logits(model: Transformer, source: torch.Tensor, target: torch.Tensor, **options) -> torch.Tensor:
+    """The logits of a decode row by row over the cache."""
+    memory, cache = model.encode(source, **options), KeyValueCache(3)
+    rows = [model.decode(target[:, t:t + 1], memory, cache=cache, **options)[0] for t in range(target.shape[1])]
+    return model.project(torch.cat(rows, dim=1))
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_gates_of_one_change_no_bit(model, rows):
+    source, target = batch()
+    plain, gated = model(source, target, record=True), model(
+        source, target, interventions=Sweep(gates=gates(rows)), record=True)
+    assert torch.equal(plain.logits, gated.logits) and torch.equal(plain.memory, gated.memory)
+    for kind in plain.kinds:
+        assert torch.equal(plain.weights(kind), gated.weights(kind))
+    for before, after in zip(plain.decoder_records, gated.decoder_records):
+        assert all(torch.equal(a.added, b.added) for a, b in zip(before.sublayers, after.sublayers))
+    assert torch.equal(cached_logits(model, source, target),
+                       cached_logits(model, source, target, interventions=Sweep(gates=gates(rows))))
+    ends = {"begin_id": 1, "end_id": 2}
+    free, ones = (greedy_with_records(model, model.encode(source, interventions=s), [9, 5], interventions=s, **ends)
+                  for s in (Interventions(), Sweep(gates=gates(rows))))
+    assert free[0] == ones[0] and torch.equal(free[1].logits, ones[1].logits)
+
+
+def test_an_empty_sweep_changes_no_bit_and_is_false(model):
+    source, target = batch()
+    assert not Sweep() and Sweep(gates=gates(1)) and Sweep(Interventions(target_positions=Positions(shift=1)))
+    assert torch.equal(model(source, target).logits, model(source, target, interventions=Sweep()).logits)
+
+
+def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
+    """A row for each head, that head off, and as many rows of random settings: 96 in all that a pass may hold."""
+    torch.manual_seed(3)
+    rows = 96
+    settings = {kind: torch.rand(rows, *g.shape[1:]) * 2 for kind, g in gates(1).items()}
+    for row, (kind, layer, head) in enumerate(ALL_HEADS):
+        for values in settings.values():
+            values[row] = 1.0
+        settings[kind][row, layer, head] = 0.0
+    source, target = torch.tensor(SOURCES[:1]).expand(rows, -1), torch.tensor(TARGETS[1:]).expand(rows, -1)
+    together = model(source, target, interventions=Sweep(gates=settings), record=True)
+    for row in range(rows):
+        one = Sweep(gates={kind: values[row:row + 1] for kind, values in settings.items()})
+        alone = model(source[:1], target[:1], interventions=one, record=True)
+        torch.testing.assert_close(together.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
+        for kind in alone.kinds:
+            torch.testing.assert_close(together.weights(kind)[:, row], alone.weights(kind)[:, 0], atol=1e-5, rtol=0)
+    for row, place in enumerate(ALL_HEADS):  # a gate of 0 is a head switched off by name
+        off = Interventions(heads_off=frozenset({place}))
+        torch.testing.assert_close(
+            together.logits[row], model(source[:1], target[:1], interventions=off).logits[0], atol=1e-5, rtol=1e-5)
+
+
+def test_gates_scale_their_slice_of_the_output_matrix(model):
+    """Against a model whose weights say the same: W_O's columns of a head times its gate."""
+    torch.manual_seed(4)
+    settings = {kind: torch.rand(1, *g.shape[1:]) * 3 - 1 for kind, g in gates(1).items()}
+    source, target = batch()
+    scaled = copy.deepcopy(model)
+    with torch.no_grad():
+        for kind, layer, head in ALL_HEADS:
+            matrix = scaled.attention(kind, layer).output.weight
+            matrix[:, head * 8:(head + 1) * 8] *= settings[kind][0, layer, head]
+    torch.testing.assert_close(model(source, target, interventions=Sweep(gates=settings)).logits,
+                               scaled(source, target).logits, atol=1e-5, rtol=1e-4)
+
+
+def test_the_gradient_of_each_gate_is_its_central_difference(model):
+    """In float64, for both sentences of a padded batch with one backward."""
+    model = copy.deepcopy(model).double()
+    source, target = batch()
+    settings = gates(2, dtype=torch.float64, requires_grad=True)
+
+    def metric(values: dict[AttentionKind, torch.Tensor]) -> torch.Tensor:
+        """Of each sentence: the lead of one token over another at its last row."""
+        logits = model(source, target, interventions=Sweep(gates=values)).logits
+        last = logits[torch.arange(2), torch.tensor([2, 4])]
+        return last[:, 30] - last[:, 41]
+
+    slopes = torch.autograd.grad(metric(settings).sum(), tuple(settings.values()))
+    step = 1e-4
+    for (kind, values), slope in zip(settings.items(), slopes):
+        assert slope.abs().max() > 1e-3 and not torch.allclose(slope[0], slope[1])
+        for layer, head in itertools.product(range(values.shape[1]), range(HEADS)):
+            moved = []
+            for by in (step, -step):
+                changed = {k: v.detach().clone() for k, v in settings.items()}
+                changed[kind][:, layer, head] += by
+                with torch.no_grad():
+                    moved.append(metric(changed))
+            expected = (moved[0] - moved[1]) / (2 * step)
+            torch.testing.assert_close(slope[:, layer, head], expected, rtol=1e-2, atol=1e-6)
+
+
+def test_a_gate_may_differ_by_position_cached_and_full(model):
+    torch.manual_seed(5)
+    source, target = batch()
+    settings = {DECODER: torch.rand(2, 3, HEADS, 5), CROSS: torch.rand(1, 3, HEADS, 5)}
+    sweep = Sweep(gates=settings)
+    full = model(source, target, interventions=sweep).logits
+    torch.testing.assert_close(cached_logits(model, source, target, interventions=sweep), full, atol=1e-4, rtol=0)
+    early = {kind: values.clone() for kind, values in settings.items()}
+    early[CROSS][..., 4] = 0.0  # a row that none of the others reads
+    changed = model(source, target, interventions=Sweep(gates=early)).logits
+    assert torch.equal(changed[:, :4], full[:, :4]) and not torch.allclose(changed[:, 4], full[:, 4])
+    with pytest.raises(ValueError, match="5 positions, the pass reads up to 6"):
+        model(source, torch.cat((target, target[:, :1]), dim=1), interventions=sweep)
+
+
+def test_instead_of_a_closed_gate_something_else_is_heard(model):
+    """o -> g o + (1 - g) r, against what the records say and a head's slice of W_O."""
+    torch.manual_seed(6)
+    source, target = batch()
+    plain = model(source, target, record=True)
+    kept, heard, layer, head = 0.25, torch.randn(1, 3, HEADS, 1, 8), 2, 1
+    settings = torch.ones(1, 3, HEADS)
+    settings[0, layer, head] = kept
+    sweep = Sweep(gates={CROSS: settings}, instead={CROSS: heard})
+    record = model(source, target, interventions=sweep, record=True).decoder_records[layer]
+    said = plain.attention(CROSS, layer).head_outputs[:, head]
+    through = model.attention(CROSS, layer).output.weight[:, head * 8:(head + 1) * 8]
+    expected = plain.decoder_records[layer].sublayers[1].added + (
+        (kept - 1) * said + (1 - kept) * heard[0, layer, head]) @ through.T
+    torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
+    own = {kind: torch.stack([plain.attention(kind, i).head_outputs for i in range(n)], dim=1)
+           for kind, n in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))}  # [batch, layers, heads, query, d_head]
+    itself = Sweep(gates=gates(2, 0.3), instead=own)  # in place of what it says, a head's own words
+    torch.testing.assert_close(
+        model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
+
+
+def test_gates_differ_by_row_while_sentences_end_at_their_own_time(model):
+    """Greedy decoding of one sentence under three settings at once gives what each gives alone."""
+    torch.manual_seed(8)
+    settings = {kind: torch.rand(3, *g.shape[1:]) * 2 for kind, g in gates(1).items()}
+    settings = {kind: torch.cat((torch.ones_like(g[:1]), g[1:])) for kind, g in settings.items()}
+    source, limits, ends = torch.tensor(SOURCES[:1]).expand(3, -1), [3, 9, 6], {"begin_id": 1, "end_id": -1}
+    sweep = Sweep(gates=settings)
+    found = greedy(model, model.encode(source, interventions=sweep), limits, interventions=sweep, **ends)
+    for row, limit in enumerate(limits):
+        one = sweep.select(torch.tensor([row]))
+        alone = greedy(model, model.encode(source[:1], interventions=one), [limit], interventions=one, **ends)
+        assert found[row] == alone[0]
+    assert found[1] != found[2]
+
+
+def test_switched_off_heads_stay_off_whatever_their_gate(model):
+    off = Interventions(heads_off=frozenset({(CROSS, 1, 2)}), cut_edges=frozenset({Edge(DECODER, 2, 0)}))
+    source, target = batch()
+    torch.testing.assert_close(
+        model(source, target, interventions=Sweep(off, gates=gates(2))).logits,
+        model(source, target, interventions=off).logits, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("sweep", "message"), [
+    (lambda: Sweep(gates=gates(3)), "a sweep of 3 rows, the batch has 2"),
+    (lambda: Sweep(gates={CROSS: torch.ones(1, 2, HEADS)}), r"gates of cross must be .*3 layers, 4 heads"),
+    (lambda: Sweep(gates={CROSS: torch.ones(3, HEADS)}), "3 or 4 axes"),
+    (lambda: Sweep(gates={CROSS: torch.ones(1, 3, HEADS, dtype=torch.long)}), "floating-point"),
+    (lambda: Sweep(gates=gates(2), instead={ENCODER: torch.zeros(3, 2, HEADS, 1, 8)}), r"one number of rows.*\[2, 3\]"),
+    (lambda: Sweep(Interventions(heads_off=frozenset({(CROSS, 9, 0)}))), "found 9"),
+    (lambda: Sweep(Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))}))), "1 patches, 0 values"),
+    (lambda: Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))})), "patches need their values"),
+    (lambda: Interventions(in_words="a head off"), "known in words only"),
+])
+def test_what_does_not_fit_is_refused_in_words(model, sweep, message):
+    with pytest.raises(ValueError, match=message):
+        model(*batch(), interventions=sweep())

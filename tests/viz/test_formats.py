@@ -1,0 +1,42 @@
+"""Every format that is registered holds what was put into it, to the last bit."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from model.trace.kinds import AttentionKind
+from viz.export.formats import FORMATS, Taken
+from viz.maps.reduce import View, score_map
+from viz.ui.session import Selection
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_written_reads_back(hand_made_trace, name):
+    form = FORMATS[name]
+    assert form.trace or form.map
+    for kind, layer, head in product(AttentionKind, (0, 1), (0, 3)):
+        view = View(kind, layer, head)
+        taken = Taken(hand_made_trace, view, score_map(hand_made_trace, view), Selection(kind, layer, head))
+        if form.map:
+            found = form.map.read(form.map.write(taken))
+            assert found.dtype == np.float32 and np.array_equal(found, hand_made_trace.maps(kind).weights[layer, head])
+    if form.trace:
+        found = form.trace.read(form.trace.write(taken))
+        assert set(found) == set(AttentionKind)
+        for kind, weights in found.items():
+            assert weights.dtype == np.float32 and np.array_equal(weights, hand_made_trace.maps(kind).weights)
+
+
+@pytest.mark.parametrize("found", [None, [], {}, {"kind": "cross"}, {"kind": 5, "heads": 3}])
+def test_what_is_no_view_is_refused(found):
+    with pytest.raises(ValueError, match="not a view"):
+        View.of(found)
+
+
+def test_a_view_travels_as_json():
+    view = View("decoder_self", 1, 2, ((0, 1), (2, 3)), "max", True, "hide", True)
+    assert View.of({"kind": "decoder_self", "layer": 1, "head": 2, "heads": [[0, 1], [2, 3]], "combine": "max",
+                    "words": True, "special": "hide", "predicted": True}) == view
