@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from safetensors import safe_open
 
-from model import checkpoint, evaluate
+from model import checkpoint, evaluate, means
+from model.analysis.why import averages
 from model.files import read_json
 
 
@@ -27,13 +29,18 @@ def scores(folder: Path, data: Path) -> None:
     evaluate.main([*common, "--splits", "test", "--beam", "1", "5", "--length-penalty", "1.0"])
 
 
+def mean_outputs(folder: Path, data: Path) -> None:
+    """means.safetensors, for ablation and occlusion: over the project's own sentences, so that no data is needed."""
+    means.main(["--checkpoint", str(folder)])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
-BUILDERS: dict[str, Callable[[Path, Path], None]] = {checkpoint.METRICS: scores}
+BUILDERS: dict[str, Callable[[Path, Path], None]] = {checkpoint.METRICS: scores, averages.FILE: mean_outputs}
 
 
 def digest_of(path: Path) -> str | None:
-    """The digest that a derived file carries: the field "digest" of JSON or of an .npz's array "facts" (JSON), or an
-    array of that name. None if it carries none."""
+    """The digest that a derived file carries: the field "digest" of JSON, of a safetensors file's metadata or of an
+    .npz's array "facts" (JSON), or an array of that name. None if it carries none."""
     if path.suffix == ".json":
         values = read_json(path)
         return values.get("digest") if isinstance(values, dict) else None
@@ -42,6 +49,9 @@ def digest_of(path: Path) -> str | None:
             if "digest" in file.files:
                 return str(file["digest"])
             return json.loads(str(file["facts"])).get("digest") if "facts" in file.files else None
+    if path.suffix == ".safetensors":
+        with safe_open(path, framework="np") as file:
+            return (file.metadata() or {}).get("digest")
     return None
 
 
@@ -49,7 +59,7 @@ def stale(folder: Path) -> list[str]:
     """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing."""
     weights = checkpoint.load(folder).digest
     found = [path.name for path in sorted(folder.iterdir())
-             if path.suffix in (".json", ".npz") and digest_of(path) not in (None, weights)]
+             if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)]
     absent = [name for name in BUILDERS
               if name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
     return found + absent
