@@ -1,23 +1,32 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
-# make test       install with the browser and run every test  (ARGS="-k attention")
+# make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
+# make test-all   the same with the long runs: all strange text, hundreds of sentences, kill after kill
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 7860
 ARGS ?=
+WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test lint checkpoints derived bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test test-all lint checkpoints derived bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
 
-# One torch thread each: with the browser beside them, more would wait for one another.
+# As many tests at once as WORKERS says, with one torch thread each: more would wait for one another. A worker serves the
+# app once and keeps one browser; marked groups of tests share what they set up.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
 test: lint browser mcp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) -m "not long" $(ARGS)
+
+test-all: lint browser mcp
+	SCREENSHOTS=1 $(PYTEST) $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/oxlint viz/web
 
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints")
 checkpoints: $(VENV)/.dev

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page
+
+from bench.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS, WARM_UP = 20, 3
@@ -63,9 +64,7 @@ class Stage:
 @contextlib.contextmanager
 def serving(*command: str) -> Iterator[str]:
     """Run `python COMMAND --port FREE` and yield its address once it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, *command, "--port", str(port)], cwd=ROOT, env=environment,
                                stdout=subprocess.DEVNULL)

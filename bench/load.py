@@ -12,7 +12,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from bench.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = (
@@ -121,9 +122,7 @@ class Caller:
 @contextmanager
 def running_app(options: list[str], *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
     """The app as its own process: its port and process id. Ended with SIGTERM."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([python, "app.py", "--host", "127.0.0.1", "--port", str(port), *options],
                                cwd=ROOT, stdout=subprocess.DEVNULL)
     try:

@@ -20,6 +20,7 @@ from model.decode.recorded import greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
+from model.nets.sweep import Changes, Sweep
 from model.nets.transformer import Transformer
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
@@ -198,10 +199,11 @@ class Translator:
             prefix=self.forced_prefix(direction), keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
-                interventions: Interventions = NO_INTERVENTIONS) -> ForwardOutput:
-        """One recorded teacher-forced pass of a batch of one. target_ids: y1 .. yT, `</s>` or not; the decoder reads
-        `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
-        return self._inspect([list(source_ids)], [self._decoder_ids(target_ids)], interventions)
+                interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
+        """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
+        `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
+        rows = interventions.rows if isinstance(interventions, Sweep) else 1
+        return self._inspect([list(source_ids)] * rows, [self._decoder_ids(target_ids)] * rows, interventions)
 
     def _decoder_ids(self, target_ids: Sequence[int]) -> list[int]:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
@@ -231,7 +233,7 @@ class Translator:
 
     @torch.inference_mode()
     def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],
-                 interventions: Interventions) -> ForwardOutput:
+                 interventions: Changes) -> ForwardOutput:
         return self.model(
             self._padded(sources), self._padded(decoder_ids), interventions=interventions, record=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from bench.ports import free_port
 from model import checkpoint
 from model.config import ModelConfig
 from model.nets.transformer import Transformer
@@ -123,15 +123,15 @@ def shipped_translators(shipped_checkpoints: Path) -> Translators:
 
 
 @pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[[object], str]]:
-    """serve(demo) launches a page as app.py does, on a free port, and returns its address."""
+def serve() -> Iterator[Callable[..., str]]:
+    """serve(demo) launches a page as app.py does, on a free port or the one given, and returns its address."""
     import app  # here, so that a test of the model alone loads no server
 
     running = []
 
-    def start(demo) -> str:
+    def start(demo, *, port: int | None = None) -> str:
         demo.queue(max_size=64)
-        url = app.launch(demo, server_name="127.0.0.1", server_port=_free_port())
+        url = app.launch(demo, server_name="127.0.0.1", server_port=port or free_port())
         running.append(demo)
         return url
 
@@ -154,9 +154,3 @@ def tiny_url(serve, tiny_translator: Translator) -> str:
     import app
 
     return serve(app.build_demo(Translators([tiny_translator])))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.intervent
                  "model.trace.directions")
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, wherever in the file."""
     found = set()

@@ -58,7 +58,7 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
     def entry(side: str, record: LayerRecord) -> list[Arrow]:
         shape, axes = _shape(record.before), (side, "d_model")
         name = "embedding × √d_model" if config.scale_embedding else "embedding"
-        found = [Arrow(name, shape, axes, side, "embedding"), Arrow("+ position", shape, axes, side, "positions")]
+        found = [Arrow(name, shape, axes, side, "embedding"), Arrow("+ position", shape, axes, side, "embedding")]
         return [*found, Arrow("norm", shape, axes, side, "embedding")] if config.norm_embedding else found
 
     assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide

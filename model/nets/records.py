@@ -160,5 +160,10 @@ class ForwardOutput:
         """Every map of a kind: [layers, batch, heads, query, key]. ValueError if the pass was not recorded."""
         return torch.stack([record.attention(kind).weights for record in self.records(kind)])
 
+    def head_outputs(self, kind: AttentionKind) -> Tensor:
+        """What every head says, before W_O: [batch, layers, heads, query, d_head], as a sweep's `instead` has it.
+        ValueError if the pass was not recorded."""
+        return torch.stack([record.attention(kind).head_outputs for record in self.records(kind)], dim=1)
+
     def _side(self, side: Side) -> tuple[LayerRecord, ...]:
         return self.encoder_records if side == Side.ENCODER else self.decoder_records

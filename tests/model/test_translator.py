@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.trace.interventions import Edge, Interventions
+from model.nets.sweep import Sweep
+from model.trace.interventions import Edge, Interventions, heads_off
 from model.trace.kinds import AttentionKind
 from model.translator import Translator, Translators
 from tests.conftest import SENTENCES
@@ -109,6 +110,19 @@ def test_inspect_agrees_with_the_trace(tiny_translator):
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids)
     np.testing.assert_allclose(
         output.decoder_records[1].cross_attention.weights[0], trace.cross.weights[1], atol=1e-5)
+
+
+def test_inspect_runs_a_row_for_each_row_of_a_sweep(tiny_translator):
+    trace = tiny_translator.translate(SENTENCES[2])
+    gates = torch.eye(4)[:, None].expand(-1, 3, -1)  # row i: head i alone in every layer
+    output = tiny_translator.inspect(
+        trace.source_ids, trace.target_ids, interventions=Sweep(gates={AttentionKind.CROSS: gates}))
+    assert output.logits.shape[:2] == (4, len(trace.target_ids))
+    for row in range(4):
+        off = heads_off(AttentionKind.CROSS, 0, tuple(h for h in range(4) if h != row)).heads_off | {
+            (AttentionKind.CROSS, layer, h) for layer in (1, 2) for h in range(4) if h != row}
+        alone = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=Interventions(heads_off=off))
+        torch.testing.assert_close(output.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
 
 
 def test_one_translator_serves_many_threads(tiny_translator):

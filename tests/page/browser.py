@@ -3,26 +3,90 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from axe_playwright_python.base import AXE_FILE_PATH
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request
 
 from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
+# The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
+# listed; no style sheet is fetched again, which only an experimental rule would read.
+AXE = """async (context) => (await axe.run(context || document, {
+  rules: { "image-redundant-alt": { enabled: false } }, resultTypes: ["violations"], preload: false })).violations"""
 
 
 def screenshot(page: Page, name: str) -> None:
-    """Leave a picture in the ignored folder screenshots/, for a person to look at."""
-    SCREENSHOTS.mkdir(exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    """With SCREENSHOTS=1 (`make test-all`), leave a picture in the ignored folder screenshots/, for a person to see."""
+    if os.environ.get("SCREENSHOTS"):
+        SCREENSHOTS.mkdir(exist_ok=True)
+        page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
-def no_violations(page: Page, context: str | None = None) -> None:
-    """Fail on what axe-core finds wrong with the page, or the part of it that a selector names."""
-    # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it.
-    found = Axe().run(page, context=context, options={"rules": {"image-redundant-alt": {"enabled": False}}})
-    assert found.violations_count == 0, json.dumps(found.response["violations"], indent=1)[:3000]
+def no_violations(page: Page, part: str | Locator | None = None) -> None:
+    """Fail on what axe-core finds wrong with the page, or the part of it that a selector or a locator names."""
+    if not page.evaluate("'axe' in window"):
+        page.add_script_tag(path=AXE_FILE_PATH)
+    found = page.evaluate(AXE, part.element_handle() if isinstance(part, Locator) else part)
+    assert not found, json.dumps(found, indent=1)[:3000]
+
+
+class Pages:
+    """Pages of one browser, each used again by a later test that asks for the same kind of browser.
+
+    A page that has shown the app before opens it in a quarter of the processor's time, because its process still holds
+    the compiled scripts. In between it is empty, and so is what it stored.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._idle: dict[str, list[Page]] = {}
+
+    @contextmanager
+    def one(self, *, width: int, height: int, dark: bool, options: dict) -> Iterator[Page]:
+        """A page of this size, for as long as the context lasts. options: of Playwright's browser context."""
+        kind = json.dumps(options, sort_keys=True)
+        idle = self._idle.setdefault(kind, [])
+        page = idle.pop() if idle else self._browser.new_context(**options).new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        yield page  # after an error in between, it is not used again
+        for other in page.context.pages:
+            if other is not page:
+                other.close()
+        page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page of ours */ } }")
+        page.context.clear_cookies()
+        page.goto("about:blank")
+        idle.append(page)
+
+
+@contextmanager
+def watched(page: Page, problems: list[str]) -> Iterator[None]:
+    """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
+    def console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(f"console: {message.text}")
+
+    def failed(error: Error) -> None:
+        problems.append(f"page error: {error}")
+
+    def asked(request: Request) -> None:
+        if is_foreign(request.url):
+            problems.append(f"request to {request.url}")
+
+    def opened(dialog: Dialog) -> None:
+        problems.append(f"a dialog opened: {dialog.message}")
+        dialog.dismiss()
+
+    listeners = {"console": console, "pageerror": failed, "request": asked, "dialog": opened}
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    yield
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
 
 
 def is_foreign(url: str) -> bool:

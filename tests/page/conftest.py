@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.chromium import launch_chromium
-from tests.page.browser import is_foreign
-from tests.page.explorer_page import open_traces  # noqa: F401 (a fixture)
-
-expect.set_options(timeout=30_000)  # as every other wait: a busy machine is no failure
+from tests.page.browser import Pages, watched
+from tests.page.explorer_page import open_traces, stages  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(scope="session")
@@ -23,31 +22,27 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def pages(chromium: Browser) -> Pages:
+    return Pages(chromium)
+
+
 @pytest.fixture()
-def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """open_page(url, width=1280, dark=False) opens a page in a browser context of its own.
+def open_page(pages: Pages) -> Iterator[Callable[..., Page]]:
+    """open_page(url, width=1280, dark=False) opens a page in a browser context that no other page shares.
 
-    When the test ends it fails on any console error, page error, or request to another host.
+    When the test ends it fails on any console error, page error, dialog, or request to another host.
     """
-    contexts, problems = [], []
+    problems: list[str] = []
+    with ExitStack() as opened:
+        def start(url: str, *, width: int = 1280, height: int = 900, dark: bool = False, **options: object) -> Page:
+            """options: of Playwright's browser context."""
+            page = opened.enter_context(pages.one(width=width, height=height, dark=dark,
+                                                  options={"has_touch": width < 600, **options}))
+            opened.enter_context(watched(page, problems))
+            address, _, fragment = url.partition("#")
+            page.goto(f"{address}?__theme={'dark' if dark else 'light'}" + (f"#{fragment}" if fragment else ""))
+            return page
 
-    def start(url: str, *, width: int = 1280, height: int = 900, dark: bool = False, **context_options) -> Page:
-        scheme = "dark" if dark else "light"
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme,
-                                       has_touch=width < 600, **context_options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and problems.append(f"console: {m.text}"))
-        page.on("pageerror", lambda e: problems.append(f"page error: {e}"))
-        page.on("request", lambda r: is_foreign(r.url) and problems.append(f"request to {r.url}"))
-        fragment = ""
-        if "#" in url:
-            url, _, fragment = url.partition("#")
-            fragment = "#" + fragment
-        page.goto(f"{url}?__theme={scheme}{fragment}")
-        return page
-
-    yield start
-    for context in contexts:
-        context.close()
+        yield start
     assert not problems, "\n".join(problems)

@@ -80,7 +80,7 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
     assert first.reference and not second.reference
     page = open_page(tiny_url)
     open_tab(page, "verify")
-    page.locator("#checks-tabs [role=tab]", has_text="BLEU").click()
+    page.locator("#verify-tabs [role=tab]", has_text="BLEU").click()
     field, panel = page.locator(REFERENCE).first, page.locator("#panel-bleu .atlas-panel")
     expect(field).to_have_value(first.reference)
     expect(panel.locator(".card p").nth(1)).to_have_text(first.reference)
@@ -100,7 +100,7 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
 def test_what_a_visitor_typed_as_reference_stays_with_the_sentence(tiny_url, open_page) -> None:
     page = open_page(tiny_url)
     open_tab(page, "verify")
-    page.locator("#checks-tabs [role=tab]", has_text="BLEU").click()
+    page.locator("#verify-tabs [role=tab]", has_text="BLEU").click()
     field = page.locator(REFERENCE).first
     field.fill("A dog lies under the table.")
     open_tab(page, "stepper")

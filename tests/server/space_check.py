@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from bench.chromium import launch_chromium
 from bench.load import Caller, wait_until_served
+from bench.ports import free_port
 from tests import ROOT
 
 ALLOWED = {"title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file",
@@ -105,9 +105,7 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
         space = copy_of_repository(folder, checkpoints)
         python = keep_python or clean_python(folder)
         print(f"installed in {time.monotonic() - started:.0f} s")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         (folder / "home").mkdir()
         environment = {
             "PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8", "SYSTEM": "spaces",

@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 
@@ -238,12 +237,17 @@ def test_raw_http_as_with_curl(tiny_url, tiny_translator):
 
 
 def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
-    held = threading.Event()
+    begun, held = threading.Event(), threading.Event()
     whole = paths.follow
+
+    def follow(*args, **options):
+        begun.set()
+        return held.wait(60) and whole(*args, **options)
+
     demo = app.build_demo(Translators([tiny_translator]))
     url = serve(demo)
     monkeypatch.setattr(demo._queue, "max_size", 2)
-    monkeypatch.setattr(paths, "follow", lambda *a, **k: held.wait(20) and whole(*a, **k))
+    monkeypatch.setattr(paths, "follow", follow)
 
     def post() -> tuple[int, dict, dict]:
         request = urllib.request.Request(f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(),
@@ -256,7 +260,7 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
 
     try:
         post()
-        time.sleep(0.5)  # until that one is in a handler: it no longer counts as waiting
+        assert begun.wait(60)  # in a handler it no longer counts as waiting
         found = [post() for _ in range(4)]
     finally:
         held.set()

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,10 @@ import pytest
 
 import app
 from bench.load import Caller, memory, wait_until_served
+from bench.ports import free_port
 from tests import ROOT
+
+pytestmark = pytest.mark.xdist_group("served")  # one process of the app, and an order: the last test ends it
 
 SECRET = "Geheimnisvollerweise"  # a word that stands in no file and no message of the project
 
@@ -40,12 +42,6 @@ class Served:
     port: int
     log: Path
     audit: Path
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def environment(checkpoints: Path, **more: str) -> dict[str, str]:

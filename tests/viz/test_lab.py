@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import gradio as gr
 import numpy as np
 import pytest
+import torch
 
+from model.checkpoint import Checkpoint
 from model.checks.verify import CHECKS
+from model.config import Activation, PositionCode
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
-from model.translator import Translators
+from model.translator import Translator, Translators
+from tests.conftest import build_tiny_model
+from tests.viz import panels
 from viz.export.formats import FORMATS
-from viz.ui.lab import attention, breaking, checks, inside, positions
-from viz.ui.lab.panel import Lab, Scene
+from viz.ui.lab import inside, registry, selected
+from viz.ui.lab.controls import Choice, Slider, Text
+from viz.ui.lab.inside import attention
+from viz.ui.lab.lab import Lab
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.positions import breaking, table
+from viz.ui.lab.sides import SIDES
+from viz.ui.lab.tables import last_pair, model_table
+from viz.ui.lab.verify import checks
+from viz.ui.language import label
 from viz.ui.session import Selection, Session
 from viz.wire import blocks
+from viz.words import Words
 
 TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
          " ".join(["Boot"] * 14))
@@ -29,27 +44,6 @@ TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert
 def scene(request, tiny_translator) -> Scene:
     return Scene(tiny_translator.translate(request.param), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
                  tiny_translator)
-
-
-PANELS = {
-    "table": (positions.table, [(positions.MODEL, 48, 64, 10_000), (positions.FREE, 1, 2, 2)]),
-    "curves": (positions.curves, [(8, 8, 64), (15, 32, 8)]),
-    "similarity": (positions.similarity, [(positions.DOT, 64), (positions.DISTANCE, 2)]),
-    "rotation": (positions.rotation, [(3, 12), (0, 0), (32, 15)]),
-    "schemes": (positions.schemes, [(64, 64), (2, 2), (16, 4)]),
-    "break": (breaking.broken, [(choice, 5, "") for choice in breaking.CHOICES if "shuffle" not in choice]),
-    "map": (inside.overview, [()]),
-    "embedding": (inside.embedding, [(inside.ENCODER,), (inside.DECODER,)]),
-    "residual": (inside.residual, [(inside.ENCODER,), (inside.DECODER,)]),
-    "add-norm": (inside.add_and_norm, [(inside.ENCODER, 9, 3), (inside.DECODER, 3, 3)]),
-    "feed-forward": (inside.feed_forward, [(inside.ENCODER, 1), (inside.DECODER, 3)]),
-    "logits": (inside.logits, [(1,), (999,)]),
-    "attention": (attention.attention, [("", 0, 0, 0), ("cross", 3, 4, 64), ("encoder_self", 1, 1, 1)]),
-    "scoring": (attention.scoring, [("", 0, 0, 0)]),
-    "masks": (attention.show_masks, [("",), ("Ein Boot",)]),
-    "heads": (attention.both_ways, [("", 0, 10), ("cross", 1, 10)]),
-    "bleu": (checks.score, [("A boat.",)]),
-}
 
 
 def texts(found: object) -> list[str]:
@@ -69,16 +63,73 @@ def rows_of(found: list[dict]) -> list[list]:
     return [row for table in tables for row in table["rows"]]
 
 
-@pytest.mark.parametrize("name", PANELS)
-def test_every_panel_is_plain_json(scene, name) -> None:
-    compute, calls = PANELS[name]
-    for controls in calls:
-        found = compute(scene, *controls)
+@pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
+def test_every_panel_is_plain_json(scene, panel) -> None:
+    assert panel.missing(scene) == []
+    for values in panels.settings(panel, scene):
+        try:
+            found = panels.contents(panel, scene, *values)[-1]
+        except ValueError:  # of what was typed, or of a sentence that cannot be shuffled
+            assert any(isinstance(control, Text) for control in panel.controls), values
+            continue
         written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
         assert {block["type"] for block in found} <= {
             "text", "formula", "facts", "cards", "row", "table", "figure", "flow"}
         assert not any("nan" in text.split() for text in texts(found))
+
+
+def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
+    given = []
+    panel = Panel("dummy", label("Map"), Words("look"), Words("section"), lambda scene, *values: given.append(values),
+                  controls=(Slider("pair", 0, last_pair, 8), Slider("base", 2, 20, 4), Choice("side", SIDES, "encoder"),
+                            Text("words")))
+    for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):
+        panel.content(scene, *values)
+    assert given == [(15, 7, "decoder", "a boat"), (8, 4, "encoder", ""), (0, 2, "encoder", "")]
+    assert all(type(value) is int for values in given for value in values[:2])
+    with pytest.raises(ValueError, match="'roof' is none of the choices: encoder, decoder"):
+        panel.content(scene, 1, 2, "roof", "")
+
+
+@pytest.mark.parametrize(("changes", "cannot"), [
+    ({"position_code": PositionCode.LEARNED}, {"position-table", "position-curves", "position-rotation"}),
+    ({"position_code": PositionCode.HALVES}, {"position-table", "position-curves", "position-rotation"}),
+    ({"activation": Activation.GELU}, {"feed-forward"})])
+def test_a_panel_that_cannot_serve_a_model_says_so_and_the_others_serve_it(tokenizer, changes, cannot) -> None:
+    model = build_tiny_model(tokenizer, **changes)
+    translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+    other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
+    for panel in panels.EVERY:
+        missing = panel.missing(other)
+        assert bool(missing) == (panel.name in cannot), panel.name
+        if missing:
+            assert missing[0]["text"].startswith("This model")
+        else:
+            assert panels.contents(panel, other, *next(panels.settings(panel, other)))
+
+
+def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
+    (tmp_path / "dummy.py").write_text("""
+from viz.ui.lab.panel import Panel
+from viz.ui.language import label
+from viz.words import say
+PANEL = Panel("a-dummy", label("Map"), say("look"), say("section"), lambda scene: [])
+""")
+    monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
+    tab = next(tab for tab in registry.TABS if tab.name == "inside")
+    assert [panel.name for panel in registry.in_folder(tab)] == [*tab.order, "a-dummy"]
+
+
+def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene) -> None:
+    names = [panel.name for panel in panels.EVERY]
+    assert len(set(names)) == len(names)
+    for tab, found in registry.PANELS.items():
+        for panel in found:
+            if panel.opens:
+                flow, = (block for block in panel.content(scene) if block["type"] == "flow")
+                boxes = {box["panel"] for column in flow["columns"] for box in column["boxes"]}
+                assert boxes <= {panel.name for panel in registry.PANELS[tab]} and len(boxes) > 3
 
 
 def test_attention_panel_shows_the_selected_head(scene) -> None:
@@ -94,10 +145,10 @@ def test_attention_panel_shows_the_selected_head(scene) -> None:
 
 
 def test_menus_stay_inside_the_trace(scene) -> None:
-    kind, layer, head, query = attention.resolve(scene, "encoder_self", 3, 4, 64)
+    kind, layer, head, query = selected.resolve(scene, "encoder_self", 3, 4, 64)
     maps = scene.trace.maps(kind)
     assert (layer, head, query) == (1, 3, len(maps.query_tokens) - 1)
-    assert attention.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
+    assert selected.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
 
 
 def test_the_broken_model_is_the_models_own(scene) -> None:
@@ -148,9 +199,9 @@ def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
 
 
 def test_the_models_table_is_drawn(scene) -> None:
-    found = positions.model_table(scene, 20)
+    found = model_table(scene, 20)
     np.testing.assert_array_equal(found, scene.translator.model.source_positions.table[:20].numpy())
-    rows = positions.sentence_rows(scene, 200)
+    rows = table.sentence_rows(scene, 200)
     assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
 
 
@@ -170,7 +221,8 @@ def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_tr
     with gr.Blocks() as demo:
         session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(),
                           Turns(BatchLimits(seconds=0.01)))
-        Lab(Translators([tiny_translator]), session).add(attention.ATTENTION, lambda scene: [{"kind": "made"}])
+        made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
+        Lab(Translators([tiny_translator]), session).add(made)
     show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
     assert json.loads(show(trace, Selection())["json"])["blocks"] == [{"kind": "made"}]
     with session.turns.one():

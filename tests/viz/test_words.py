@@ -15,9 +15,7 @@ from model.evaluation import bleu
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.translator import Translators
-from tests.viz import label_scan
-from tests.viz.test_lab import PANELS
-from viz.ui.lab import breaking, checks
+from tests.viz import label_scan, panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
@@ -96,12 +94,9 @@ def every_panel(translator) -> Iterator[object]:
     """The content of every panel of the lab with every choice, as it is sent to the page."""
     scene = Scene(translator.translate("Der kleine Hund schläft."), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
                   translator)
-    for compute, choices in PANELS.values():
-        for choice in choices:
-            yield for_page(compute(scene, *choice))
-    for choice in (breaking.PLAIN_SHUFFLE, breaking.BLIND_SHUFFLE):
-        yield for_page(breaking.broken(scene, choice, 0, ""))
-    yield for_page(list(checks.check_all(scene)))
+    for panel in panels.EVERY:
+        for values in panels.settings(panel, scene):
+            yield for_page(panels.contents(panel, scene, *values))
 
 
 def strings(found: object) -> Iterator[tuple[str, bool]]:

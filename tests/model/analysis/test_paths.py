@@ -11,6 +11,7 @@ from model.analysis.lens import lens_logits, logit_lens
 from model.decode.steps import StepDecoder
 from model.trace.kinds import AttentionKind
 from tests.conftest import build_tiny_model
+from tests.model.nets.test_interventions import EVERY_KIND
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 
@@ -30,6 +31,22 @@ def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own)
     for name in ("source_ids", "source_tokens", "decoder_ids", "target_ids", "target_tokens", "finished", "translation",
                  "direction", "digest"):
         assert getattr(found, name) == getattr(own, name)
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_a_translation_under_interventions_is_followed_and_completed_under_them(tiny_translator, own, name):
+    """With a trace's own interventions, its ids give it again, and its prefix goes on to it."""
+    broken = tiny_translator.translate(TEXT, interventions=EVERY_KIND[name])
+    again = paths.follow(tiny_translator, TEXT, broken.target_ids, interventions=broken.interventions)
+    assert again.interventions == EVERY_KIND[name]
+    for kind in broken.kinds:
+        np.testing.assert_allclose(again.maps(kind).weights, broken.maps(kind).weights, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(again.log_probability, broken.log_probability, atol=1e-5, rtol=0)
+    completed = paths.complete(tiny_translator, TEXT, broken.target_ids[:2], interventions=broken.interventions)
+    assert completed.target_ids == broken.target_ids and completed.interventions == broken.interventions
+    if name != "nothing":
+        plain = paths.follow(tiny_translator, TEXT, broken.target_ids)
+        assert not np.allclose(plain.log_probability, again.log_probability, atol=1e-4)
 
 
 @pytest.mark.parametrize("length", [1, 4])

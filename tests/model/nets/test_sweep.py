@@ -164,8 +164,7 @@ def test_instead_of_a_closed_gate_something_else_is_heard(model):
     expected = plain.decoder_records[layer].sublayers[1].added + (
         (kept - 1) * said + (1 - kept) * heard[0, layer, head]) @ through.T
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
-    own = {kind: torch.stack([plain.attention(kind, i).head_outputs for i in range(n)], dim=1)
-           for kind, n in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))}  # [batch, layers, heads, query, d_head]
+    own = {kind: plain.head_outputs(kind) for kind in AttentionKind}
     itself = Sweep(gates=gates(2, 0.3), instead=own)  # in place of what it says, a head's own words
     torch.testing.assert_close(
         model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)

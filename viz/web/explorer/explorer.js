@@ -248,7 +248,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     root.dispatchEvent(new CustomEvent("atlas-drawn"));
   }
 
-  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help, pin });
+  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help });
   atlas.onTheme(() => trace && draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
   new ResizeObserver(atlas.debounce(() => {

@@ -14,7 +14,7 @@
     return target === document.body || root.contains(target);
   }
 
-  function listen(root, { state, trace, update, toggleHeads, thumbnails, views, help, pin }) {
+  function listen(root, { state, trace, update, toggleHeads, thumbnails, views, help }) {
     const next = (name) => {
       const all = atlas.explorerState.CHOICES[name];
       update({ [name]: all[(all.indexOf(state()[name]) + 1) % all.length] });

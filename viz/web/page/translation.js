@@ -45,7 +45,6 @@ AttentionAtlas.register("translation", (root, api) => {
       el("p", {}, `${t("Checkpoint {name} ({digest}).", about)}${size} `, el("span", { lang: "en" }, about.training)), scoreTable(about));
   }
 
-  let last = null;
   function draw(value) {
     if (!value) return;
     if (value.error) {
@@ -54,7 +53,6 @@ AttentionAtlas.register("translation", (root, api) => {
       root.prepend(banner);
       return; // what was there stays readable
     }
-    last = value;
     const about = () => el("div", { class: "facts" }, el("span", {}, value.facts.map(said).join("  ·  ")), aboutModel(value.about));
     if (value.invitation) return root.replaceChildren(el("p", { class: "invitation" }, value.invitation), about());
     const status = el("div", { class: "status", "aria-live": "polite" },

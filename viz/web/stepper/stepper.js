@@ -8,7 +8,8 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   let tree = null, path = null, branch = null, heads = null, at = 0, temperature = 1, panel = "branches";
   let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", timer = null, stale = false, frame = 0;
-  let opening = 0, later = []; // actions that will open a branch; moves made meanwhile
+  let opening = 0; // actions that will open a branch
+  const later = []; // moves made meanwhile
 
   // --- what the server is asked -------------------------------------------------------------------------------------
   const queue = [];

@@ -70,7 +70,7 @@
     return new XMLSerializer().serializeToString(copy);
   }
 
-  async function svg({ views, state }) {
+  function svg({ views, state }) {
     if (views.shown() === "map") return mapPicture(views.detail);
     if (views.shown() === "compare" && state().compare === "pair" && views.compare.pair().length) return pairPicture(views.compare);
     return elementPicture(views.root);

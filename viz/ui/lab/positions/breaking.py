@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import gradio as gr
 import numpy as np
 
 from model.analysis import ablation
@@ -12,15 +11,11 @@ from model.analysis.order import order_blindness, shuffled
 from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
-from viz.ui.lab.panel import Lab, Panel, Scene, heading
-from viz.ui.language import choices, label
+from viz.ui.lab.controls import Button, Choice, Slider, Text
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, known, say
-
-PANEL = Panel(
-    "break", label("Break it"), say(
-        "Take something away and translate again. Look at which heads change their maps: those used what is gone."),
-    say("Paper, sections {n}", n="3.2.2, 3.5"))
 
 OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
 CHOICES = {
@@ -29,33 +24,19 @@ CHOICES = {
     LAYER: label("all heads of the selected layer off")}
 
 
-def build(lab: Lab) -> None:
-    """The panel as a tab of the tabs that are open."""
-    with gr.Tab(PANEL.title, id=PANEL.name):
-        heading(PANEL)
-        with gr.Row():
-            choice = gr.Dropdown(choices(CHOICES), value=OFF,
-                                 label=label("What to break"), scale=2)
-            shift = gr.Slider(-32, 64, 8, step=1, label=label("Shift k"))
-            order = gr.Textbox("", label=label("Words in another order (empty: shuffled)"), scale=2,
-                               placeholder="bin ich dein Vater")
-            again = gr.Button(label("Break it"), variant="primary", scale=0, min_width=120, elem_id="break-it")
-        lab.add(PANEL, broken, controls=(choice, shift, order), buttons=(again,))
-
-
 def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
     """The plain translation beside the broken one, and how far each head's map moved."""
     text = None
     if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE):
-        text = (order or "").strip() or shuffled(scene.trace.source_text, seed=1)
+        text = order or shuffled(scene.trace.source_text, seed=1)
     with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
         blind = beside.submit(order_blindness, scene.translator, scene.trace)
-        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, int(shift)),
+        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift),
                                     text=text)
         blindness = blind.result()
     largest = max(float(change.max()) for change in found.changes.values())
     return [
-        blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, int(shift)), found.broken)),
+        blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
         blocks.table((say("Plain translation"), say("probability"),
                       say("with {change}", change=known(CHOICES[choice].key)), say("change of log-probability")),
                      _probability_rows(found),
@@ -125,3 +106,12 @@ def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
             for layer, row in enumerate(changes.tolist())]
     heads = (str(head + 1) for head in range(changes.shape[1]))
     return blocks.table((say("head"), *heads), rows, caption=known(labels.KIND_TITLES[kind]))
+
+
+PANEL = Panel(
+    "break", label("Break it"), say(
+        "Take something away and translate again. Look at which heads change their maps: those used what is gone."),
+    say("Paper, sections {n}", n="3.2.2, 3.5"), broken,
+    controls=(Choice(label("What to break"), CHOICES, OFF, folded=True, scale=2), Slider(label("Shift k"), -32, 64, 8),
+              Text(label("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater", scale=2)),
+    again=Button(label("Break it"), elem_id="break-it", min_width=120))

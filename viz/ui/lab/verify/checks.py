@@ -1,21 +1,16 @@
-"""The tab that checks: every claim on the current sentence, and BLEU laid out."""
+"""Every claim of the page, checked on the current sentence."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
-import gradio as gr
-
 from model.checks.verify import CHECKS, Result, Shown, verify
-from model.evaluation import bleu
-from model.trace.translation import TranslationTrace
-from model.translator import Translator, Translators
 from viz.export.formats import FORMATS, Taken
 from viz.figures.grid import SIDE
 from viz.maps.reduce import View, score_map
-from viz.ui.header import Header
-from viz.ui.lab.panel import Lab, Panel, Scene, heading
+from viz.ui.lab.controls import Button
+from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks, readback
 from viz.words import Words, known, say
@@ -27,35 +22,6 @@ SHOWN = {
     say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
     say("Drawn grid"): say("So does the grid of all heads, each in its place."),
 }
-VERIFY = Panel(
-    "verify", label("Verify"), say(
-        "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
-        "found; a check that fails says so."),
-    say("Paper, section {n}", n="3"))
-BLEU = Panel(
-    "bleu", label("BLEU"), say(
-        "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast the "
-        "precisions fall as the pieces get longer."),
-    say("Paper, section {n}", n="6.1"))
-
-
-def build(translators: Translators, header: Header) -> None:
-    """Lay out and wire the tab."""
-    lab = Lab(translators, header.session)
-    with gr.Tabs(elem_id="checks-tabs"):
-        with gr.Tab(VERIFY.title, id=VERIFY.name):
-            heading(VERIFY)
-            with gr.Row():
-                again = gr.Button(label("Verify again"), variant="primary", scale=0, min_width=160,
-                                  elem_id="verify-again")
-            lab.add(VERIFY, check_all, buttons=(again,))
-        with gr.Tab(BLEU.title, id=BLEU.name):
-            heading(BLEU)
-            reference = gr.Textbox("", label=label(
-                "Reference: a good translation of the sentence above, by a person"), elem_id="bleu-reference")
-            lab.follow(reference, known_reference)
-            lab.add(BLEU, score, controls=(reference,))
-    lab.follow_the_sentence()
 
 
 def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
@@ -127,39 +93,9 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     return [verdict, blocks.table(columns, rows)]
 
 
-def known_reference(trace: TranslationTrace, translator: Translator) -> str:
-    """That of the example whose text the trace translates; "" for any other sentence."""
-    examples = translator.examples.get(trace.direction, ())
-    return next((example.reference for example in examples if example.text == trace.source_text), "")
-
-
-def score(scene: Scene, reference: str) -> list[dict]:
-    if not (reference or "").strip():
-        return [blocks.text(say("There is nothing to compare with: type a good translation of the sentence into the "
-                                "field above.")), blocks.cards((
-                    say("Translation"), scene.trace.translation or say("(nothing)"),
-                    say("{n} tokens", n=len(scene.trace.target_ids))))]
-    found = bleu.lay_out(scene.trace.translation, reference)
-    rows = [[say("{n}-grams", n=p.order), blocks.number(p.matched), blocks.number(p.total),
-             blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
-             f"{p.percent:.1f}%" if p.total else "–", f"{p.weight:g}"] for p in found.precisions]
-    smoothed = any(p.total and not p.matched for p in found.precisions)
-    return [
-        blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"),
-                      say("{n} tokens", n=found.translation_length)),
-                     (say("Reference"), reference, say("{n} tokens", n=found.reference_length))),
-        blocks.table(("", say("found in the reference"), say("in the translation"), say("precision"),
-                      say("sacreBLEU's precision"), say("textbook's exponent")), rows,
-                     caption=say("An n-gram counts at most as often as it stands in the reference. Where nothing "
-                                 "matched, sacreBLEU smooths: it halves a virtual match.") if smoothed
-                     else say("An n-gram counts at most as often as it stands in the reference.")),
-        blocks.formula(say("BLEU = brevity penalty · (p₁ p₂ p₃ p₄)^(1/4)"), "Papineni et al. 2002"),
-        blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
-        blocks.facts(
-            (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
-            (say("Brevity penalty"), f"{found.brevity_penalty:.3f}", say(
-                "{n} tokens against {m}", n=found.translation_length, m=found.reference_length)),
-            (say("Textbook variant"), f"{found.textbook:.1f}",
-             say("unsmoothed: 0 as soon as one order matches nothing"))),
-        blocks.text(say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed "
-                        "first."), tone="note")]
+PANEL = Panel(
+    "verify", label("Verify"), say(
+        "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
+        "found; a check that fails says so."),
+    say("Paper, section {n}", n="3"), check_all,
+    again=Button(label("Verify again"), elem_id="verify-again"))

@@ -1,0 +1,60 @@
+"""A panel that a test registers, at work in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+import app
+from model.translator import Translators
+from tests.page.browser import no_violations, screenshot
+from viz.ui.lab import registry
+from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.needs import RELU
+from viz.ui.lab.panel import Need, Panel, Scene
+from viz.ui.lab.sides import SIDES
+from viz.ui.lab.tables import last_pair
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import Words
+
+pytestmark = pytest.mark.browser
+
+
+def compute(scene: Scene, pair: int, side: str) -> list[dict]:
+    return [blocks.text(f"{scene.trace.source_text}: pair {pair} of {side}")]
+
+
+LOOK, SECTION = Words("Look at this."), Words("Paper, section 0")
+LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
+DUMMY = Panel("dummy", label("Dummy"), LOOK, SECTION, compute, needs=(RELU,),
+              controls=(Slider("Pair", 0, last_pair, 5), Choice("Side", SIDES, "encoder")))
+LACKING = Panel("lacking", label("Lacking"), LOOK, SECTION, compute, controls=DUMMY.controls,
+                needs=(RELU, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)))
+
+
+@pytest.fixture()
+def url(serve, tiny_translator, monkeypatch) -> str:
+    monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING))
+    return serve(app.build_demo(Translators([tiny_translator])))
+
+
+def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, tiny_translator) -> None:
+    page = open_page(url)
+    page.wait_for_selector("#translation-text")
+    page.locator("#tab-verify-button").click()
+    page.get_by_role("tab", name="Dummy", exact=True).click()
+    panel, text = page.locator("#panel-dummy .atlas-panel"), tiny_translator.examples["de-en"][0].text
+    expect(panel).to_have_text(f"{text}: pair 5 of encoder")
+    page.locator("[role=tabpanel]:visible input[type=number]:visible").fill("15")
+    page.keyboard.press("Tab")
+    expect(panel).to_have_text(f"{text}: pair 15 of encoder")
+    page.get_by_label("decoder (writes the target)").locator("visible=true").check()
+    expect(panel).to_have_text(f"{text}: pair 15 of decoder")
+    assert page.locator("[role=tabpanel]:visible input[type=range]").get_attribute("max") == "15"
+    page.locator(".atlas-examples .example").nth(1).click()
+    expect(panel).to_have_text(f"{tiny_translator.examples['de-en'][1].text}: pair 15 of decoder")
+    no_violations(page)
+    screenshot(page, "panel-registered")
+    page.get_by_role("tab", name="Lacking", exact=True).click()
+    expect(page.locator("#panel-lacking .atlas-panel")).to_have_text("Look at this.")

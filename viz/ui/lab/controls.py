@@ -1,0 +1,98 @@
+"""What a panel declares to be set by a person. The Lab builds it, and fits what was set to the model at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import gradio as gr
+from gradio.i18n import I18nData
+
+from model.config import ModelConfig
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from viz.ui.language import choices
+
+Bound = Callable[[ModelConfig], int]  # an end that depends on the model
+
+
+@dataclass(frozen=True)
+class Slider:
+    """Whole numbers from low to high. Where high is a Bound the slider reaches the largest of the models served, and a
+    panel is never given more than the bound of its own model."""
+
+    label: I18nData | str
+    low: int
+    high: int | Bound
+    start: int
+    step: int = 1
+    info: I18nData | None = None
+
+    def build(self, configs: Sequence[ModelConfig]) -> gr.Slider:
+        high = max(self._high(config) for config in configs)
+        return gr.Slider(self.low, high, min(self.start, high), step=self.step, label=self.label, info=self.info)
+
+    def fitted(self, value: float | None, config: ModelConfig) -> int:
+        """What the panel is given. None: the field was emptied."""
+        return max(self.low, min(int(self.start if value is None else value), self._high(config)))
+
+    def _high(self, config: ModelConfig) -> int:
+        return self.high if isinstance(self.high, int) else self.high(config)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few: value -> label. No value may be a label of the page's table (viz.ui.language.choices). folded: a
+    menu that opens, for many or long labels. scale: its share of a row."""
+
+    label: I18nData | str
+    options: Mapping[str, I18nData]
+    start: str
+    folded: bool = False
+    scale: int | None = None
+
+    def build(self, configs: Sequence[ModelConfig]) -> gr.Radio | gr.Dropdown:
+        options = choices(self.options)
+        if self.folded:
+            return gr.Dropdown(options, value=self.start, label=self.label, scale=self.scale, min_width=190)
+        return gr.Radio(options, value=self.start, label=self.label, scale=self.scale)
+
+    def fitted(self, value: str, config: ModelConfig) -> str:
+        """What the panel is given. ValueError for what is not on the menu."""
+        if value not in self.options:
+            raise ValueError(f"{value!r} is none of the choices: {', '.join(self.options)}.")
+        return value
+
+
+@dataclass(frozen=True)
+class Text:
+    """A line that a person types. known: what stands there of itself whenever there is another sentence; what was typed
+    stays while other translations of the same one are looked at."""
+
+    label: I18nData | str
+    placeholder: str | None = None
+    known: Callable[[TranslationTrace, Translator], str] | None = None
+    scale: int | None = None
+    elem_id: str | None = None
+
+    def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
+        return gr.Textbox("", label=self.label, placeholder=self.placeholder, scale=self.scale, elem_id=self.elem_id)
+
+    def fitted(self, value: str | None, config: ModelConfig) -> str:
+        """What the panel is given: without outer white space."""
+        return (value or "").strip()
+
+
+Control = Slider | Choice | Text
+
+
+@dataclass(frozen=True)
+class Button:
+    """Pressed, the panel computes again; where there is one, the controls alone do not."""
+
+    label: I18nData | str
+    elem_id: str | None = None
+    min_width: int = 160
+
+    def build(self) -> gr.Button:
+        return gr.Button(self.label, variant="primary", scale=0, min_width=self.min_width, elem_id=self.elem_id)

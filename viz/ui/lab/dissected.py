@@ -1,0 +1,20 @@
+"""One query of one head taken apart, for the panels that show it."""
+
+from __future__ import annotations
+
+from model.analysis.dissection import Dissection, dissect
+from viz.maps import labels
+from viz.ui.lab.panel import Scene
+from viz.ui.lab.selected import resolve
+from viz.words import Words, known, say
+
+
+def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tuple[Dissection, Words, list[str]]:
+    """The stages, what they are of, and the keys as they are shown. layer, head and query from 1; 0: as selected."""
+    chosen, at_layer, at_head, at = resolve(scene, kind, layer, head, query)
+    maps = scene.trace.maps(chosen)
+    found = dissect(scene.inspect(), chosen, at_layer, at_head, query=at)
+    title = say("{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
+                kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, head=at_head + 1, n=at + 1,
+                token=labels.display(maps.query_tokens[at]))
+    return found, title, [labels.display(token) for token in maps.key_tokens]

@@ -1,0 +1,35 @@
+"""The map of the whole model, with the shapes of this sentence."""
+
+from __future__ import annotations
+
+from model.analysis import stations
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import known, say
+
+
+def overview(scene: Scene) -> list[dict]:
+    arrows = stations.arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
+    columns = [{"title": title, "boxes": [
+        {"name": known(a.station), "shape": " × ".join(map(str, a.shape)), "axes": [known(axis) for axis in a.axes],
+         "panel": a.panel, "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
+             (say("Encoder: reads the source"), ("source",)),
+             (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]
+    config = scene.translator.config
+    return [
+        blocks.flow(columns),
+        blocks.facts(
+            (say("This sentence"), f"{len(scene.trace.source_ids)} → {len(scene.trace.target_ids)}",
+             say("tokens, in → out")),
+            ("d_model", str(config.d_model), say("{n} heads of d_k = {width}", n=config.num_heads,
+                                                width=config.d_head)),
+            (say("Norm"), "pre-norm" if config.norm_first else "post-norm", say("before each sub-layer")
+             if config.norm_first else say("after each sub-layer, as in the paper")),
+            (say("Vocabulary"), f"{config.vocabulary_size:,}", say("one embedding for source, target and output")))]
+
+
+PANEL = Panel(
+    "map", label("Map"), say(
+        "The whole model, with the shapes of this sentence at every arrow. Click on a box to open it up."),
+    say("Paper, figure {n}", n="1"), overview, opens=True)

@@ -1,0 +1,55 @@
+"""Attention stage by stage, for one query."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from viz.maps.patterns import entropy_bits
+from viz.ui.lab.dissected import dissected
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import say
+
+
+def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
+    found, title, keys = dissected(scene, kind, layer, head, query)
+    width = len(found.query)
+    key_limit, product_limit, value_limit = (
+        float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
+    rows = [[blocks.token(key), blocks.strip(found.keys[i], limit=key_limit, name=say("key {token}", token=key)),
+             blocks.strip(found.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
+             blocks.number(float(found.dots[i])), blocks.number(float(found.scaled[i])),
+             blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
+             blocks.bar(float(found.weights[i])),
+             blocks.strip(found.contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
+             blocks.bar(float(found.unscaled_weights[i]))]
+            for i, key in enumerate(keys)]
+    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * 7]
+    foot = [say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
+            blocks.strip(found.output, limit=value_limit, name=say("output")),
+            blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum())))]
+    right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
+    return [
+        blocks.text(title),
+        blocks.formula(f"softmax(q·kᵀ / √{width}) · v"),
+        blocks.table((say("Key"), "k", say("q × k, element by element"), say("sum q·k"), f"÷ √{width}", say("masked"),
+                      "softmax", say("weight × v"), say("softmax without ÷")), [query_row, *rows], foot=foot,
+                     marked=(int(found.weights.argmax()) + 1,),
+                     caption=say("{n} dimensions a strip; blue is negative, orange positive, one scale a column.",
+                                 n=width)),
+        blocks.facts(
+            (say("Entropy"), say("{bits} bits", bits=f"{right:.2f}"),
+             say("as if {n} keys shared the attention", n=f"{2 ** right:.1f}")),
+            (say("Entropy without ÷ √{width}", width=width), say("{bits} bits", bits=f"{wrong:.2f}"),
+             say("as if {n} did: scores {factor} times as far apart", n=f"{2 ** wrong:.1f}",
+                 factor=blocks.compact(width ** 0.5))),
+            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")))]
+
+
+PANEL = Panel(
+    "attention", label("Attention"), say(
+        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
+        "take that share of each value. Follow the row with the largest weight."),
+    say("Paper, equation {n}", n="1"), attention, controls=(KIND, LAYER, HEAD, QUERY))

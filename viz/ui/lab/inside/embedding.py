@@ -1,0 +1,39 @@
+"""A token becomes a vector: its row of the embedding and the code of its position."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.analysis import stations
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.sides import ENCODER, SIDE, tokens_of
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import say
+
+
+def embedding(scene: Scene, side: str) -> list[dict]:
+    encoder = side == ENCODER
+    ids = scene.trace.source_ids if encoder else scene.trace.decoder_ids
+    found = stations.embedding_rows(scene.translator, ids, scene.inspect(), side="source" if encoder else "target")
+    limit = float(np.abs(found.added).max())
+    rows = [[blocks.token(token), blocks.number(i), *(
+        cell for values in (found.scaled[n], found.positions[n], found.added[n]) for cell in (
+            blocks.strip(values[:48], limit=limit, name=token), blocks.number(float(np.linalg.norm(values)))))]
+        for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))]
+    error = float(np.abs(found.scaled + found.positions - found.added).max())
+    return [
+        blocks.formula("x = E[token] · √d_model + PE(pos)"),
+        blocks.table((say("Token"), "id", "E · √d_model", say("length"), say("+ position"), say("length"), "= x",
+                      say("length")), rows,
+                     caption=say("The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
+                                 "all. Length: the Euclidean norm of the whole vector.", n=found.added.shape[1])),
+        blocks.facts((say("Largest error of the sum"), blocks.compact(error),
+                      say("against what entered the first layer")))]
+
+
+PANEL = Panel(
+    "embedding", label("Embedding"), say(
+        "A token's row of the embedding, times √d_model, plus the code of its position: what enters the first "
+        "layer. Compare the lengths: which of the two is louder?"),
+    say("Paper, sections {n}", n="3.4, 3.5"), embedding, controls=(SIDE,))

@@ -1,0 +1,32 @@
+"""The residual stream at every station."""
+
+from __future__ import annotations
+
+from model.analysis import stations
+from viz.figures.matrix import plot_matrix
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.sides import SIDE, records, tokens_of
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import known, say
+
+
+def residual(scene: Scene, side: str) -> list[dict]:
+    found = stations.residual_norms(records(scene, side))
+    tokens = tokens_of(scene, side)
+    picture = plot_matrix(found.norms, rows=found.stations, columns=tokens, signed=False, unit="norm",
+                          column_title="token")
+    mean = found.norms.mean(1)
+    return [blocks.row(
+        blocks.figure(picture, height=100 + 24 * len(found.stations), rows=[known(name) for name in found.stations],
+                      label=say("Norm of the residual stream at every station, for each token")),
+        blocks.table((say("Station"), say("mean norm"), say("grows by the factor")), [
+            [known(name), blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
+            for i, (name, m) in enumerate(zip(found.stations, mean))]))]
+
+
+PANEL = Panel(
+    "residual", label("Residual stream"), say(
+        "Every sub-layer adds to one stream and never overwrites it. Watch how it grows: a late layer has to speak"
+        " louder to be heard."),
+    say("Paper, section {n}", n="3.1"), residual, controls=(SIDE,))

@@ -1,0 +1,42 @@
+"""Scoring functions side by side, for one query."""
+
+from __future__ import annotations
+
+from model.analysis.dissection import compare_scorings
+from viz.maps.patterns import entropy_bits
+from viz.ui.lab.dissected import dissected
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import known, say
+
+
+def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
+    found, title, keys = dissected(scene, kind, layer, head, query)
+    ways = compare_scorings(found)
+    rows = [[blocks.token(key), *(cell for way in ways for cell in (
+        blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked"), blocks.bar(float(way.weights[i]))))]
+        for i, key in enumerate(keys)]
+    columns = [say("Key")]
+    for way in ways:
+        columns += [known(way.name), say("weight")]
+    return [
+        blocks.text(title),
+        blocks.table((say("Function"), say("score"), say("where it is from"), say("in this model"),
+                      say("entropy of its weights")), [
+            [known(way.name), way.formula, way.source,
+             say("trained") if way.trained else say("an illustration: never trained so"),
+             say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}")] for way in ways], marked=(0,)),
+        blocks.table(columns, rows),
+        blocks.text(say(
+            "Additive attention has weights of its own (W, U, v); here they are drawn at random from a fixed seed, so "
+            "its scores show the shape of the computation and no knowledge. The Gaussian kernel's width² is √d_k: then "
+            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."), tone="note")]
+
+
+PANEL = Panel(
+    "scoring", label("Scoring"), say(
+        "Four ways to score the same query against the same keys. Only the scaled dot product was trained here; "
+        "look at how sharply the others would have chosen."),
+    say("Paper, section {n}", n="3.2.1"), scoring, controls=(KIND, LAYER, HEAD, QUERY))

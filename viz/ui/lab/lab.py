@@ -1,0 +1,149 @@
+"""A tab of the lab on the page: its panels, each with its controls, and content that is computed when it is seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from inspect import isgeneratorfunction
+
+import gradio as gr
+
+from model.trace.translation import TranslationTrace
+from model.translator import Translators
+from viz.ui.component import Component
+from viz.ui.header import Header
+from viz.ui.lab import registry
+from viz.ui.lab.controls import Text
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.session import Selection, Session, serving
+from viz.wire import blocks
+from viz.wire.summary import INVITATION
+from viz.words import for_page, known
+
+PAPER = "https://arxiv.org/abs/1706.03762"
+PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(tab: registry.Tab, translators: Translators, header: Header) -> None:
+    """Lay out and wire the panels that the registry has for this tab."""
+    lab = Lab(translators, header.session)
+    with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
+        for panel in registry.PANELS[tab.name]:
+            with gr.Tab(panel.title, id=panel.name):
+                content = lab.add(panel)
+            if panel.opens:
+                content.open(_opened, outputs=tabs, **PRIVATE)
+    lab.follow_the_sentence()
+
+
+def _opened(event: gr.EventData) -> gr.Tabs:
+    return gr.Tabs(selected=event._data["panel"])
+
+
+class Lab:
+    """The panels of one tab of the page. Each computes when it is opened, when the sentence changes while it is open,
+    and when one of its controls does."""
+
+    def __init__(self, translators: Translators, session: Session) -> None:
+        self.translators, self.session = translators, session
+        self.components: list[Component] = []
+
+    def add(self, panel: Panel) -> Component:
+        """The panel, here: what to look for, its controls, its content."""
+        Component("prose", {"text": panel.look, "link": {"url": PAPER, "text": panel.section}})
+        controls, button = self._controls(panel)
+        content = Component("panel", _answer(stale=True), plotly=True, events=("needed", "open"),
+                            elem_id=f"panel-{panel.name}")
+        streams = isgeneratorfunction(panel.compute)
+        answer = self._stream(panel) if streams else self._show(panel)
+        once = {"inputs": [self.session.trace, self.session.selection, *controls], "outputs": content,
+                "concurrency_id": "model", "queue": streams, **PRIVATE}  # the queue costs more than most panels do
+        content.needed(answer, trigger_mode="always_last", **once)
+        if button:
+            button.click(answer, **once)
+        for control in () if button else controls:
+            # A textbox reports as input what is typed, but not what is pasted or cleared.
+            listen = control.change if isinstance(control, gr.Textbox) else control.input
+            listen(answer, trigger_mode="always_last", **once)
+        self.components.append(content)
+        return content
+
+    def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
+        configs = [translator.config for translator in self.translators.values()]
+
+        def built() -> tuple[list[gr.components.Component], gr.Button | None]:
+            return [control.build(configs) for control in panel.controls], panel.again and panel.again.build()
+
+        if len(panel.controls) > 1 or panel.again:
+            with gr.Row():
+                controls, button = built()
+        else:
+            controls, button = built()
+        for declared, control in zip(panel.controls, controls):
+            if isinstance(declared, Text) and declared.known:
+                self._follow(control, declared)
+        return controls, button
+
+    def _follow(self, box: gr.Textbox, declared: Text) -> None:
+        def known_for(trace: TranslationTrace) -> str:
+            return declared.known(trace, serving(self.translators, trace))
+
+        def changed(trace: TranslationTrace, about: tuple[str, str, str] | None):
+            now = _sentence(trace)
+            return (gr.skip(), gr.skip()) if now == about else (known_for(trace), now)
+
+        first = self.session.trace.value
+        box.value = known_for(first) if first else ""
+        about = gr.State(_sentence(first) if first else None)
+        self.session.trace.change(changed, [self.session.trace, about], [box, about], **PRIVATE)
+
+    def _show(self, panel: Panel) -> Callable[..., dict]:
+        def show(trace: TranslationTrace | None, selection: Selection, *values) -> dict:
+            if trace is None:
+                return _answer(blocks=[blocks.text(INVITATION)])
+            try:
+                with self.session.turns.one():
+                    scene = self.scene(trace, selection)
+                    return _answer(blocks=panel.missing(scene) or panel.content(scene, *values))
+            except ValueError as error:
+                return _answer(error=known(str(error)))
+        return show
+
+    def _stream(self, panel: Panel) -> Callable[..., Iterator[dict]]:
+        def stream(trace: TranslationTrace | None, selection: Selection, *values) -> Iterator[dict]:
+            if trace is None:
+                yield _answer(blocks=[blocks.text(INVITATION)])
+                return
+            try:
+                scene = self.scene(trace, selection)
+                missing = panel.missing(scene)
+                for found in [missing] if missing else panel.content(scene, *values):
+                    yield _answer(blocks=found)
+            except ValueError as error:
+                yield _answer(error=known(str(error)))
+        return stream
+
+    def scene(self, trace: TranslationTrace, selection: Selection) -> Scene:
+        """ValueError if the trace's checkpoint is no longer served."""
+        return Scene(trace, selection.fitted(trace), serving(self.translators, trace))
+
+    def follow_the_sentence(self) -> None:
+        """Call once, after all panels: a new translation makes them stale; only an open one asks for more."""
+        def stale() -> list[dict]:
+            return [_answer(stale=True)] * len(self.components)
+
+        def single() -> dict:
+            return stale()[0]
+
+        self.session.trace.change(stale if len(self.components) > 1 else single, outputs=self.components, **PRIVATE)
+
+
+def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:
+    return trace.source_text, trace.direction, trace.digest
+
+
+def _answer(**value) -> dict:
+    # As text: of a nested value Gradio's page would make thousands of observed objects first. With the time: Gradio
+    # tells the page nothing of a value that equals the last one, and the panel would wait for ever.
+    return {"json": json.dumps(for_page(value), allow_nan=False), "at": time.time_ns()}

@@ -1,0 +1,49 @@
+"""A shift of positions as a rotation of pairs of dimensions."""
+
+from __future__ import annotations
+
+from model.analysis.positions import geometry
+from viz.figures.matrix import plot_matrix
+from viz.figures.rotation import plot_rotation
+from viz.ui.lab.controls import Slider
+from viz.ui.lab.needs import PAPERS_POSITIONS
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.tables import SECTION, last_pair, model_table
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import say
+
+
+def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
+    config = scene.translator.config
+    values = model_table(scene, 64)
+    matrix = geometry.rotation_matrix(shift, config.d_model, config.position_base)
+    residual = geometry.rotation_residual(values, shift, config.position_base)
+    wave = geometry.wavelengths(config.d_model, config.position_base)[pair]
+    shown = matrix[2 * pair:2 * pair + 2, 2 * pair:2 * pair + 2]
+    corner = min(12, config.d_model)
+    circle = plot_rotation(values[:24, 2 * pair:2 * pair + 2], shift, name=f"dimensions {2 * pair}, {2 * pair + 1}")
+    return [
+        blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
+        blocks.row(
+            blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
+            blocks.figure(plot_matrix(matrix[:corner, :corner], row_title="dimension", column_title="dimension",
+                                      limit=1.0), height=430, label=say("The corner of the block rotation"))),
+        blocks.facts(
+            (say("Largest error of the rotation"), blocks.compact(residual),
+             say("over 64 positions and all dimensions")),
+            (say("This pair turns by"), f"{blocks.compact(360.0 * shift / wave)}°",
+             say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave))),
+            (say("Its block of R"), f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
+             say("[cos, sin; −sin, cos] of that angle"))),
+        blocks.text(say("Right: the first {n} rows and columns of R({k}), a 2 × 2 rotation for each pair, and nothing "
+                        "between pairs.", n=corner, k=shift), tone="note")]
+
+
+PANEL = Panel(
+    "position-rotation", label("Rotation"), say(
+        "Going k positions further turns each pair of dimensions by one angle, wherever one starts: all arrows "
+        "turn alike. So a shift is one matrix."),
+    SECTION, rotation,
+    controls=(Slider(label("Shift k"), 0, 32, 3), Slider(label("Pair of dimensions on the circle"), 0, last_pair, 24)),
+    needs=(PAPERS_POSITIONS,))

@@ -1,0 +1,46 @@
+"""How alike the codes of any two positions are."""
+
+from __future__ import annotations
+
+from model.analysis.positions import geometry
+from viz.figures.curves import plot_curves
+from viz.figures.matrix import plot_matrix
+from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.tables import SECTION, longest, model_table
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import known, say
+
+DOT, DISTANCE = "dot", "distance"
+MEASURES = {DOT: label("dot product"), DISTANCE: label("Euclidean distance")}
+
+
+def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
+    values = model_table(scene, length)
+    found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
+    row, column = found.worst
+    name = MEASURES[measure].key
+    return [
+        blocks.row(
+            blocks.figure(plot_matrix(found.matrix, row_title="position", column_title="position", unit=name,
+                                      signed=bool((found.matrix < 0).any())),
+                          height=430, label=say("{measure} between all pairs of {length} positions",
+                                            measure=known(name), length=length)),
+            blocks.figure(plot_curves({name: found.by_offset}, x_title="offset", y_title=name), height=430,
+                          label=say("mean {measure} by offset", measure=known(name)))),
+        blocks.facts(
+            (say("Largest departure from its offset's mean"), blocks.compact(found.residual),
+             say("positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",
+                 first=row, second=column)
+             if found.residual < 1e-4 else say("positions {first} and {second}", first=row, second=column)),
+            (say("At offset {k}", k=0), blocks.compact(found.by_offset[0]), say("a position with itself")),
+            (say("At offset {k}", k=1), blocks.compact(found.by_offset[1]), say("neighbours")))]
+
+
+PANEL = Panel(
+    "position-similarity", label("Similarity"), say(
+        "How alike are two positions? Every diagonal has one colour: likeness depends on how far apart they are, "
+        "not on where they stand."),
+    SECTION, similarity,
+    controls=(Choice(label("Likeness"), MEASURES, DOT), Slider(label("Positions"), 2, longest, 64)))

@@ -1,0 +1,45 @@
+"""All panels of the lab. A panel is a module in the folder of its tab, with a Panel named PANEL; it is found there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+
+from gradio.i18n import I18nData
+
+from viz.ui.lab.panel import Panel
+from viz.ui.language import label
+
+
+@dataclass(frozen=True)
+class Tab:
+    """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last."""
+
+    name: str
+    title: I18nData
+    order: tuple[str, ...]
+
+
+TABS = (
+    Tab("positions", label("Positions"), (
+        "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
+    Tab("inside", label("Inside"), (
+        "map", "embedding", "attention", "scoring", "masks", "heads", "residual", "add-norm", "feed-forward",
+        "logits")),
+    Tab("verify", label("Verify"), ("verify", "bleu")),
+)
+
+
+def in_folder(tab: Tab) -> tuple[Panel, ...]:
+    """The panels of the tab's folder, in its order."""
+    folder = importlib.import_module(f"viz.ui.lab.{tab.name}")
+    found = [importlib.import_module(module.name).PANEL
+             for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}.")]
+    by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
+    assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
+    named = [by_name.pop(name) for name in tab.order]
+    return (*named, *by_name.values())
+
+
+PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels

@@ -1,0 +1,27 @@
+"""The menus for one head: which attention, layer, head and query, or as selected elsewhere."""
+
+from __future__ import annotations
+
+from model.trace.kinds import AttentionKind
+from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.panel import Scene
+from viz.ui.lab.sides import deepest
+from viz.ui.language import label
+
+KIND = Choice(label("Attention"), {
+    "": label("as selected elsewhere"), "encoder_self": label("Encoder self-attention"),
+    "decoder_self": label("Decoder self-attention"), "cross": label("Cross-attention")}, "", folded=True)
+LAYER = Slider(label("Layer"), 0, deepest, 0, info=label("0: as selected"))
+HEAD = Slider(label("Head"), 0, lambda config: config.num_heads, 0, info=label("0: as selected"))
+QUERY = Slider(label("Query token"), 0, 64, 0, info=label("0: as selected"))
+
+
+def resolve(scene: Scene, kind: str, layer: int, head: int, query: int = 0) -> tuple[AttentionKind, int, int, int]:
+    """What the menus mean: kind, layer, head and query position, all from 0 and inside this trace's limits."""
+    selected = scene.selection
+    chosen = AttentionKind(kind) if kind else selected.kind
+    maps = scene.trace.maps(chosen)
+    queries = len(maps.query_tokens)
+    at = query - 1 if query else selected.query if selected.query is not None else min(1, queries - 1)
+    return (chosen, min(layer - 1 if layer else selected.layer, maps.num_layers - 1),
+            min(head - 1 if head else selected.head, maps.num_heads - 1), min(at, queries - 1))

@@ -1,0 +1,59 @@
+"""BLEU of one sentence, laid out."""
+
+from __future__ import annotations
+
+from model.evaluation import bleu
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from viz.ui.lab.controls import Text
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import say
+
+
+def known_reference(trace: TranslationTrace, translator: Translator) -> str:
+    """That of the example whose text the trace translates; "" for any other sentence."""
+    examples = translator.examples.get(trace.direction, ())
+    return next((example.reference for example in examples if example.text == trace.source_text), "")
+
+
+def score(scene: Scene, reference: str) -> list[dict]:
+    if not reference:
+        return [blocks.text(say("There is nothing to compare with: type a good translation of the sentence into the "
+                                "field above.")), blocks.cards((
+                    say("Translation"), scene.trace.translation or say("(nothing)"),
+                    say("{n} tokens", n=len(scene.trace.target_ids))))]
+    found = bleu.lay_out(scene.trace.translation, reference)
+    rows = [[say("{n}-grams", n=p.order), blocks.number(p.matched), blocks.number(p.total),
+             blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
+             f"{p.percent:.1f}%" if p.total else "–", f"{p.weight:g}"] for p in found.precisions]
+    smoothed = any(p.total and not p.matched for p in found.precisions)
+    return [
+        blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"),
+                      say("{n} tokens", n=found.translation_length)),
+                     (say("Reference"), reference, say("{n} tokens", n=found.reference_length))),
+        blocks.table(("", say("found in the reference"), say("in the translation"), say("precision"),
+                      say("sacreBLEU's precision"), say("textbook's exponent")), rows,
+                     caption=say("An n-gram counts at most as often as it stands in the reference. Where nothing "
+                                 "matched, sacreBLEU smooths: it halves a virtual match.") if smoothed
+                     else say("An n-gram counts at most as often as it stands in the reference.")),
+        blocks.formula(say("BLEU = brevity penalty · (p₁ p₂ p₃ p₄)^(1/4)"), "Papineni et al. 2002"),
+        blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
+        blocks.facts(
+            (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
+            (say("Brevity penalty"), f"{found.brevity_penalty:.3f}", say(
+                "{n} tokens against {m}", n=found.translation_length, m=found.reference_length)),
+            (say("Textbook variant"), f"{found.textbook:.1f}",
+             say("unsmoothed: 0 as soon as one order matches nothing"))),
+        blocks.text(say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed "
+                        "first."), tone="note")]
+
+
+PANEL = Panel(
+    "bleu", label("BLEU"), say(
+        "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast the "
+        "precisions fall as the pieces get longer."),
+    say("Paper, section {n}", n="6.1"), score,
+    controls=(Text(label("Reference: a good translation of the sentence above, by a person"), known=known_reference,
+                   elem_id="bleu-reference"),))
