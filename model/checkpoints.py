@@ -21,6 +21,7 @@ from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_o
 SHIPPED = ("de-en", "en-de-fr")
 DONE = "done"
 UNFINISHED = 3  # the exit code when the minutes are over
+WIDTH = 116  # of a command's lines
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -88,12 +89,17 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
 
 
 def written(stage: Stage, data: Path, work: Path) -> list[str]:
-    """A stage's commands for a shell, as the cards show them."""
-    lines = []
+    """A stage's commands for a shell, wrapped, as the cards show them."""
+    found = []
     for command in commands(stage, data, work):
-        words = [word if word in ("<", ">") else shlex.quote(word) for word in command]
-        lines.append("python -m " + " ".join(words))
-    return lines
+        lines = ["python -m"]
+        for word in (word if word in ("<", ">") else shlex.quote(word) for word in command):
+            if len(lines[-1]) + len(word) > WIDTH:
+                lines[-1] += " \\"
+                lines.append("   ")
+            lines[-1] += " " + word
+        found.append("\n".join(lines))
+    return found
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
