@@ -9,12 +9,13 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
 from model.families import registry
 from model.families.folder import digest_of
 from model.files import read_json, replace_file, write_json
+from model.nets import networks
 from model.nets.transformer import Transformer
 from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
@@ -39,7 +40,7 @@ class Checkpoint:
     to try, where the folder has any."""
 
     name: str
-    model: Transformer  # float32, in evaluation mode, on the CPU
+    model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
     tokenizer: TextTokenizer
     directions: tuple[str, ...]
     metrics: dict
@@ -54,8 +55,9 @@ def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, direc
     folder.mkdir(parents=True, exist_ok=True)
     dtype = torch.float16 if half else torch.float32
     tensors = {name: t.detach().to("cpu", dtype).contiguous() for name, t in model.state_dict().items()}
-    described = tokenizer.write(folder)
+    name, described = networks.name_of(model), tokenizer.write(folder)
     config = {"format": 1, "directions": list(directions), "model": asdict(model.config),
+              **({"network": name} if name != networks.DEFAULT else {}),
               **({"tokenizer": described} if described else {})}
     replace_file(folder / WEIGHTS, lambda path: save_file(tensors, path))
     write_json(folder / CONFIG, config)
@@ -74,11 +76,11 @@ def load(folder: str | Path) -> Checkpoint:
         if not (folder / name).is_file():
             raise ValueError(f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {WEIGHTS} and the "
                              f"tokenizer's files, such as {TOKENIZER}")
-    config, directions, described = _read_config(folder / CONFIG)
+    network, config, directions, described = _read_config(folder / CONFIG)
     tokenizer = _read_tokenizer(folder, described)
     check_fit(folder, config, tokenizer, directions)
     with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
-        model = Transformer(config)
+        model = network(config)
     tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
     model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
     digest = digest_of([folder / WEIGHTS])
@@ -109,8 +111,9 @@ def _for_decoding(tensor: Tensor) -> Tensor:
     return tensor.t().contiguous().t() if taller else tensor
 
 
-def _read_config(path: Path) -> tuple[ModelConfig, tuple[str, ...], dict | None]:
-    """The model's config, its directions, and what is said of its tokenizer, if that is another family's."""
+def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, ...], dict | None]:
+    """Which network it is, its config, its directions, and what is said of its tokenizer, if that is another family's.
+    """
     values = read_json(path)
     if not isinstance(values, dict) or values.get("format") != 1:
         raise ValueError(f"{path}: expected an object with \"format\": 1")
@@ -120,7 +123,8 @@ def _read_config(path: Path) -> tuple[ModelConfig, tuple[str, ...], dict | None]
     try:
         for direction in directions:
             parse_direction(direction)
-        return from_json(ModelConfig, values.get("model")), tuple(directions), values.get("tokenizer")
+        entry = networks.named(values.get("network", networks.DEFAULT))
+        return entry.network, from_json(entry.config, values.get("model")), tuple(directions), values.get("tokenizer")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

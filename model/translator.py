@@ -21,12 +21,11 @@ from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes, Sweep
-from model.nets.transformer import Transformer
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
-from model.trace.directions import parse_direction
+from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 
@@ -130,7 +129,7 @@ class Translator:
         """The same model on the CPU, made when first needed."""
         with self._twin_lock:
             if self._twin is None:
-                model = Transformer(self.config)
+                model = type(self.model)(self.config)
                 model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
                 twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest)
                 self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)
@@ -250,17 +249,14 @@ def tidy(text: str) -> str:
 
 
 class Translators(Mapping[str, Translator]):
-    """Direction -> the Translator that serves it. Where several checkpoints serve a direction, the first by name
-    does, and the others stand under "direction (checkpoint)"."""
+    """The label of a Route -> the Translator that serves it. routes: all of them, the app's first one first."""
 
     def __init__(self, translators: Sequence[Translator]) -> None:
         if not translators:
             raise ValueError("no translator was given")
-        self._by_label: dict[str, Translator] = {}
-        for translator in translators:
-            for direction in translator.directions:
-                label = f"{direction} ({translator.name})" if direction in self._by_label else direction
-                self._by_label[label] = translator
+        self.routes = routes((translator.name, translator.directions) for translator in translators)
+        serving = [translator for translator in translators for _ in translator.directions]
+        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translators:
@@ -279,6 +275,11 @@ class Translators(Mapping[str, Translator]):
         if label not in self._by_label:
             raise ValueError(f"Unknown direction {label!r}: there are {', '.join(self._by_label)}.")
         return self._by_label[label]
+
+    def route(self, label: str) -> Route:
+        """The route of this label. ValueError if none has it."""
+        self[label]  # raises
+        return next(route for route in self.routes if route.label == label)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_label)

@@ -17,7 +17,7 @@ from torch import Tensor
 from model.checks import oracle
 from model.decode.steps import StepDecoder
 from model.nets.records import ForwardOutput, LayerRecord
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
@@ -91,7 +91,7 @@ class Evidence:
                 if step:
                     decoder.append(ids[:, step])
                 logits = float((decoder.logits[0] - whole.logits[0, step]).abs().max())
-                errors.append((logits, _row_error(decoder.records, whole.decoder_records, step)))
+                errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
         return errors
 
 
@@ -164,7 +164,7 @@ def cached_logits(evidence: Evidence) -> tuple[float, str]:
 
 
 def cached_weights(evidence: Evidence) -> tuple[float, str]:
-    layers = len(evidence.output.decoder_records)
+    layers = len(evidence.output.layers(Side.DECODER))
     return max(weights for _, weights in evidence.cached_steps), f"rows of {layers} layers, recorded while decoding"
 
 

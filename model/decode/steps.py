@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from model.nets.cache import KeyValueCache
 from model.nets.layer import SourceMemory
 from model.nets.records import LayerRecord
 from model.nets.step import DecoderStep
@@ -32,7 +31,7 @@ class StepDecoder:
         the batch's."""
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
         model.check(interventions, batch=len(prefix))
-        self.cache = KeyValueCache(model.config.num_decoder_layers)
+        self.cache = model.new_cache()
         self.step = self._lean_step()
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
@@ -83,5 +82,6 @@ class StepDecoder:
 
     def _lean_step(self) -> DecoderStep | None:
         """None where the model's own path is to be taken."""
-        lean = not (self.record or self.model.training) and DecoderStep.supports(self.interventions)
+        lean = (isinstance(self.model, Transformer) and not (self.record or self.model.training)
+                and DecoderStep.supports(self.interventions))
         return DecoderStep(self.model, self.interventions) if lean else None

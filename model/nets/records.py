@@ -82,17 +82,17 @@ class SubLayerRecord:
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one layer did.
+    """What one layer did. A network without self-attention or a feed-forward has None there, and no sub-layers.
 
     sublayers    in the order that the residual stream passes them
     activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
                  [batch, length, d_feedforward]
     """
 
-    self_attention: AttentionRecord
+    self_attention: AttentionRecord | None
     cross_attention: AttentionRecord | None
     sublayers: tuple[SubLayerRecord, ...]
-    activations: Tensor
+    activations: Tensor | None
 
     @property
     def before(self) -> Tensor:

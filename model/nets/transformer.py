@@ -116,6 +116,10 @@ class Transformer(nn.Module):
         """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
         return self.place(self.token_rows(ids, decoder=decoder), positions, first=first, decoder=decoder)
 
+    def new_cache(self) -> KeyValueCache:
+        """What a decode remembers, before its first row."""
+        return KeyValueCache(len(self.decoder.layers))
+
     def encode(
         self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False,
     ) -> SourceMemory:

@@ -57,7 +57,7 @@ class Format:
 
 
 def _weights(trace: TranslationTrace) -> dict[AttentionKind, np.ndarray]:
-    return {kind: trace.maps(kind).weights for kind in AttentionKind}
+    return {kind: trace.maps(kind).weights for kind in trace.kinds}
 
 
 _EXACT = "The whole trace, every weight exact, as {format}"

@@ -123,4 +123,4 @@ def _find(history: tuple[TranslationTrace, ...], event: gr.EventData) -> Transla
 
 
 def _bytes(trace: TranslationTrace) -> int:
-    return sum(trace.maps(kind).weights.nbytes for kind in AttentionKind)
+    return sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)

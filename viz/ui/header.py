@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import gradio as gr
 from gradio.i18n import I18nData
 
+from model.trace.directions import Route, find_route
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.ui.component import Component
@@ -16,8 +17,8 @@ from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_f
 from viz.wire.summary import inviting, summarise
 from viz.words import known, say
 
-DIRECTIONS = {"de-en": label("German → English"), "en-de": label("English → German"),
-              "en-fr": label("English → French")}
+LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
+                  ("en", "fr"): label("English → French")}
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,10 @@ class Header:
     restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
 
 
-def label_of(direction: str) -> I18nData | str:
-    """ "de-en" -> "German → English"; a checkpoint's name in brackets stays."""
-    codes, _, rest = direction.partition(" ")
-    name = DIRECTIONS.get(codes, codes.replace("-", " → "))
-    return f"{name} {rest}" if rest else name
+def label_of(route: Route) -> I18nData | str:
+    """ "German → English", with the checkpoint's name in brackets where others serve the same direction before it."""
+    name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
+    return name if route.is_first else f"{name} ({route.checkpoint})"
 
 
 def title(name: str) -> None:
@@ -47,12 +47,12 @@ def title(name: str) -> None:
 
 def build(translators: Translators) -> Header:
     """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
-    def examples_for(direction: str) -> list[str]:
-        return [example.text for example in translators[direction].examples.get(direction.split(" ")[0], ())]
+    def examples_for(label: str) -> list[str]:
+        return [e.text for e in translators[label].examples.get(translators.route(label).direction, ())]
 
-    default = next(iter(translators))
-    example = next(iter(examples_for(default)), "")
-    first = translators[default].translate(example, default.split(" ")[0]) if example else None
+    default = translators.routes[0]
+    example, model = next(iter(examples_for(default.label)), ""), translators[default.label]
+    first = model.translate(example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
     trace_state, selection_state = gr.State(first), gr.State(selection)
 
@@ -61,30 +61,28 @@ def build(translators: Translators) -> Header:
             example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
             submit_btn=False)
         direction = gr.Dropdown(
-            [(label_of(d), d) for d in translators], value=default, label=label("Direction"), scale=2, min_width=170,
-            elem_id="direction", filterable=False)
+            [(label_of(route), route.label) for route in translators.routes], value=default.label,
+            label=label("Direction"), scale=2, min_width=170, elem_id="direction", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
-    examples = Component("examples", examples_for(default), events=("pick",), elem_id="examples")
-    model = translators[default]
+    examples = Component("examples", examples_for(default.label), events=("pick",), elem_id="examples")
     result = Component("translation", summarise(first, model) if first else inviting(model), elem_id="translation")
 
-    def translate(text: str, direction: str):
+    def translate(text: str, label: str):
         try:
-            translator = translators[direction]
-            trace = translator.translate(text or "", direction.split(" ")[0])
+            translator = translators[label]
+            trace = translator.translate(text or "", translators.route(label).direction)
         except ValueError as error:
             return {"error": known(str(error))}, gr.skip()
         return summarise(trace, translator), trace
 
-    def pick(direction: str, event: gr.EventData):
+    def pick(label: str, event: gr.EventData):
         text = str(event._data.get("text", ""))
-        return text, *translate(text, direction)
+        return text, *translate(text, label)
 
     def restore(event: gr.EventData):
-        direction, name = (str(event._data.get(field, "")) for field in ("direction", "checkpoint"))
-        wanted = next((x for x in (f"{direction} ({name})", direction) if x in translators), default)
-        text = str(event._data.get("text", ""))
-        return text, wanted, *translate(text, wanted)
+        text, *wanted = (str(event._data.get(field, "")) for field in ("text", "direction", "checkpoint"))
+        route = find_route(translators.routes, *wanted) or default
+        return text, route.label, *translate(text, route.label)
 
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
     gr.on([text.submit, go.click], translate, [text, direction], [result, trace_state], **private)

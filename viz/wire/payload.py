@@ -33,7 +33,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
     exact: every layer, as float32. largest: bytes above which weights are left to block(); the layer of the
     selection comes always, and thumbnails of all heads in their place.
     """
-    kinds = {kind: trace.maps(kind) for kind in AttentionKind}
+    kinds = {kind: trace.maps(kind) for kind in trace.kinds}
     lazy = not exact and _BYTES_A_WEIGHT * sum(maps.weights.size for maps in kinds.values()) > largest
     if lazy:
         kind, layer = (selection.kind, selection.layer) if selection else (AttentionKind.CROSS, 0)

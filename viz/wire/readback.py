@@ -50,7 +50,7 @@ def grid_maps(figure: go.Figure, trace: TranslationTrace, kind: AttentionKind) -
 
 def drawn_maps(trace: TranslationTrace) -> dict[AttentionKind, np.ndarray]:
     """All heads as plot_grid() draws them, linear from 0 to 1."""
-    return {kind: grid_maps(plot_grid(trace, kind), trace, kind) for kind in AttentionKind}
+    return {kind: grid_maps(plot_grid(trace, kind), trace, kind) for kind in trace.kinds}
 
 
 def drawn_head(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int) -> np.ndarray:

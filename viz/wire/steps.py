@@ -42,7 +42,7 @@ def path_payload(trace: TranslationTrace, branch: Branch, *, respelled: Sequence
     if held and whole and not _whole(trace, len(held.ids)):
         held = None  # of that one, the page has only some rows
     shared = common_prefix(held.ids, branch.ids) if held else 0
-    kinds = {kind.value: _kind(trace, kind) for kind in AttentionKind}
+    kinds = {kind.value: _kind(trace, kind) for kind in trace.kinds}
     return {
         "number": branch.number, "source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
         "shared": shared, "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.paths import typed_ids
+from model.trace.directions import parse_direction
 from model.trace.scores import Groups
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
@@ -38,7 +39,7 @@ FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in {
 
 def content_words(trace: TranslationTrace) -> Groups:
     """Groups of target positions that are content words: neither symbols, punctuation nor function words."""
-    functions = FUNCTION_WORDS.get(trace.direction.split("-")[-1], frozenset())
+    functions = FUNCTION_WORDS.get(parse_direction(trace.direction)[1], frozenset())
     tokens = trace.target_tokens
 
     def counts(group: tuple[int, ...]) -> bool:

@@ -18,6 +18,7 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MBartForConditionalGeneration,
+    NllbTokenizer,
     PreTrainedModel,
 )
 
@@ -150,3 +151,17 @@ def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
 
 FAMILIES = {"marian": marian, "m2m100": m2m100, "nllb": nllb, "mbart": mbart}
 MBART_LANGUAGES = MBART
+
+
+def nllb_tokenizer_json(folder: Path) -> None:
+    """tokenizer.json as NLLB's repositories have it: the languages after the pieces, then <mask>. What `transformers`
+    makes of the SentencePiece model alone has no language."""
+    NllbTokenizer.from_pretrained(folder).save_pretrained(folder / "made")
+    found = json.loads((folder / "made" / "tokenizer.json").read_text(encoding="utf-8"))
+    _, first = fairseq_sizes(NLLB)
+    symbols = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    found["added_tokens"] = [token for token in found["added_tokens"] if token["id"] < first] + [
+        {"id": first + at, "content": code, **symbols} for at, code in enumerate((*NLLB, "<mask>"))]
+    found["model"]["vocab"] = {piece: i for piece, i in found["model"]["vocab"].items() if i < first}
+    write(folder / "tokenizer.json", found)
+    write(folder / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer"})

@@ -36,11 +36,9 @@ log = logging.getLogger(__name__)
 
 def build(translators: Translators) -> None:
     """Add the endpoints to the page that is being built."""
-    default = next(iter(translators))
-
-    def chosen(direction: str) -> tuple[Translator, str]:
-        label = _string("direction", direction) or default
-        return translators[label], label.split(" ")[0]
+    def chosen(label: str) -> tuple[Translator, str]:
+        route = translators.route(_string("direction", label) or translators.routes[0].label)
+        return translators[route.label], route.direction
 
     def traced(text: str, direction: str) -> TranslationTrace:
         translator, code = chosen(direction)
@@ -177,7 +175,7 @@ def described(trace: TranslationTrace) -> dict:
 
 
 def _all_maps(trace: TranslationTrace, form: str) -> dict:
-    numbers = sum(trace.maps(kind).weights.size for kind in AttentionKind)
+    numbers = sum(trace.maps(kind).weights.size for kind in trace.kinds)
     if FORMATS[form].media_type == "application/json" and numbers > MAX_JSON_NUMBERS:
         raise ValueError(f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
                          "Ask for format \"npz\", or for one map.")

@@ -1,0 +1,44 @@
+"""The networks that a checkpoint of ours may hold. A further one is a module and an entry here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from model.config import ModelConfig
+from model.nets.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Network:
+    """How a checkpoint's config becomes a network.
+
+    config   a frozen dataclass of JSON's values that raises ValueError for what cannot be built. Everything here reads
+             vocabulary_size, num_target_tokens, pad_id, banned_ids and max_length; panels read more of a Transformer's
+    network  a module that is made from that config alone, also on torch's memoryless "meta" device, and does what
+             Transformer does: encode, decode, new_cache, project, read, forward and check. Its ForwardOutput holds what
+             it recorded; a kind of attention that it does not have is absent there and in every trace
+    """
+
+    config: type
+    network: type[nn.Module]
+
+
+DEFAULT = "transformer"
+NETWORKS: dict[str, Network] = {DEFAULT: Network(ModelConfig, Transformer)}  # by what config.json calls it
+
+
+def named(name: object) -> Network:
+    """The network of this name. ValueError, in words, if there is none."""
+    if not isinstance(name, str) or name not in NETWORKS:
+        raise ValueError(f"there is no network {name!r}: there are {', '.join(map(repr, NETWORKS))}")
+    return NETWORKS[name]
+
+
+def name_of(model: nn.Module) -> str:
+    """What config.json calls this network. ValueError if it stands in no entry."""
+    for name, entry in NETWORKS.items():
+        if type(model) is entry.network:
+            return name
+    raise ValueError(f"{type(model).__name__} is not among the networks {', '.join(map(repr, NETWORKS))}")
