@@ -10,7 +10,9 @@ import json
 import sys
 from pathlib import Path
 
+from model.checkpoint import METRICS
 from model.evaluation.typed import FRAME_SETS, TypedSentence, fill_typed, is_kept, read_typed_frames, tally
+from model.files import write_json
 from model.trace.directions import parse_direction
 from model.translator import Translator
 
@@ -36,8 +38,19 @@ def main(argv: list[str] | None = None) -> None:
                 print(json.dumps(result), flush=True)
                 if args.show:
                     show(sentences, translations)
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    if args.record:
+        record(args.checkpoint / METRICS, translator, results)
+
+
+def record(path: Path, translator: Translator, results: list[dict]) -> None:
+    """Put results into the checkpoint's metrics.json, in place of those of the same direction, frames and decoding."""
+    def key(result: dict) -> tuple:
+        return tuple(result[field] for field in ("direction", "frames", "fillers", "beam"))
+
+    metrics = dict(translator.metrics)
+    new = {key(result) for result in results}
+    metrics["typed"] = [old for old in metrics.get("typed", []) if key(old) not in new] + results
+    write_json(path, metrics)
 
 
 def show(sentences: list[TypedSentence], translations: list[str]) -> None:
@@ -59,7 +72,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--length-penalty", type=float, default=1.0)
     add("--device", help="cpu or cuda")
     add("--show", action="store_true", help="print what was lost")
-    add("--json", type=Path, help="write the results here, too")
+    add("--record", action="store_true", help="write the results into the checkpoint's metrics.json")
     return parser.parse_args(argv)
 
 
