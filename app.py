@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 # Before gradio is imported: nothing about the people who use this page leaves it.
@@ -25,7 +24,8 @@ except ImportError:
 import gradio as gr
 from starlette.middleware import Middleware
 
-from model.serve.device import DEVICE_VARIABLE, cores, return_freed_memory, share_cores
+from model.families import hub
+from model.serve.device import return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
 from model.translator import Translators
 from viz import theme
@@ -35,14 +35,13 @@ from viz.ui.component import serve_web_files
 from viz.ui.server import api
 from viz.ui.server.discreet import keep_text_out_of_tracebacks
 from viz.ui.server.guard import Guard, check_port
+from viz.ui.server.options import parse
 from viz.ui.server.visitors import use_visitors
 
-HERE = Path(__file__).resolve().parent
 TITLE = "Attention Atlas"
 MODEL_EVENTS = ("translate", "model")  # the concurrency_id of handlers that use the model
 GPU_SECONDS = 15  # what one handler may take on a ZeroGPU Space; short, so that visitors' quotas last
 CLOSING_SECONDS = 4
-MAX_PASSES = 4  # at once by default: memory grows with them, and requests batch better in few
 
 
 def build_demo(translators: Translators) -> gr.Blocks:
@@ -81,43 +80,6 @@ def launch(demo: gr.Blocks, **options: object) -> str:
     use_visitors(demo)
     api.answer_tools_in_json(demo)
     return url
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The command line; what it leaves out comes from the environment. Each option's help names its variable."""
-    parser = argparse.ArgumentParser(
-        prog="python app.py", description="Serve Attention Atlas: translate a sentence, look at every attention head.",
-        epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
-               "The API is described in README.md and on the page under 'Use via API'.")
-
-    def option(name: str, variable: str, default: object, words: str, kind: Callable = str) -> None:
-        parser.add_argument(name, type=kind, default=os.environ.get(variable) or default,
-                            help=f"{words} (default {default}) [{variable}]")
-
-    # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
-    option("--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1",
-           "address to serve on")
-    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", _number(1, 65535))
-    option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
-    option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N or auto: cuda if there is one, else cpu")
-    option("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS", "50",
-           "visitors whose state is kept; beyond it the one longest idle is forgotten", _number(1, 10_000))
-    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)),
-           "passes through the model that run at once, sharing the cores; requests that wait share a batch",
-           _number(1, 256))
-    option("--queue", "ATTENTION_ATLAS_QUEUE", "128",
-           "requests that may wait; beyond it one is told at once to come back", _number(1, 10_000))
-    args = parser.parse_args(argv)
-    args.device = None if args.device == "auto" else args.device
-    return args
-
-
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"expected a number from {least} to {most}, found {text!r}")
-        return int(text)
-    return number
 
 
 def wrap_for_zero_gpu(demo: gr.Blocks) -> None:
@@ -184,7 +146,8 @@ def main(argv: list[str] | None = None) -> None:
     # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu
     translators = Translators.load(args.checkpoints, "cpu" if zero_gpu else args.device,
-                                   limits=BatchLimits(at_once=args.concurrency, waiting=args.queue))
+                                   limits=BatchLimits(at_once=args.concurrency, waiting=args.queue),
+                                   models=[hub.locate(name) for name in args.model])
     demo = build_demo(translators)
     if zero_gpu:
         translators.to("cuda")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
 from model.families import registry
-from model.families.folder import digest_of
+from model.families.folder import digest_of, name_of
 from model.files import read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
@@ -100,7 +100,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
         model.load_state_dict(state, strict=True, assign=True)
         digest = weights.digest()
     metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes)}
-    return Checkpoint(folder.name, model.eval(), found.tokenizer, found.directions, metrics, digest)
+    return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:

@@ -259,9 +259,11 @@ class Translators(Mapping[str, Translator]):
         self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translators:
-        """Every checkpoint folder inside `folder`. ValueError if there is none or one cannot be loaded."""
-        found = sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))
+    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
+             models: Sequence[Path] = ()) -> Translators:
+        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
+        be loaded."""
+        found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
         if not found:
             raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
         return cls([Translator.load(path, device, limits=limits) for path in found])

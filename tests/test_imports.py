@@ -27,7 +27,7 @@ MODEL = (
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.typed", "model.translate", "model.collect", "model.checkpoints",
-     "model.derived", "model.benchmark", "model.means", "model.faithfulness"),
+     "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),

@@ -10,12 +10,12 @@ WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
 LANGUAGE = WEB / "core" / "language.js"  # stands in the page itself
-CORE = ("core/shared.js",)  # what every component's scripts need, before all else
+CORE = ("core/shared.js", "core/rpc.js")  # what every component's scripts need, before all else
 
 # A component's scripts in the order in which they need each other; the last one registers it under its name.
 SCRIPTS = {
     "explorer": (
-        *(f"explorer/{name}.js" for name in ("trace", "model", "state", "words", "controls")),
+        *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
         *(f"explorer/views/{name}.js" for name in (
             "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
         *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),

@@ -39,13 +39,21 @@ SCALES = {
     "greys": ("#ffffff", "#f0f0f0", "#d9d9d9", "#bdbdbd", "#969696", "#737373", "#525252", "#252525", "#000000"),
 }
 
+# Below 0, at 0 in the middle, above 0: the middle is the page's own colour, so that what is 0 recedes. Blue and orange
+# are told apart with any colour vision.
+DIVERGING = {
+    "light": ("#1d5fbf", "#8eafdf", "#f4f5f7", "#e6ae80", "#ce5c00"),
+    "dark": ("#7db3ff", "#4b6f9f", "#1b2433", "#8f5a2b", "#ff9d45"),
+}
+
 # Plotly text on a transparent background, readable on both pages.
 FIGURE_TEXT = "#7a8494"
 
 
 def css_variables() -> str:
     """The colours as CSS variables `--atlas-NAME`, for light and for dark pages."""
-    light, dark = ("; ".join(f"--atlas-{name}: {pair[i]}" for name, pair in COLOURS.items()) for i in (0, 1))
+    colours = {**COLOURS, "above": (DIVERGING["light"][-1], DIVERGING["dark"][-1])}
+    light, dark = ("; ".join(f"--atlas-{name}: {pair[i]}" for name, pair in colours.items()) for i in (0, 1))
     fonts = f"--atlas-font: {', '.join(FONT)}; --atlas-mono: {', '.join(MONO)}"
     return f":root {{ {light}; {fonts} }}\n.dark, body.dark {{ {dark} }}\n"
 

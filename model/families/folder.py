@@ -81,6 +81,14 @@ class Folder:
         raise ValueError(f"{self.path} holds no weights: expected {SAFETENSORS} or {PICKLE}, whole or with an index")
 
 
+def name_of(path: Path) -> str:
+    """What a folder's model is called: the hub's cache keeps org/name in models--org--name/snapshots/<commit>."""
+    path = path.resolve()
+    if path.parent.name == "snapshots" and path.parent.parent.name.startswith("models--"):
+        return path.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return path.name
+
+
 class Weights:
     """The tensors of a folder by name, each read when it is asked for. Use as a context manager."""
 
@@ -163,7 +171,8 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is not a pickle of tensors alone: {str(error).splitlines()[0]:.200}") from error
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(f"{path} is not a pickle of tensors alone: {said}") from error
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{path} must be a dict of tensors, found {type(found).__name__}")
     for name, value in found.items():

@@ -154,6 +154,20 @@ def test_colours_and_legends_agree(script_page):
             float(t.removeprefix("≤ ")) for t in texts]
 
 
+def test_a_signed_scale_has_zero_in_its_middle(script_page):
+    values = [-9.0, -3.0, -0.3, -1e-9, 0.0, 2e-4, 0.03, 3.0]
+    for transform, maximum in product(Transform, (1.0, 3.0)):
+        place, (places, texts) = script_page.evaluate(
+            """([transform, maximum, values]) => { const m = AttentionAtlas.explorerModel;
+               const found = m.ticks(transform, maximum, true);
+               return [values.map(m.placer(transform, maximum, true)), [found.places, found.texts]]; }""",
+            [transform.value, maximum, values])
+        above = ColourScale(transform=transform, maximum=maximum).place(np.abs(values))
+        assert np.allclose(place, 0.5 + np.sign(values) * above / 2, atol=1e-9)
+        assert places == sorted(places) and (places[0], places[2], places[4]) == (0, 0.5, 1)
+        assert texts[0] == f"−{maximum:g}" and texts[4] == f"{maximum:g}" and texts[2].lstrip("≈ ") == "0"
+
+
 def test_long_inputs_are_completed_layer_by_layer(script_page):
     trace = random_trace(64, 70, layers=3)
     load(script_page, trace, largest=100_000)
@@ -178,7 +192,7 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
     state = {"kind": "decoder_self", "layer": 2, "head": 3, "view": "lines", "combine": "max", "words": True,
              "heads": [[0, 1], [2, 3]], "special": "renormalise", "predicted": {"cross": False, "decoder_self": True},
              "transform": "log", "colours": "greys", "range": "own", "coverage": 85, "query": 4, "key": 0,
-             "compare": "grid"}
+             "compare": "grid", "overlay": "a_score"}
     text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"
     fragment = script_page.evaluate(
         "([s, t]) => AttentionAtlas.explorerState.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
@@ -188,5 +202,6 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
     read = "(f) => AttentionAtlas.explorerState.fromFragment(f)"
     assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
     initial = script_page.evaluate("AttentionAtlas.explorerState.initial()")
-    nonsense = "#text=x&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN&query=0"
+    nonsense = ("#text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN"
+                "&query=0")
     assert script_page.evaluate(read, nonsense)["state"] == initial

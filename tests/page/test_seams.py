@@ -1,13 +1,20 @@
-"""What is added in one place is at work in the browser: an export format."""
+"""What is added in one place is at work in the browser: an export format, a map in attention's place."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.page.explorer_page import choose, download
+from bench.synthetic import random_trace
+from model.trace.kinds import AttentionKind
+from tests.page.browser import no_violations, screenshot
+from tests.page.explorer_page import choose, download, drawn, status
+from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
-from viz.maps.reduce import View, score_map
+from viz.maps.reduce import View, labelled, score_map
+from viz.ui.overlays import OVERLAYS, Overlay, Place
 
 pytestmark = pytest.mark.browser
 
@@ -32,3 +39,96 @@ def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkey
     assert np.array_equal(RAW.map.read(download(page, "RAW", tmp_path)),
                           score_map(hand_made_trace, view).values.ravel())
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".count", ".raw"]
+
+
+def widgets(place: Place):
+    """Numbers of either sign and of another size than attention's, different for each head."""
+    kind, layer, head = place.view.kind, place.view.layer, place.view.head
+    values = 40 * (place.trace.maps(kind).weights[layer, head].astype(np.float64) - 0.2)
+    return replace(labelled(values, place.trace, place.view, "widgets"), signed=True, additive=True, limits=(-5, 50))
+
+
+DUMMY = Overlay("Widgets", "How many widgets a cell has.", widgets, kinds=(AttentionKind.CROSS,))
+
+
+def measured(page) -> np.ndarray:
+    """The numbers behind the colours of a signed map on a linear scale whose ends the colour bar names."""
+    low, *_, high = (float(text.replace("−", "-")) for text in page.locator(".colour-bar span").all_inner_texts())
+    assert low == -high
+    return (2 * drawn(page)["z"] - 1) * high
+
+
+def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, monkeypatch, tmp_path):
+    monkeypatch.setitem(OVERLAYS, "widgets", DUMMY)
+    page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
+    plain = drawn(page)
+    assert page.locator(".colour-bar .unit").count() == 0
+    choose(page, "Measure", "widgets")
+    page.wait_for_function("document.querySelector('.colour-bar .unit')?.textContent === 'widgets'")
+    assert drawn(page)["heading"] == "Layer 1 · Head 1 · Widgets"
+    assert page.inner_text(".reading") == "How many widgets a cell has."
+    weights = hand_made_trace.cross.weights
+    for layer, head in ((0, 0), (2, 3)):
+        page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
+        page.wait_for_function("(n) => document.querySelector('.reading').textContent.startsWith('How many') && "
+                               "document.querySelector('.heading-line').textContent.startsWith(n)",
+                               arg=f"Layer {layer + 1} · Head {head + 1}")
+        found, expected = measured(page), 40 * (weights[layer, head] - 0.2)
+        assert np.abs(found - expected).max() < 0.01 and found.min() < -1 < 1 < found.max()
+        assert page.locator(".colour-bar span").all_inner_texts() == ["−50", "−25", "0", "25", "50"]
+        assert "-50 to 50".replace("-", "−") in page.locator(".field:has(> span:text-is('Range')) select").inner_text()
+        assert drawn(page)["limits"] == [0, 1] and drawn(page)["rows"] == plain["rows"]
+    assert page.locator(".field:has(> span:text-is('Heads')) select").is_disabled()
+    cells = page.locator(".atlas-explorer .detail .cells").bounding_box()
+    page.mouse.click(cells["x"] + 2.5 * cells["width"] / 8, cells["y"] + 1.5 * cells["height"] / 6)
+    value = float(40 * (weights[2, 3, 1, 2] - 0.2))
+    assert status(page).startswith("Pinned: ") and status(page).endswith(" (widgets)")
+    shown = status(page).removesuffix(" (widgets)").rsplit(": ", 1)[1]
+    assert shown[0] == ("+" if value > 0 else "−") and float(shown.replace("−", "-")) == pytest.approx(value, abs=6e-3)
+    _, _, values = table.from_csv(download(page, "CSV", tmp_path).decode())
+    assert np.allclose(values, 40 * (weights[2, 3] - 0.2), atol=1e-5)
+    assert "widgets" in download(page, "SVG", tmp_path).decode() and download(page, "PNG", tmp_path)[:4] == b"\x89PNG"
+    screenshot(page, "overlay-light")
+    no_violations(page, ".atlas-explorer")
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
+    strokes = set(page.locator(".edges path").evaluate_all("paths => paths.map((path) => path.getAttribute('stroke'))"))
+    assert page.locator(".head-key span").all_inner_texts() == ["above 0", "below 0"] and len(strokes) == 2
+    screenshot(page, "overlay-lines")
+    page.keyboard.press("t")
+    page.locator(".sentence-row").first.locator(".piece").nth(1).focus()
+    numbers = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
+    assert np.allclose([float(text.replace("−", "-")) for text in numbers], 40 * (weights[2, 3, 1] - 0.2), atol=0.02)
+    screenshot(page, "overlay-text")
+    page.keyboard.press("m")
+    page.keyboard.press("2")  # a kind that it is not made for
+    page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 2 · Head 4'")
+    assert page.locator(".field:has(> span:text-is('Measure')) select").input_value() == ""
+
+
+def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_traces, hand_made_trace):
+    other = random_trace(9, 7, layers=3, heads=4)
+    page = open_traces(hand_made_trace, other, dark=True)
+    page.keyboard.press("o")
+    page.wait_for_selector(".colour-bar .unit")
+
+    def expected(trace, layer, head):
+        return trace.cross.weights[layer, head] - trace.cross.weights[layer].mean(0)
+
+    assert np.abs(measured(page) - expected(hand_made_trace, 0, 0)).max() < 2e-3
+    screenshot(page, "overlay-dark")
+    page.evaluate("(f) => { location.hash = f; }", "text=der+der+%E2%80%A6&direction=de-en&checkpoint=hand-made"
+                  "&kind=cross&layer=2&head=3&overlay=layer_difference&words=1")
+    page.wait_for_function("document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 3 · ') && "
+                           "!document.querySelector('.reading').textContent.includes('…')")
+    assert abs(measured(page).sum(1)).max() < 0.02
+    page.locator("#next").click()
+    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.locator(".segmented button[data-value='compare']").click()
+    page.wait_for_function("document.querySelectorAll('.compare-plot .plot').length === 2")
+    shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")
+    assert shapes[1] > shapes[0] > 0
+    page.keyboard.press("o")
+    page.keyboard.press("m")
+    page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 2 · Head 3'")
+    assert page.locator(".colour-bar .unit").count() == 0

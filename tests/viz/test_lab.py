@@ -224,9 +224,9 @@ def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_tr
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
         Lab(Translators([tiny_translator]), session).add(made)
     show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
-    assert json.loads(show(trace, Selection())["json"])["blocks"] == [{"kind": "made"}]
+    assert json.loads(show(None, trace, Selection())["json"])["blocks"] == [{"kind": "made"}]
     with session.turns.one():
-        answer = json.loads(show(trace, Selection())["json"])
+        answer = json.loads(show(None, trace, Selection())["json"])
     assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
 
 

@@ -90,11 +90,11 @@ class View:
         return used
 
 
-def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, attention: bool = True) -> np.ndarray:
-    """Sum over a word's keys, mean over its queries, so that rows still sum to 1; of a score that is no attention the
-    largest over both, since a sum of maxima is neither. values [row, column]; a blank row (NaN) counts for nothing,
-    and a word whose rows are all blank is blank."""
-    over_keys, over_queries = (np.sum, np.mean) if attention else (np.max, np.max)
+def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, additive: bool = True) -> np.ndarray:
+    """Sum over a word's keys, mean over its queries, so that rows still sum to 1; of a score that is not additive the
+    one furthest from 0 over both, since a sum of maxima is neither. values [row, column]; a blank row (NaN) counts for
+    nothing, and a word whose rows are all blank is blank."""
+    over_keys, over_queries = (np.sum, np.mean) if additive else (_furthest, _furthest)
     merged = np.stack([over_keys(values[:, list(group)], axis=1) for group in columns], axis=1)
     result = np.full((len(rows), len(columns)), np.nan)
     for i, group in enumerate(rows):
@@ -114,6 +114,11 @@ def hide(values: np.ndarray, rows: Sequence[int], columns: Sequence[int], *, ren
     return left / np.where(total > 0, total, 1.0) if renormalise else left
 
 
+def _furthest(values: np.ndarray, axis: int) -> np.ndarray:
+    at = np.abs(values).argmax(axis, keepdims=True)
+    return np.take_along_axis(values, at, axis).squeeze(axis)
+
+
 def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
     """At most size x size cells a map: each the largest weight of its block, so that thin lines stay visible.
     weights [.., query, key]"""
@@ -127,15 +132,37 @@ def pool(weights: np.ndarray, size: int = THUMBNAIL) -> np.ndarray:
 
 def score_map(trace: TranslationTrace, view: View) -> ScoreMap:
     """The map that a view shows: heads combined, then special tokens hidden, then words merged."""
-    maps = trace.maps(view.kind)
     used = view.used_heads(trace)
-    joint = view.combine == Combine.ROLLOUT and view.kind != AttentionKind.ENCODER_SELF
-    keys = (*trace.source_tokens, *trace.decoder_inputs) if joint else maps.key_tokens
-    queries = labels.row_tokens(trace, view.kind, predicted=view.predicted)
-    result = ScoreMap(
-        _combined(trace, view, used), tuple(map(labels.display, queries)), tuple(map(labels.display, keys)),
-        _singles(len(queries)), _singles(len(keys)), _unit(view, used), view.combine != Combine.MAX,
-        labels.row_title(view.kind, predicted=view.predicted), labels.key_title(view.kind, joint=joint))
+    found = labelled(_combined(trace, view, used), trace, view, _unit(view, used))
+    return arranged(replace(found, attention=view.combine != Combine.MAX), trace, view)
+
+
+def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str) -> ScoreMap:
+    """A score for each query token and each key token of the view's kind, or each of source and prefix side by side:
+    values [query, key], with the tokens' names. Attention only once the caller says so."""
+    queries, keys = _tokens(trace, view, values.shape[1])
+    return ScoreMap(
+        values, tuple(map(labels.display, queries)), tuple(map(labels.display, keys)), _singles(len(queries)),
+        _singles(len(keys)), unit, False, labels.row_title(view.kind, predicted=view.predicted),
+        labels.key_title(view.kind, joint=_is_joint(trace, view, values.shape[1])))
+
+
+def _is_joint(trace: TranslationTrace, view: View, columns: int) -> bool:
+    return columns > len(trace.maps(view.kind).key_tokens)
+
+
+def _tokens(trace: TranslationTrace, view: View, columns: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    joint = _is_joint(trace, view, columns)
+    keys = (*trace.source_tokens, *trace.decoder_inputs) if joint else trace.maps(view.kind).key_tokens
+    return labels.row_tokens(trace, view.kind, predicted=view.predicted), keys
+
+
+def arranged(found: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
+    """A map of single tokens, as labelled() names them, the way a view asks for it: special tokens hidden, then words
+    merged."""
+    joint = _is_joint(trace, view, len(found.columns))
+    queries, keys = _tokens(trace, view, len(found.columns))
+    result = found
     if view.special != Special.SHOW:
         result = _without_special(result, queries, keys, view.special)
     if view.words:
@@ -173,8 +200,9 @@ def _unit(view: View, used: tuple[tuple[int, int], ...]) -> str:
 def _without_special(found: ScoreMap, queries: Sequence[str], keys: Sequence[str], special: Special) -> ScoreMap:
     rows = [i for i, token in enumerate(queries) if not is_symbol(token)]
     columns = [i for i, token in enumerate(keys) if not is_symbol(token)]
-    # Renormalising a maximum would pass for attention what is none.
-    values = hide(found.values, rows, columns, renormalise=special == Special.RENORMALISE and found.attention)
+    # Renormalising a maximum would pass for attention what is none; differences have no mass that could be gone.
+    values = found.values[np.ix_(rows, columns)] if found.signed else hide(
+        found.values, rows, columns, renormalise=special == Special.RENORMALISE and found.attention)
     hidden = None
     if found.attention and rows:
         everything = found.values[rows].sum(axis=1, dtype=np.float64)
@@ -190,7 +218,7 @@ def _in_words(found: ScoreMap, rows: tuple[Sequence[str], Groups], columns: tupl
     row_labels, row_words, row_groups = _shown_words(*rows, found.row_positions)
     column_labels, column_words, column_groups = _shown_words(*columns, found.column_positions)
     return replace(
-        found, values=merge_words(found.values, row_groups, column_groups, attention=found.attention),
+        found, values=merge_words(found.values, row_groups, column_groups, additive=found.attention or found.additive),
         rows=row_labels, columns=column_labels, row_positions=row_words, column_positions=column_words)
 
 

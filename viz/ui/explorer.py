@@ -12,15 +12,19 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
+from viz.ui import overlays
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.session import TRANSLATES, Selection
+from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
 from viz.wire.summary import INVITATION
 from viz.words import known
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
+
+EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "restore")
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -40,15 +44,27 @@ def build(translators: Translators, header: Header) -> None:
     # Through the queue: what changes a state outside it does not set off that state's own change event.
     explorer.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
     explorer.layers(layers, [history], [explorer], **private)
-    explorer.export(exported, [history, session.selection], [explorer], **private)
+
+    def overlay(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
+        return overlaid(translators, history, event)
+
+    def export(history: tuple[TranslationTrace, ...], selection: Selection, event: gr.EventData) -> dict:
+        return exported(translators, history, selection, event)
+
+    # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
+    for on_overlay, on_export, turn in ((explorer.overlay, explorer.export, {}), (
+            explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"})):
+        on_overlay(overlay, [history], [explorer], **turn, **private)
+        on_export(export, [history, session.selection], [explorer], **turn, **private)
     explorer.restore(header.restore, [], [session.text, session.direction, header.result, session.trace],
                      **TRANSLATES, **private)
 
 
 def component(value: dict) -> Component:
     """The explorer with this payload, told what it can ask of the server."""
-    return Component("explorer", value, plotly=True, events=("select", "layers", "export", "restore"),
-                     options={"formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()]},
+    return Component("explorer", value, plotly=True, events=EVENTS,
+                     options={"formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
+                              **overlays.options()},
                      elem_id="explorer")
 
 
@@ -93,20 +109,36 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
     return _answer(event, key=event._data["key"], layers=blocks)
 
 
-def exported(history: tuple[TranslationTrace, ...], selection: Selection, event: gr.EventData) -> dict:
+def overlaid(translators: Translators | None, history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
+    """The map that the page asks to see in attention's place; `as` is the page's own name for it."""
+    try:
+        trace, name = _find(history, event), event._data.get("overlay")
+        view = View.of(event._data.get("view"))
+        found = overlays.shown(name, overlays.Place(trace, view, translators))
+    except ValueError as error:
+        return _answer(event, error=known(str(error)))
+    sent = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
+    return _answer(event, key=event._data["key"], overlay=sent, **{"as": event._data.get("as")})
+
+
+def exported(translators: Translators | None, history: tuple[TranslationTrace, ...], selection: Selection,
+             event: gr.EventData) -> dict:
     """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
     try:
         trace, name = _find(history, event), event._data.get("format")
         if name not in FORMATS:
             raise ValueError(f"unknown export {name!r}")
         view = View.of(event._data.get("view"))
-        taken = Taken(trace, view, score_map(trace, view), selection.fitted(trace))
+        overlay = event._data.get("overlay")
+        place = overlays.Place(trace, view, translators)
+        shown = overlays.shown(overlay, place) if overlay else score_map(trace, view)
+        taken = Taken(trace, view, shown, selection.fitted(trace))
         data = (FORMATS[name].trace or FORMATS[name].map).write(taken)
     except ValueError as error:
         return _answer(event, error=known(str(error)))
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
     what = key_of(trace) if FORMATS[name].trace else f"{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-    return _answer(event, download={"name": f"attention-{what}.{name}", "type": FORMATS[name].media_type,
+    return _answer(event, download={"name": f"{overlay or 'attention'}-{what}.{name}", "type": FORMATS[name].media_type,
                                     "data": packed})
 
 

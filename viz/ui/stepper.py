@@ -6,8 +6,6 @@ one action at a time. Between actions it keeps token ids and probabilities, noth
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,11 +19,12 @@ from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
 from viz.ui.explorer import chosen
 from viz.ui.header import Header
+from viz.ui.rpc import Question, told
 from viz.ui.session import Selection, serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION
-from viz.words import Words, for_page, known
+from viz.words import Words, known
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,27 +43,27 @@ def build(translators: Translators, header: Header) -> None:
         tree = Tree.of(header.first)
         start = _opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page
     start |= {"selection": selection_dict(header.first_selection)}
-    stepper = Component("stepper", _packed(start), events=("act", "select", "publish"),
-                        elem_id="stepper")
+    stepper = Component("stepper", told(**start), events=("act", "select", "publish"), elem_id="stepper")
     tree_state, opened_state = gr.State(tree), gr.State(header.first)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
     def act(tree: Tree | None, trace: TranslationTrace | None, selection: Selection, event: gr.EventData):
-        data = {**event._data, "trace": trace, "selection": selection}
+        question = Question.of(event)
+        data = {**question.data, "trace": trace, "selection": selection}
         if trace is None:
-            return _packed({"invitation": INVITATION}, data.get("id")), gr.skip(), gr.skip()
+            return question.answer(invitation=INVITATION), gr.skip(), gr.skip()
         try:
             tree = tree or Tree.of(trace)
             with session.turns.one():
                 reply = ACTIONS[str(data.get("action"))](translators, tree, data)
         except (ValueError, TypeError, KeyError) as error:
-            return {"id": data.get("id"), "error": _words(error)}, gr.skip(), gr.skip()
+            return question.answer(error=_words(error)), gr.skip(), gr.skip()
         if reply.opened is None:
-            return _packed(reply.page, data.get("id")), reply.tree, gr.skip()
-        return _packed({**reply.page, "publish": True}, data.get("id")), reply.tree, reply.opened
+            return question.answer(**reply.page), reply.tree, gr.skip()
+        return question.answer(**reply.page, publish=True), reply.tree, reply.opened
 
     def follow_the_sentence(trace: TranslationTrace, tree: Tree | None):
-        return {"stale": 0 if tree and tree.holds(trace) else time.time_ns()}
+        return told(stale=tree is None or not tree.holds(trace))
 
     # Outside the queue, which would take longer than the action does.
     stepper.act(act, [tree_state, session.trace, session.selection], [stepper, tree_state, opened_state],
@@ -74,13 +73,8 @@ def build(translators: Translators, header: Header) -> None:
     stepper.publish(lambda opened: opened, [opened_state], [session.trace], trigger_mode="always_last", **private)
     stepper.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
     session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
-    session.selection.change(lambda selection: {"selection": selection_dict(selection)}, [session.selection],
+    session.selection.change(lambda selection: told(selection=selection_dict(selection)), [session.selection],
                              [stepper], queue=False, trigger_mode="always_last", **private)
-
-
-def _packed(page: dict, answers: int | None = None) -> dict:
-    # As text: of a nested value Gradio's page would make thousands of observed objects first.
-    return {"id": answers, "json": json.dumps(for_page(page))}
 
 
 def _words(error: Exception) -> Words:

@@ -13,6 +13,7 @@ from model.analysis.why.metric import measure
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
+from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
@@ -113,24 +114,29 @@ class Case:
         with torch.inference_mode():
             return float(measure(self.model, self.question, self.output.hidden[:, -1])[0])
 
-    def encode(self, rows: Tensor, keys: Tensor | None = None) -> SourceMemory:
+    def encode(self, rows: Tensor, keys: Tensor | None = None, changes: Changes | None = None) -> SourceMemory:
         """Sources from rows [batch, source, d_model] in place of token embeddings. keys: bool [batch, source], the
-        positions that may be read, by the encoder and by the decoder; None: all."""
+        positions that may be read, by the encoder and by the decoder; None: all. changes: in place of the case's own
+        interventions."""
+        changes = self.interventions if changes is None else changes
         mask = None if keys is None else keys[:, None, None, :]
-        placed = self.model.place(rows, self.interventions.source_positions)
-        memory, _ = self.model.encoder(placed, mask, interventions=self.interventions)
+        placed = self.model.place(rows, changes.source_positions)
+        memory, _ = self.model.encoder(placed, mask, interventions=changes)
         return SourceMemory(memory, mask)
 
-    def decode(self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None) -> Tensor:
+    def decode(self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None, changes: Changes | None = None
+               ) -> Tensor:
         """The decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model] in place of
-        token embeddings. keys: bool [batch, step + 1], what later rows may read; each row reads itself."""
+        token embeddings. keys: bool [batch, step + 1], what later rows may read; each row reads itself.
+        changes: as in encode()."""
+        changes = self.interventions if changes is None else changes
         length = rows.shape[1]
         mask = causal_mask(length, device=rows.device)
         if keys is not None:
             itself = torch.eye(length, dtype=torch.bool, device=rows.device)
             mask = mask & (keys[:, None, None, :] | itself)
-        placed = self.model.place(rows, self.interventions.target_positions, decoder=True)
-        hidden, _ = self.model.decoder(placed, mask, source, interventions=self.interventions)
+        placed = self.model.place(rows, changes.target_positions, decoder=True)
+        hidden, _ = self.model.decoder(placed, mask, source, interventions=changes)
         return hidden[:, -1]
 
     def measure(self, hidden: Tensor) -> Tensor:
@@ -157,7 +163,7 @@ class Case:
             memory = self.encode(torch.where(replaced_source[..., None], mean_source, self.source_rows),
                                  ~masked_source if masked_source.any() else None)
         else:
-            memory = expanded(self.model, self._plain_memory, len(change))
+            memory = self.shared_memory(len(change))
         return self.decode(torch.where(replaced_prefix[..., None], mean_target, self.target_rows), memory,
                            ~masked_prefix if masked_prefix.any() else None)
 
@@ -165,6 +171,10 @@ class Case:
         """m(x) - m(changed x), float64 [batch]: positive where what was taken away spoke for the token."""
         with torch.inference_mode():
             return self.metric() - self.measure(self.run(change)).cpu().numpy()
+
+    def shared_memory(self, batch: int) -> SourceMemory:
+        """The plain pass's encoded source for every row of a batch."""
+        return expanded(self.model, self._plain_memory, batch)
 
     @cached_property
     def _plain_memory(self) -> SourceMemory:

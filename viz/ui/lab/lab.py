@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterator
 from inspect import isgeneratorfunction
 
@@ -16,10 +14,10 @@ from viz.ui.header import Header
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.rpc import Question, told
 from viz.ui.session import Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
-from viz.words import for_page, known
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
@@ -53,7 +51,7 @@ class Lab:
         """The panel, here: what to look for, its controls, its content."""
         Component("prose", {"text": panel.look, "link": {"url": PAPER, "text": panel.section}})
         controls, button = self._controls(panel)
-        content = Component("panel", _answer(stale=True), plotly=True, events=("needed", "open"),
+        content = Component("panel", told(stale=True), plotly=True, events=("needed", "open"),
                             elem_id=f"panel-{panel.name}")
         streams = isgeneratorfunction(panel.compute)
         answer = self._stream(panel) if streams else self._show(panel)
@@ -99,29 +97,32 @@ class Lab:
         self.session.trace.change(changed, [self.session.trace, about], [box, about], **PRIVATE)
 
     def _show(self, panel: Panel) -> Callable[..., dict]:
-        def show(trace: TranslationTrace | None, selection: Selection, *values) -> dict:
+        def show(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, *values) -> dict:
+            question = Question.of(event)
             if trace is None:
-                return _answer(blocks=[blocks.text(INVITATION)])
+                return question.answer(blocks=[blocks.text(INVITATION)])
             try:
                 with self.session.turns.one():
                     scene = self.scene(trace, selection)
-                    return _answer(blocks=panel.missing(scene) or panel.content(scene, *values))
+                    return question.answer(blocks=panel.missing(scene) or panel.content(scene, *values))
             except ValueError as error:
-                return _answer(error=known(str(error)))
+                return question.failed(error)
         return show
 
     def _stream(self, panel: Panel) -> Callable[..., Iterator[dict]]:
-        def stream(trace: TranslationTrace | None, selection: Selection, *values) -> Iterator[dict]:
+        def stream(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, *values
+                   ) -> Iterator[dict]:
+            question = Question.of(event)
             if trace is None:
-                yield _answer(blocks=[blocks.text(INVITATION)])
+                yield question.answer(blocks=[blocks.text(INVITATION)])
                 return
             try:
                 scene = self.scene(trace, selection)
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
-                    yield _answer(blocks=found)
+                    yield question.answer(blocks=found)
             except ValueError as error:
-                yield _answer(error=known(str(error)))
+                yield question.failed(error)
         return stream
 
     def scene(self, trace: TranslationTrace, selection: Selection) -> Scene:
@@ -131,7 +132,7 @@ class Lab:
     def follow_the_sentence(self) -> None:
         """Call once, after all panels: a new translation makes them stale; only an open one asks for more."""
         def stale() -> list[dict]:
-            return [_answer(stale=True)] * len(self.components)
+            return [told(stale=True)] * len(self.components)
 
         def single() -> dict:
             return stale()[0]
@@ -141,9 +142,3 @@ class Lab:
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:
     return trace.source_text, trace.direction, trace.digest
-
-
-def _answer(**value) -> dict:
-    # As text: of a nested value Gradio's page would make thousands of observed objects first. With the time: Gradio
-    # tells the page nothing of a value that equals the last one, and the panel would wait for ever.
-    return {"json": json.dumps(for_page(value), allow_nan=False), "at": time.time_ns()}

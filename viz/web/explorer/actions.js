@@ -3,12 +3,12 @@
   "use strict";
 
   // context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
-  // views, thumbnails, say(text)
+  // views, thumbnails, overlays, say(text)
   function create(context) {
     const { element: el, t } = atlas;
     const name = (ending) => {
-      const { kind, layer, head } = context.state();
-      return `attention-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
+      const { kind, layer, head, overlay } = context.state();
+      return `${overlay || "attention"}-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
     };
 
     async function picture(format) {
@@ -25,7 +25,10 @@
     const csv = () => atlas.download(name("csv"), new Blob([atlas.explorerModel.csv(context.map())], { type: "text/csv" }));
 
     // A file of the server's: the whole trace, or the map of this view.
-    const file = (format) => context.ask("export", { format, key: context.trace().key, view: atlas.explorerState.viewOf(context.state()) });
+    function file(format) {
+      const state = context.state(), event = context.overlays.find(state)?.model ? "model_export" : "export";
+      context.ask(event, { format, key: context.trace().key, view: atlas.explorerState.viewOf(state), overlay: state.overlay });
+    }
 
     async function link() {
       const { trace, state } = context;

@@ -31,8 +31,8 @@
   const KINDS = [["cross", say("Cross"), "1"], ["encoder_self", say("Encoder self"), "2"], ["decoder_self", say("Decoder self"), "3"]];
   const VIEWS = [["map", say("Map"), "m"], ["lines", say("Lines"), "l"], ["text", say("Text"), "t"], ["compare", say("Compare"), "c"]];
 
-  // update(changes) is called with what a person changed, open(key) with the sentence to show.
-  function create(update, open) {
+  // update(changes) is called with what a person changed, open(key) with the sentence to show; overlays: of overlays.js.
+  function create(update, open, overlays) {
     const kind = segmented(t("Kind of attention"), KINDS, (value) => update({ kind: value }));
     const view = segmented(t("View"), VIEWS, (value) => update({ view: value }));
     const combine = select(t("Heads"), [["single", t("one head")], ["mean", t("mean")], ["max", t("maximum")], ["rollout", t("rollout")]],
@@ -48,7 +48,9 @@
     const colours = select(t("Colours"), [["viridis", "viridis"], ["cividis", "cividis"], ["greys", t("greys")]], (value) => update({ colours: value }));
     const sentence = select(t("Sentence"), [], open, t("The last translations stay here"));
     sentence.root.classList.add("wide");
-    const fields = { combine, words, special, rows, transform, range, colours };
+    const overlay = select(t("Measure"), [["", t("attention weight")], ...overlays.available.map(({ id, title }) => [id, atlas.said(title)])],
+      (value) => update({ overlay: value }), t("What a cell shows: attention, or something computed in its place"));
+    const fields = { ...(overlays.available.length ? { overlay } : {}), combine, words, special, rows, transform, range, colours };
     const el = atlas.element;
     return {
       kind: kind.root, view: view.root,
@@ -58,7 +60,13 @@
           `${one.payload.finished ? "" : `(${t("unfinished")}) `}${atlas.explorerWords.name(one, traces, 60)}`)));
         sentence.show(shown.key);
       },
-      show(state) {
+      // map: what is shown, or null while it is not there
+      show(state, map) {
+        overlay.show(state.overlay);
+        combine.enable(!state.overlay);
+        colours.enable(!map?.signed);
+        const [low, high] = (map?.range || [0, 1]).map((value) => String(Number(value.toPrecision(3))).replace("-", "−"));
+        range.field.options[0].textContent = map?.range ? t("{low} to {high}", { low, high }) : t("0 to 1");
         kind.show(state.kind);
         view.show(state.view);
         for (const name of ["combine", "special", "transform", "range", "colours"]) fields[name].show(state[name]);

@@ -2,7 +2,7 @@
 AttentionAtlas.register("explorer", (root, api) => {
   "use strict";
   const atlas = AttentionAtlas, { element: el, t } = atlas;
-  const { explorerModel: model, explorerState: states, explorerWords: words } = atlas;
+  const { explorerModel: model, explorerState: states, explorerWords: words, explorerColouring: colouring } = atlas;
   const REMEMBERED = 6; // translations that stay reachable
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
   const PATIENCE = 15000; // milliseconds after which what did not come is no longer waited for
@@ -13,14 +13,15 @@ AttentionAtlas.register("explorer", (root, api) => {
   let map = null;
   let awaited = null; // a state to take on when the translation of a shared link arrives
   let told = []; // selections that went to the server and have not come back: {text, at}
-  let asked = 0; // when layers were asked for that have not come yet, else 0
+  let asked = 0; // when something was asked for that has not come yet, else 0
 
-  const controls = atlas.explorerControls.create((changes) => update(changes), openTrace);
+  const overlays = atlas.explorerOverlays.create(api.options?.overlays);
+  const controls = atlas.explorerControls.create((changes) => update(changes), openTrace, overlays);
   const thumbnails = atlas.explorerAtlas.create({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
     toggle: toggleHeads, hover: hoverThumbnail,
   });
-  const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces });
+  const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces, mapOf });
 
   const guide = el("p", { class: "guide" });
   const heading = el("h2", { class: "heading-line" });
@@ -30,8 +31,8 @@ AttentionAtlas.register("explorer", (root, api) => {
   const legend = el("div", { class: "legend" });
   const tip = el("p", { class: "tip" });
   const actions = atlas.explorerActions.create({ ask, formats: api.options?.formats, state: () => state, trace: () => trace, map: () => map, views,
-    thumbnails, say: (text) => status.replaceChildren(text) });
-  const help = atlas.explorerHelp.create();
+    thumbnails, overlays, say: (text) => status.replaceChildren(text) });
+  const help = atlas.explorerHelp.create(overlays.available.length > 0);
   root.replaceChildren(
     el("div", { class: "bar" }, controls.kind, guide),
     el("div", { class: "panes" },
@@ -40,20 +41,6 @@ AttentionAtlas.register("explorer", (root, api) => {
         el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, reading), controls.view),
         views.root, status)),
     el("div", { class: "actions" }, actions.root, help.button), summary, help.root);
-
-  function colouring() {
-    const dark = atlas.isDark(), scale = trace.payload.colours.scales[state.colours];
-    const colours = state.colours === "greys" && dark ? [...scale].reverse() : scale;
-    const maximum = state.range === "own" && map ? model.largest(map.values) || 1 : 1;
-    return paletteOf(colours, state.transform, maximum);
-  }
-
-  function paletteOf(colours, transform, maximum) {
-    return {
-      place: model.placer(transform, maximum), steps: atlas.steps(colours), ticks: model.ticks(transform, maximum),
-      plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]), colours, maximum,
-    };
-  }
 
   // Change the state and redraw what depends on it.
   function update(changes, { echo = true } = {}) {
@@ -64,22 +51,42 @@ AttentionAtlas.register("explorer", (root, api) => {
     next = { ...next, ...rest };
     if (typeof predicted === "boolean") next.predicted = { ...next.predicted, [next.kind]: predicted };
     else if (predicted) next.predicted = predicted;
+    // Several heads as one map: of attention alone.
+    if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
     const before = state;
-    state = states.fitted(next, trace);
+    state = fitted(next, trace);
     draw(before);
     if (echo) tellOthers();
   }
 
+  const fitted = (wanted, one) => overlays.fitted(states.fitted(wanted, one));
+
+  // The map of a translation that a state shows; null where it has not been sent. Then it is asked for, but for layers of
+  // a translation that is not shown itself.
+  function mapOf(one, wanted) {
+    const view = states.viewOf(wanted);
+    if (wanted.overlay) {
+      const kept = overlays.kept(one, wanted), event = overlays.find(wanted).model ? "model_overlay" : "overlay";
+      if (!kept) request(event, { key: one.key, ...overlays.question(wanted) });
+      return kept;
+    }
+    const missing = model.missing(one, view);
+    if (missing.length && one === trace) request("layers", { key: one.key, wanted: missing });
+    return missing.length ? null : model.scoreMap(one, view);
+  }
+
   function draw(before = null) {
-    const view = states.viewOf(state);
-    controls.show(state);
-    const missing = model.missing(trace, view);
-    if (missing.length) request(missing);
-    map = missing.length ? null : model.scoreMap(trace, view);
-    const used = model.usedHeads(trace, view);
-    heading.textContent = words.heading(state, used);
-    reading.textContent = map ? words.reading(state, trace, map) : t("Loading this layer…");
-    if (map) views.draw(state, map, colouring(), { ...words.titles(state, map), label: `${atlas.said(words.TITLES[state.kind])}, ${words.heading(state, used)}` });
+    const overlay = overlays.find(state);
+    map = mapOf(trace, state);
+    controls.show(state, map);
+    const used = model.usedHeads(trace, states.viewOf(state)), name = words.heading(state, used, overlay);
+    heading.textContent = name;
+    reading.textContent = map ? words.reading(state, trace, map, overlay) : overlay ? t("Computing …") : t("Loading this layer…");
+    clearTimeout(draw.wait);
+    if (map) {
+      const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
+      views.draw(state, map, colours, { ...words.titles(state, map), label: `${atlas.said(words.TITLES[state.kind])}, ${name}` });
+    } else if (overlay) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
     else views.wait();
     const repaint = !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
     if (repaint) drawAtlas();
@@ -88,13 +95,11 @@ AttentionAtlas.register("explorer", (root, api) => {
     showPinned();
     fetchAhead();
     clearTimeout(draw.timer);
-    draw.timer = setTimeout(() => map && (summary.textContent = words.summary(state, trace, map, used)), 400);
+    draw.timer = setTimeout(() => map && (summary.textContent = words.summary(state, trace, map, used, overlay)), 400);
   }
 
   function drawAtlas() {
-    const scale = trace.payload.colours.scales[state.colours];
-    const colours = state.colours === "greys" && atlas.isDark() ? [...scale].reverse() : scale;
-    const palette = paletteOf(colours, state.transform, 1);
+    const colours = colouring.scale(state, trace.payload.colours), palette = colouring.palette(colours, state.transform, 1);
     thumbnails.draw(trace, state.kind, palette);
     legend.replaceChildren(
       el("span", { class: "ramp", style: `background: linear-gradient(to right, ${colours.join(", ")})` }),
@@ -137,6 +142,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
 
   function pin(row, column) {
+    if (!map) return;
     const offset = map.joint && state.kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
     const query = row === null ? null : map.rows[row].positions[0];
     const key = column === null ? null : map.columns[column].positions[0] - offset;
@@ -149,7 +155,7 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   function showCell(row, column) {
     if (row === null && column === null) showPinned();
-    else status.replaceChildren(...words.pointing(map, row, column));
+    else if (map) status.replaceChildren(...words.pointing(map, row, column));
   }
 
   function showPinned() {
@@ -160,12 +166,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     else status.replaceChildren(views.hint(state));
   }
 
-  // Ask for layers that were not sent with the translation. One question at a time: its answer carries about 1 MB, and
-  // what is missing then is asked for next.
-  function request(wanted) {
+  // Ask for what was not sent with the translation. One question at a time: an answer carries up to about 1 MB, and what is
+  // missing then is asked for next.
+  function request(event, question) {
     if (asked && performance.now() - asked < PATIENCE) return;
     asked = performance.now();
-    ask("layers", { key: trace.key, wanted });
+    ask(event, question);
   }
 
   // Trigger an event that is answered. Gradio does not pass on an answer equal to the one before: the serial number,
@@ -195,7 +201,7 @@ AttentionAtlas.register("explorer", (root, api) => {
       asked = 0;
       return status.replaceChildren(atlas.said(value.error));
     }
-    if (value.layers) return receiveLayers(value);
+    if (value.layers || value.overlay) return receivePart(value);
     if (value.format) await receiveTrace(value);
     else if (value.selection && trace && !isEcho(value.selection)) update(value.selection, { echo: false });
   }
@@ -210,12 +216,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     return place >= 0;
   }
 
-  async function receiveLayers({ key, layers }) {
+  async function receivePart({ key, layers = [], overlay, as }) {
     const owner = traces.find((one) => one.key === key);
     if (owner) for (const block of layers) await owner.add(block);
+    if (owner && overlay) await overlays.keep(owner, as, overlay);
     asked = 0; // not before: a redraw in between would ask for the same again
-    if (owner !== trace) return;
-    if (!map) draw();
+    if (!map || owner !== trace) draw();
     fetchAhead();
   }
 
@@ -223,12 +229,12 @@ AttentionAtlas.register("explorer", (root, api) => {
   function fetchAhead() {
     if (!trace.lazy || asked) return;
     const next = trace.weights[state.kind].findIndex((weights) => !weights);
-    if (next >= 0) request([[state.kind, next]]);
+    if (next >= 0) request("layers", { key: trace.key, wanted: [[state.kind, next]] });
   }
 
   function openTrace(key) {
     trace = traces.find((one) => one.key === key);
-    state = states.fitted(state, trace);
+    state = fitted(state, trace);
     draw();
   }
 
@@ -243,12 +249,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     const selection = payload.selection;
     if (awaited) [state, awaited] = [awaited, null];
     else if (selection) state = { ...state, ...selection };
-    state = states.fitted(state, trace);
+    state = fitted(state, trace);
     draw();
     root.dispatchEvent(new CustomEvent("atlas-drawn"));
   }
 
-  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help });
+  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help, overlays });
   atlas.onTheme(() => trace && draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
   new ResizeObserver(atlas.debounce(() => {
@@ -262,7 +268,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     const { state: wanted, ...what } = link;
     // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
     if (trace && Object.keys(what).every((name) => what[name] === trace[name])) {
-      state = states.fitted(wanted, trace);
+      state = fitted(wanted, trace);
       draw();
       return tellOthers();
     }

@@ -25,12 +25,14 @@
     ["<s> </s>", say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning")],
   ];
 
-  function create() {
+  // overlays: whether there is anything to show in attention's place
+  function create(overlays) {
     const el = atlas.element;
+    const keys = overlays ? KEYS.toSpliced(5, 0, ["o", say("attention, or another measure in its place")]) : KEYS;
     const list = (rows) => el("dl", {}, rows.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]));
     const close = el("button", { type: "button", class: "plain", onclick: () => root.close() }, t("Close"));
     const root = el("dialog", { class: "help", "aria-label": t("Keys and marks") },
-      el("h2", {}, t("Keys")), list(KEYS), el("h2", {}, t("Marks in tokens")), list(MARKS),
+      el("h2", {}, t("Keys")), list(keys), el("h2", {}, t("Marks in tokens")), list(MARKS),
       el("p", {}, t("Attention weights are evidence of where a head looked, not an explanation of the answer.")), close);
     const open = () => root.showModal();
     return { root, open, button: el("button", { type: "button", class: "plain help-button", onclick: open }, `${t("Keys and marks")} (?)`) };

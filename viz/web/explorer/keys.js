@@ -14,7 +14,7 @@
     return target === document.body || root.contains(target);
   }
 
-  function listen(root, { state, trace, update, toggleHeads, thumbnails, views, help }) {
+  function listen(root, { state, trace, update, toggleHeads, thumbnails, views, help, overlays }) {
     const next = (name) => {
       const all = atlas.explorerState.CHOICES[name];
       update({ [name]: all[(all.indexOf(state()[name]) + 1) % all.length] });
@@ -36,6 +36,7 @@
       } else if (key === "1" || key === "2" || key === "3") update({ kind: ["cross", "encoder_self", "decoder_self"][key - 1] });
       else if (VIEWS[key]) update({ view: VIEWS[key] });
       else if (CYCLES[key]) next(CYCLES[key]);
+      else if (key === "o" && overlays.available.length) update({ overlay: overlays.next(now) });
       else if (key === "x") toggleHeads([[now.layer, now.head]]);
       else if (key === "y") toggleHeads(atlas.explorerModel.allHeads(trace(), now.kind, now.layer));
       else if (key === "w") update({ words: !now.words });

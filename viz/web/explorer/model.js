@@ -197,32 +197,38 @@
     return { ...map, joint, sourceColumns: map.columns.filter((c) => c.positions[0] < source).length };
   }
 
+  // The largest absolute value.
   function largest(values) {
     let found = 0;
-    for (let i = 0; i < values.length; i++) if (values[i] > found) found = values[i];
+    for (let i = 0; i < values.length; i++) if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
     return found;
   }
 
-  // The fewest cells of each row that cover `coverage` (0 to 1) of its mass: [{row, column, value}].
+  // The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].
   function edges(map, coverage) {
     const width = map.columns.length, found = [];
     for (let row = 0; row < map.rows.length; row++) {
       const values = map.values.subarray(row * width, (row + 1) * width);
       if (Number.isNaN(values[0])) continue;
-      const order = Array.from(values.keys()).sort((a, b) => values[b] - values[a] || a - b);
-      const total = values.reduce((sum, value) => sum + value, 0);
+      const order = Array.from(values.keys()).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b);
+      const total = values.reduce((sum, value) => sum + Math.abs(value), 0);
       let covered = 0;
       for (const column of order) {
-        if (covered >= coverage * total - 1e-9 || values[column] <= 0) break;
+        if (covered >= coverage * total - 1e-9 || values[column] === 0) break;
         found.push({ row, column, value: values[column] });
-        covered += values[column];
+        covered += Math.abs(values[column]);
       }
     }
     return found;
   }
 
   // Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/colour.py.
-  function placer(transform, maximum) {
+  // signed: 0 in the middle, and what lies below it mirrored.
+  function placer(transform, maximum, signed = false) {
+    if (signed) {
+      const above = placer(transform, maximum);
+      return (value) => 0.5 + (Math.sign(value) * above(Math.abs(value))) / 2;
+    }
     if (transform === "sqrt") return (value) => Math.sqrt(Math.min(1, Math.max(0, value / maximum)));
     if (transform === "log") {
       return (value) => 1 + Math.log10(Math.max(Math.min(1, value / maximum), Math.pow(10, -DECADES))) / DECADES;
@@ -232,11 +238,13 @@
 
   const TICKS = { linear: [0, 0.25, 0.5, 0.75, 1], sqrt: [0, 0.05, 0.2, 0.5, 1], log: [1e-4, 1e-3, 1e-2, 0.1, 1] };
 
-  function ticks(transform, maximum) {
-    const values = TICKS[transform].map((share) => share * maximum);
-    const texts = values.map((value) => String(Number(value.toPrecision(3))));
-    if (transform === "log") texts[0] = `≤ ${texts[0]}`;
-    return { places: values.map(placer(transform, maximum)), texts };
+  const SIGNED_TICKS = { linear: [-1, -0.5, 0, 0.5, 1], sqrt: [-1, -0.2, 0, 0.2, 1], log: [-1, -0.01, 0, 0.01, 1] };
+
+  function ticks(transform, maximum, signed = false) {
+    const values = (signed ? SIGNED_TICKS : TICKS)[transform].map((share) => share * maximum);
+    const texts = values.map((value) => String(Number(value.toPrecision(3))).replace("-", "−"));
+    if (transform === "log") texts[signed ? 2 : 0] = signed ? "≈ 0" : `≤ ${texts[0]}`;
+    return { places: values.map(placer(transform, maximum, signed)), texts };
   }
 
   // A weight for people: three decimals, two significant digits below that.
@@ -245,6 +253,12 @@
     if (value === 0) return "0";
     if (value >= 0.0095) return value.toFixed(3);
     return value < 1e-6 ? value.toExponential(1) : String(Number(value.toPrecision(2)));
+  }
+
+  // A number of any map: with its sign where that means something.
+  function valueText(map, value) {
+    const size = weightText(Math.abs(value));
+    return value < 0 ? `−${size}` : map.signed && value > 0 ? `+${size}` : size;
   }
 
   // The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
@@ -260,6 +274,6 @@
   }
 
   atlas.explorerModel = {
-    usedHeads, allHeads, missing, csv, scoreMap, edges, placer, ticks, largest, weightText,
+    usedHeads, allHeads, missing, csv, scoreMap, edges, placer, ticks, largest, weightText, valueText,
   };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

@@ -14,19 +14,21 @@
   };
 
   // predicted: whether decoder rows carry the token predicted (else the one read), kind by kind. query and key: the
-  // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one.
+  // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
+  // shown in attention's place, of the selected head alone; "" for attention.
   function initial() {
     return {
       kind: "cross", layer: 0, head: 0, view: "map", combine: "single", heads: [], words: false, special: "show",
       predicted: { cross: true, decoder_self: false }, transform: "linear", colours: "viridis", range: "fixed",
-      coverage: 70, query: null, key: null, compare: "pair",
+      coverage: 70, query: null, key: null, compare: "pair", overlay: "",
     };
   }
 
   // The options of explorerModel.scoreMap.
   function viewOf(state) {
     return {
-      kind: state.kind, layer: state.layer, head: state.head, heads: state.heads, combine: state.combine,
+      kind: state.kind, layer: state.layer, head: state.head, heads: state.overlay ? [] : state.heads,
+      combine: state.overlay ? "single" : state.combine,
       words: state.words, special: state.special, predicted: Boolean(state.predicted[state.kind]),
     };
   }
@@ -63,6 +65,7 @@
     }
     if (state.heads.length) fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
     if (state.words) fields.set("words", "1");
+    if (state.overlay) fields.set("overlay", state.overlay);
     if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
     for (const kind of ["cross", "decoder_self"]) {
       if (state.predicted[kind] !== start.predicted[kind]) fields.set(`${kind}_rows`, state.predicted[kind] ? "predicted" : "read");
@@ -85,6 +88,7 @@
     state.heads = (fields.get("heads") || "").split(" ").map((pair) => pair.split(".").map((part) => number(part, null)))
       .filter((pair) => pair.length === 2 && !pair.includes(null));
     state.words = fields.get("words") === "1";
+    if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
     const coverage = Number(fields.get("coverage"));
     if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
     for (const kind of ["cross", "decoder_self"]) {

@@ -44,6 +44,7 @@
       });
       this.weights = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));
       this.thumbnails = {};
+      this.overlays = new Map(); // name of a question -> map; see overlays.js
     }
 
     static async from(payload) {

@@ -3,7 +3,7 @@
   "use strict";
 
   const { t, say, said } = atlas;
-  const { weightText } = atlas.explorerModel;
+  const { valueText } = atlas.explorerModel;
   const TITLES = { encoder_self: say("Encoder self-attention"), decoder_self: say("Decoder self-attention"), cross: say("Cross-attention") };
   const GUIDES = {
     cross: say("Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token."),
@@ -26,6 +26,7 @@
   }
 
   function titles(state, map) {
+    if (map.titles) return { rows: atlas.said(map.titles.rows), columns: atlas.said(map.titles.columns) };
     const decoder = state.kind !== "encoder_self";
     const rows = decoder ? (state.predicted[state.kind] ? t("query: token predicted") : t("query: token read")) : t("query: source token");
     const columns = map.joint ? t("key: source tokens, then target prefix")
@@ -33,7 +34,8 @@
     return { rows, columns };
   }
 
-  function heading(state, used) {
+  function heading(state, used, overlay = null) {
+    if (overlay) return overlayHeading(state, overlay);
     if (state.combine === "single" && state.view === "lines" && state.heads.length > 1) return t("{n} heads, each in its colour", { n: state.heads.length });
     if (state.combine === "single") return t("Layer {layer} · Head {head}", { layer: state.layer + 1, head: state.head + 1 });
     if (state.combine === "rollout") return t("Rollout up to layer {layer}", { layer: state.layer + 1 });
@@ -43,8 +45,14 @@
     return state.heads.length ? t("Maximum of {n} chosen heads", where) : t("Maximum of all {n} heads of layer {layer}", where);
   }
 
+  function overlayHeading({ layer, head }, { scope, title }) {
+    const place = { head: t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }), layer: t("Layer {layer}", { layer: layer + 1 }) };
+    return [...(place[scope] ? [place[scope]] : []), atlas.said(title)].join(" · ");
+  }
+
   // The line below the heading: what the numbers are, and the pattern of a single head.
-  function reading(state, trace, map) {
+  function reading(state, trace, map, overlay = null) {
+    if (overlay) return atlas.said(overlay.about);
     const parts = [];
     if (state.combine === "single" && state.view === "lines" && state.heads.length > 1) parts.push(t("attention weights, head by head"));
     else if (state.combine === "single") {
@@ -59,8 +67,8 @@
   }
 
   function top(map, count, valueAt, items) {
-    return items.map((item, i) => ({ label: item.label, value: valueAt(i) })).filter((entry) => entry.value > 0)
-      .sort((a, b) => b.value - a.value).slice(0, count);
+    return items.map((item, i) => ({ label: item.label, value: valueAt(i) })).filter((entry) => Math.abs(entry.value) > 0)
+      .sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, count);
   }
 
   const el = (...given) => atlas.element(...given);
@@ -69,9 +77,15 @@
   // Texts and nodes for a cell, a row or a column of the map
   function pointing(map, row, column) {
     const width = map.columns.length, at = (r, c) => map.values[r * width + c];
-    const list = (entries) => entries.flatMap((entry, i) => [...(i ? [", "] : []), token(entry.label), ` ${weightText(entry.value)}`]);
+    const list = (entries) => entries.flatMap((entry, i) => [...(i ? [", "] : []), token(entry.label), ` ${valueText(map, entry.value)}`]);
+    const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
     if (row !== null && column !== null) {
-      return [token(map.rows[row].label), " → ", token(map.columns[column].label), ": ", el("strong", {}, weightText(at(row, column)))];
+      return [token(map.rows[row].label), " → ", token(map.columns[column].label), ": ", el("strong", {}, valueText(map, at(row, column))), ...unit];
+    }
+    if (map.overlay) {
+      const others = row !== null ? top(map, 5, (c) => at(row, c), map.columns) : top(map, 5, (r) => at(r, column), map.rows);
+      const one = row !== null ? map.rows[row] : map.columns[column];
+      return [...atlas.parts("{token}: furthest from 0 with {others}", { token: token(one.label), others: list(others) }), ...unit];
     }
     if (row !== null) {
       const found = { token: token(map.rows[row].label), others: list(top(map, 5, (c) => at(row, c), map.columns)) };
@@ -82,19 +96,19 @@
   }
 
   // For screen readers: the selected map in a sentence or two.
-  function summary(state, trace, map, used) {
+  function summary(state, trace, map, used, overlay = null) {
     const strongest = [];
     const width = map.columns.length;
     for (let row = 0; row < map.rows.length; row++) {
       for (let column = 0; column < width; column++) {
         const value = map.values[row * width + column];
-        if (value > 0.05) strongest.push({ row, column, value });
+        if (map.overlay ? Math.abs(value) > 0 : value > 0.05) strongest.push({ row, column, value });
       }
     }
-    strongest.sort((a, b) => b.value - a.value);
+    strongest.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     const edges = strongest.slice(0, 3).map((edge) =>
-      t("{query} to {key} {weight}", { query: map.rows[edge.row].label, key: map.columns[edge.column].label, weight: weightText(edge.value) }));
-    return `${said(TITLES[state.kind])}, ${heading(state, used)}. ${reading(state, trace, map)}. ` +
+      t("{query} to {key} {weight}", { query: map.rows[edge.row].label, key: map.columns[edge.column].label, weight: valueText(map, edge.value) }));
+    return `${said(TITLES[state.kind])}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}. ` +
       t("{rows} rows, {columns} columns. Strongest: {edges}.", { rows: map.rows.length, columns: width, edges: edges.join("; ") || t("none above 0.05") });
   }
 

@@ -1,9 +1,7 @@
-// A lab panel. Its value is {stale} (ask for content once it can be seen), {blocks} or {error}, as JSON text.
+// A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
 AttentionAtlas.register("panel", (root, api) => {
   const el = AttentionAtlas.element;
   let shown = false;
-
-  const draw = (given) => show(JSON.parse(given.json));
 
   function show(value) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
@@ -23,7 +21,7 @@ AttentionAtlas.register("panel", (root, api) => {
 
   function ask() {
     root.setAttribute("aria-busy", "true");
-    api.trigger("needed", {});
+    rpc.ask("needed", {}, show);
   }
 
   // Laid out anywhere on the page counts as seen; a closed tab does not. Each opening asks again, because the sentence
@@ -32,7 +30,6 @@ AttentionAtlas.register("panel", (root, api) => {
     const visible = root.offsetParent !== null;
     if (visible && !shown) {
       shown = true;
-      if (!root.dataset.drawn) show({ ...JSON.parse(api.value().json), stale: undefined });
       ask();
     } else if (!visible) {
       shown = false;
@@ -45,6 +42,6 @@ AttentionAtlas.register("panel", (root, api) => {
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   if (!root.children.length) root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
-  api.onValue(draw);
+  const rpc = AttentionAtlas.rpc(api, show, { replaces: true });
   look();
 });

@@ -3,6 +3,7 @@
 AttentionAtlas.register("stepper", (root, api) => {
   const atlas = AttentionAtlas, { element: el, t } = atlas;
   const { Path } = atlas.stepperPath;
+  const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
   const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
   const PANELS = [["branches", t("Branches")], ["compare", t("Compare")], ["lens", t("Layer by layer")], ["beam", t("Beam search")], ["own", t("Your own target")]];
 
@@ -13,52 +14,46 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   // --- what the server is asked -------------------------------------------------------------------------------------
   const queue = [];
-  let waiting = null, lastId = 0;
+  let waiting = false;
 
   function ask(action, data = {}, opens = false) {
     if (opens) opening += 1;
-    queue.push({ action, ...data, id: ++lastId, opens });
+    queue.push([{ action, ...data }, opens]);
     root.setAttribute("aria-busy", "true");
     sendNext();
   }
 
   function sendNext() {
     if (waiting || !queue.length) return;
-    waiting = { ...queue.shift(), path };
-    const { opens, path: held, ...data } = waiting;
-    if (held) data.holds = { tree: tree.key, branches: tree.branches.map((b) => b.number), path: held.number };
-    waiting.resend = setTimeout(() => api.trigger("act", data), 15000); // every action may be repeated
-    api.trigger("act", data);
+    const [data, opens] = queue.shift(), held = path; // shown when this is asked for
+    const holds = held && { tree: tree.key, branches: tree.branches.map((b) => b.number), path: held.number };
+    waiting = true;
+    rpc.ask("act", { ...data, holds }, async (answer) => {
+      waiting = false;
+      await take({ ...answer, held });
+      if (opens) opening -= 1;
+      if (!opening) later.splice(0).forEach((move) => go(move(at)));
+      root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
+      sendNext();
+    }, PATIENCE);
   }
 
-  async function receive(given) {
-    if (!given) return;
-    const value = given.json ? { ...given, ...JSON.parse(given.json) } : given;
-    if (value.selection) {
-      selection = value.selection;
-      if (path) schedule();
-    }
+  // Unasked: what the page opens with, another selection, or that the other tabs show another sentence.
+  function told(value) {
     if (value.stale !== undefined) {
-      stale = stale || value.stale > 0;
+      stale = stale || value.stale;
       if (stale && root.offsetParent) restart();
-      return;
-    }
-    const mine = waiting && value.id === waiting.id;
-    if (!mine && !value.path && !value.invitation) return; // about the selection alone
-    if (value.id && !mine) return; // an answer that came twice
-    const opens = mine && waiting.opens, held = mine ? waiting.path : null; // shown when this was asked for
-    if (mine) {
-      clearTimeout(waiting.resend);
-      waiting = null;
-    }
-    await take({ ...value, held });
-    if (opens) opening -= 1;
-    if (!opening) later.splice(0).forEach((move) => go(move(at)));
-    root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
-    sendNext();
+    } else if (value.path || value.invitation) take({ ...value, held: null });
+    else see(value.selection);
+  }
+
+  function see(selected) {
+    selection = selected;
+    if (path) schedule();
   }
 
   async function take(value) {
+    if (value.selection) see(value.selection);
     message(atlas.said(value.error) || "");
     if (value.error) {
       if (path) sentences.open(path, branch); // what was expected did not come
@@ -270,6 +265,6 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   new IntersectionObserver((entries) => entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart()).observe(root);
   showPanel("branches");
-  receive(api.value());
-  api.onValue(receive);
+  const rpc = atlas.rpc(api, told);
+  rpc.take(api.value());
 });

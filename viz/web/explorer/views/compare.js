@@ -2,7 +2,7 @@
 (function (atlas) {
   "use strict";
 
-  // hooks: update(changes), trace(), traces()
+  // hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there
   function create(hooks) {
     const { element: el, t } = atlas;
     const quiet = { hover: () => {}, pin: () => {} };
@@ -22,11 +22,12 @@
 
     function pair(state, map, colouring, titles) {
       const other = others().find((one) => one.key === kept);
-      const view = atlas.explorerState.viewOf(atlas.explorerState.fitted(state, other));
-      if (atlas.explorerModel.missing(other, view).length) {
-        return body.replaceChildren(el("p", { class: "waiting" }, t("This layer of the kept sentence was never loaded: open it while that sentence is shown.")));
+      const beside = hooks.mapOf(other, atlas.explorerState.fitted(state, other));
+      if (!beside) {
+        return body.replaceChildren(el("p", { class: "waiting" }, state.overlay ? t("Computing …")
+          : t("This layer of the kept sentence was never loaded: open it while that sentence is shown.")));
       }
-      const columns = [[other, atlas.explorerModel.scoreMap(other, view), left], [hooks.trace(), map, right]].map(([trace, shown, view]) => {
+      const columns = [[other, beside, left], [hooks.trace(), map, right]].map(([trace, shown, view]) => {
         return { nodes: [title(trace), el("div", { class: "compare-plot" }, view.root)], draw: () => view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }) };
       });
       body.replaceChildren(el("div", { class: "compare-pair" }, columns.flatMap((c) => c.nodes)));
@@ -34,7 +35,10 @@
       drawn = [{ title: name(other, 200), detail: left }, { title: name(hooks.trace(), 200), detail: right }];
     }
 
-    function grid(state, colouring) {
+    // The thumbnails are attention's, whatever the map shows.
+    function grid(state, shown) {
+      const { palette, scale } = atlas.explorerColouring;
+      const colouring = state.overlay ? palette(scale(state, hooks.trace().payload.colours), state.transform, 1) : shown;
       const rows = hooks.traces().flatMap((trace) => {
         const { heads } = trace.kinds[state.kind];
         const thumbnails = Array.from({ length: heads }, (_, head) => {

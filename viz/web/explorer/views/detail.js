@@ -43,6 +43,7 @@
         colorbar: {
           thickness: 10, outlinewidth: 0, x: 1.02, xpad: 2, len: 1, tickvals: colouring.ticks.places,
           ticktext: colouring.ticks.texts, tickfont: { size: 11, color: colour("--atlas-muted") },
+          ...(colouring.unit ? { title: { text: atlas.escape(atlas.said(colouring.unit)), side: "right", font: { size: 11 } } } : {}),
         },
       }],
       layout: {

@@ -34,7 +34,7 @@
   // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
   function measure(map, width, compact) {
     const rows = axisTicks(map.rows, Infinity);
-    const left = Math.ceil(rows.widest) + 38, right = compact ? 14 : 58;
+    const left = Math.ceil(rows.widest) + 38, right = compact ? 14 : map.overlay ? 84 : 58;
     const inner = Math.max(80, width - left - right), columns = axisTicks(map.columns, inner);
     const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // lines between cells then fall on pixels
     const cellWidth = whole(Math.min(54, inner / map.columns.length));
@@ -81,14 +81,13 @@
     return node;
   }
 
-  function colourBar(colouring, size) {
-    const { colours, ticks } = colouring;
+  function colourBar({ colours, ticks, unit }, size) {
     const bar = atlas.element("div", { class: "colour-bar", style: `background: linear-gradient(to top, ${colours.join(", ")})` },
       ticks.texts.map((text, i) => {
         const tick = atlas.element("span", {}, text);
         tick.style.bottom = `${100 * ticks.places[i]}%`;
         return tick;
-      }));
+      }), unit ? atlas.element("b", { class: "unit" }, unit) : null);
     Object.assign(bar.style, { left: `${size.left + size.plotWidth + 12}px`, top: `${size.top}px`, height: `${size.plotHeight}px` });
     return bar;
   }
@@ -100,10 +99,10 @@
       root,
       // The sizes for this map; what stands around it is redrawn if need be.
       draw(map, colouring, titles, width, compact) {
-        const { ticks, colours } = colouring;
+        const { ticks, colours, unit } = colouring;
         const names = (items) => items.map((item) => item.label).join("\u0000");
         const key = [names(map.rows), names(map.columns), width, compact, map.joint && map.sourceColumns, titles.rows,
-          titles.columns, ticks.texts, colours].join("\u0001");
+          titles.columns, ticks.texts, colours, unit && atlas.said(unit)].join("\u0001");
         if (key === drawn) return size;
         drawn = key;
         size = measure(map, width, compact);

@@ -13,10 +13,11 @@
     return node;
   }
 
-  // Edges of one head as one path for each of ten strengths: a few nodes however many edges there are.
-  function strands(edges, colour, geometry) {
+  // Edges of one head as one path for each of ten strengths: a few nodes however many edges there are. limit: the value at
+  // full strength.
+  function strands(edges, { colour, limit }, geometry) {
     const buckets = Array.from({ length: BUCKETS }, () => []);
-    for (const edge of edges) buckets[Math.min(BUCKETS - 1, Math.floor(edge.value * BUCKETS))].push(edge);
+    for (const edge of edges) buckets[Math.min(BUCKETS - 1, Math.floor((Math.abs(edge.value) / limit) * BUCKETS))].push(edge);
     return buckets.flatMap((bucket, i) => {
       if (!bucket.length) return [];
       const d = bucket.map(({ row, column }) => {
@@ -56,7 +57,7 @@
 
     function drawEdges() {
       const { layers, group, geometry } = current;
-      group.replaceChildren(...layers.flatMap((layer) => strands(shownEdges(layer), layer.colour, geometry)));
+      group.replaceChildren(...layers.flatMap((layer) => strands(shownEdges(layer), layer, geometry)));
     }
 
     function token(side, index, label, geometry) {
@@ -81,7 +82,7 @@
 
     return {
       root,
-      // layers: [{name, colour, map}], their maps of one shape
+      // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all
       draw(layers, state, titles) {
         const first = layers[0].map, width = Math.max(300, root.clientWidth || 600);
         const label = width < 460 ? LABEL_SMALL : LABEL;
@@ -102,7 +103,8 @@
           caption(titles.rows, label + GAP - 4, "end"), caption(titles.columns, full - label - GAP + 4, "start"), group,
           ...first.rows.map((row, i) => token("row", i, row.label, geometry)),
           ...first.columns.map((column, i) => token("column", i, column.label, geometry)));
-        current = { layers: layers.map((layer) => ({ ...layer, edges: atlas.explorerModel.edges(layer.map, state.coverage / 100) })),
+        current = { layers: layers.map((layer) => ({ ...layer, edges: atlas.explorerModel.edges(layer.map, state.coverage / 100)
+          .filter((edge) => !layer.sign || edge.value * layer.sign > 0) })),
           group, geometry, picture };
         focused = null;
         canvas.replaceChildren(picture);

@@ -13,8 +13,9 @@
       const paint = (side, weightOf) => chips[side].forEach((chip, i) => {
         const value = weightOf ? weightOf(i) : NaN;
         const blank = Number.isNaN(value);
-        chip.style.setProperty("--p", blank ? 0 : colouring.place(value).toFixed(4));
-        chip.lastChild.textContent = blank ? "\u00a0" : value >= 0.005 ? value.toFixed(2) : "·";
+        chip.style.setProperty("--p", blank ? 0 : colouring.strength(value).toFixed(4));
+        chip.lastChild.textContent = blank ? "\u00a0" : Math.abs(value) >= 0.005 ? value.toFixed(2).replace("-", "−") : "·";
+        chip.classList.toggle("positive", Boolean(map.signed) && value > 0);
         chip.classList.toggle("focused", Boolean(focus) && focus.side === side && focus.index === i);
       });
       paint("column", focus?.side === "row" ? (i) => map.values[focus.index * width + i] : null);
@@ -24,7 +25,7 @@
     // What is shown before anybody points at a token: the row with the clearest answer.
     function strongestRow(map) {
       const width = map.columns.length;
-      const best = map.rows.map((_, row) => Math.max(...map.values.subarray(row * width, (row + 1) * width).filter((v) => !Number.isNaN(v)), 0));
+      const best = map.rows.map((_, row) => Math.max(...map.values.subarray(row * width, (row + 1) * width).filter((v) => !Number.isNaN(v)).map(Math.abs), 0));
       return { side: "row", index: best.indexOf(Math.max(...best)) };
     }
 

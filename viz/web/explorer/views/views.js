@@ -10,7 +10,7 @@
     compare: say("The same head on two sentences. Translate another sentence to compare it with the one kept."),
   };
 
-  // hooks: hover, pin, update, trace(), traces()
+  // hooks: hover, pin, update, trace(), traces(), mapOf(trace, state)
   function create(hooks) {
     const el = atlas.element;
     const detail = atlas.explorerDetail.create(hooks);
@@ -28,12 +28,16 @@
     }
 
     // The heads drawn as lines, each with its colour: the chosen ones, or the one map that they were combined to.
-    function strands(state, map) {
-      const trace = hooks.trace(), colours = trace.payload.colours.heads;
-      if (state.combine !== "single" || state.heads.length < 2) return [{ name: "", colour: colours[0], map }];
+    function strands(state, map, { maximum }) {
+      const trace = hooks.trace(), colours = trace.payload.colours.heads, plain = { map, limit: map.overlay ? maximum : 1, sign: 0 };
+      if (map.signed) {
+        return [{ ...plain, name: t("above 0"), colour: colours[5], sign: 1 }, { ...plain, name: t("below 0"), colour: colours[0], sign: -1 }];
+      }
+      if (map.overlay) return [{ ...plain, name: "", colour: colours[0] }];
+      if (state.combine !== "single" || state.heads.length < 2) return [{ ...plain, name: "", colour: colours[0] }];
       const view = atlas.explorerState.viewOf(state);
       return state.heads.slice(0, colours.length).filter(([layer]) => trace.weights[state.kind][layer]).map(([layer, head], i) => ({
-        name: `L${layer + 1} H${head + 1}`, colour: colours[i],
+        ...plain, name: `L${layer + 1} H${head + 1}`, colour: colours[i],
         map: atlas.explorerModel.scoreMap(trace, { ...view, layer, head }),
       }));
     }
@@ -43,7 +47,7 @@
       draw(state, map, colouring, titles) {
         stage(state.view);
         if (shown === "map") detail.draw(map, colouring, { row: null, column: null }, titles);
-        else if (shown === "lines") lines.draw(strands(state, map), state, titles);
+        else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
         else if (shown === "compare") compare.draw(state, map, colouring, titles);
         else {
           const special = (item) => /^<(s|\/s|2[a-z]+)>$/.test(item.label);

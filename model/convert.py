@@ -1,0 +1,81 @@
+"""Turn a model of another family into a checkpoint folder of ours: python -m model.convert --help"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from model import checkpoint
+from model.families import hub
+from model.families.card import Origin, origin
+from model.families.folder import Folder
+from model.files import replace_file
+
+CARD = """---
+{front}
+---
+# {name}
+
+{origin}, converted by `python -m model.convert`. Licence, as its own card states it: {licence}.
+
+{parameters:,} parameters; {encoder} encoder and {decoder} decoder layers of {heads} heads, width {width}. Directions:
+{directions}.
+{notes}"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    folder = hub.locate(args.model)
+    found = checkpoint.load(folder)
+    if args.directions:
+        checkpoint.check_fit(folder, found.model.config, found.tokenizer, tuple(args.directions))
+        found = replace(found, directions=tuple(args.directions))
+    about = origin(Folder(folder))
+    out = args.out or Path("checkpoints") / about.name.replace("/", "--")
+    if out.resolve() == folder.resolve():
+        raise ValueError(f"{out} is the folder that is converted: name another with --out")
+    checkpoint.save(out, found.model, found.tokenizer, found.directions, half=args.dtype == "float16")
+    checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "training": f"{about.name}, {about.licence}"})
+    replace_file(out / "README.md", lambda path: path.write_text(card(found, about), encoding="utf-8"))
+    print(f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
+          f"licence {about.licence}")
+    for note in found.metrics["notes"]:
+        print(f"note: {note}")
+
+
+def card(found: checkpoint.Checkpoint, about: Origin) -> str:
+    """The converted model's card. What strangers wrote stands in it as plain words."""
+    config = found.model.config
+    known = about.licence.replace("-", "").replace(".", "").isalnum()
+    return CARD.format(
+        front=f"license: {about.licence if known else 'other'}", name=_plain(about.name), origin=_plain(about.name),
+        licence=_plain(about.licence),
+        parameters=found.metrics["parameters"], encoder=config.num_encoder_layers, decoder=config.num_decoder_layers,
+        heads=config.num_heads, width=config.d_model, directions=", ".join(found.directions),
+        notes="".join(f"\n* {note}" for note in found.metrics["notes"]))
+
+
+def _plain(text: str) -> str:
+    """Text without what Markdown or HTML would read."""
+    return "".join(c if c.isalnum() or c in " .,-_/()" else " " for c in text).strip() or "unnamed"
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m model.convert",
+        description="Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours.")
+    parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
+    parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
+    parser.add_argument("--dtype", choices=("float16", "float32"), default="float16", help="of the weights on disk")
+    parser.add_argument("--directions", nargs="+", metavar="XX-YY",
+                        help="those to offer, for a model of many languages (default: all, or a choice of many)")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,92 @@
+"""From a name to a folder: one that is here, or a repository of the Hugging Face Hub, of which comes what is needed.
+
+Only whoever runs a program names models. A token for gated ones is the library's affair: nothing here reads it.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import huggingface_hub
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
+
+from model.families import registry
+from model.families.card import CARD
+from model.families.folder import CONFIG, GENERATION, PICKLE, SAFETENSORS, TOKENIZER_CONFIG, Folder
+from model.families.settings import Settings
+
+TRANSPORT = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's is built on: httpx, or its successor
+SMALL = (CONFIG, GENERATION, TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", "tokenizer.json",
+         "vocab.json", "target_vocab.json", "source.spm", "target.spm", "sentencepiece.bpe.model", CARD)
+
+
+def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None) -> Path:
+    """The folder called `name`, else the repository of that id, fetched or from the cache. Shows its progress on
+    standard error; a download that was broken off goes on where it stopped.
+
+    endpoint, cache: another hub and another folder than the library's. ValueError, in words, if there is no such folder
+    or repository, no way to it, no room for it, or if it holds no model of a supported family.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    try:
+        return _fetched(name, endpoint, cache)
+    except HFValidationError as error:
+        raise ValueError(f"{name!r} is neither a folder nor the id of a model such as Helsinki-NLP/opus-mt-en-de"
+                         ) from error
+    except GatedRepoError as error:
+        raise ValueError(f"{name} is gated: ask for access on its page, and log in (hf auth login)") from error
+    except RepositoryNotFoundError as error:
+        raise ValueError(f"{name!r} is no folder here, and the hub has no model of that name") from error
+    except (OSError, TRANSPORT) as error:
+        raise ValueError(_in_words(name, error)) from error
+
+
+def _in_words(name: str, error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"the disk is full: {name} could not be fetched whole. What has come is kept"
+    if isinstance(error, HfHubHTTPError) and error.response is not None:
+        return f"the hub answered {error.response.status_code} for {name}"
+    if isinstance(error, LocalEntryNotFoundError):
+        return f"{name} is not in the cache, and the hub cannot be reached"
+    return f"the connection to the hub broke off while {name} was fetched: run this again, and it goes on"
+
+
+def _fetched(name: str, endpoint: str | None, cache: Path | None) -> Path:
+    try:
+        info = huggingface_hub.HfApi(endpoint=endpoint).model_info(name)
+    except (GatedRepoError, RepositoryNotFoundError):
+        raise
+    except (OSError, TRANSPORT):  # without the hub: what the cache has of it
+        return Path(huggingface_hub.snapshot_download(
+            name, local_files_only=True, cache_dir=cache, allow_patterns=[CONFIG]))
+    present = [sibling.rfilename for sibling in info.siblings or ()]
+    if CONFIG not in present:
+        raise ValueError(f"{name} has no {CONFIG}: it is no model that can be opened")
+    chosen = [file for file in SMALL if file in present] + _weights(name, present)
+
+    def fetch(files: list[str]) -> Path:
+        # By the branch's name, not the commit: so the cache knows without the hub what the name stood for.
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=files, endpoint=endpoint, cache_dir=cache))
+
+    registry.family_of(Settings.read(Folder(fetch([CONFIG]))))  # before hundreds of megabytes
+    return fetch(chosen)
+
+
+def _weights(name: str, present: list[str]) -> list[str]:
+    """The files of one form of the weights: repositories hold the same tensors several times."""
+    for whole in (SAFETENSORS, PICKLE):
+        stem, ending = whole.rsplit(".", 1)
+        if whole in present:
+            return [whole]
+        if f"{whole}.index.json" in present:
+            return [f"{whole}.index.json", *(
+                file for file in present if file.startswith(f"{stem}-") and file.endswith(f".{ending}"))]
+    raise ValueError(f"{name} has no weights that can be opened: expected {SAFETENSORS} or {PICKLE}")

@@ -1,0 +1,154 @@
+"""Heads switched off: batches against single runs, gradients against differences, sets as small as they say."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis import paths
+from model.analysis.why.case import Case, open_case
+from model.analysis.why.experiments import heads, smallest
+from model.analysis.why.pinned import ask
+from model.trace.interventions import Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.why.columns import Columns
+from model.trace.why.evidence import Evidence
+from model.trace.why.heads import Replacement
+from model.trace.why.means import Means
+from model.trace.why.question import Question
+from tests.conftest import build_tiny_model
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
+NOWHERE = Columns((), (), (), ())
+SOME = ((ENCODER, 0, 1), (ENCODER, 1, 3), (DECODER, 2, 0), (DECODER, 0, 2), (CROSS, 0, 0), (CROSS, 2, 3))
+
+
+def constant_means(case: Case) -> Means:
+    """The same for all positions, drawn at random."""
+    random = np.random.default_rng(5)
+    said = {kind: random.normal(size=(layers, 4, 8)).astype(np.float32)
+            for kind, layers in case.model.num_layers.items()}
+    row = random.normal(size=32).astype(np.float32)
+    return Means("", 1, row, row, said, {kind: np.stack([x] * 3) for kind, x in said.items()})
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def case(request, tokenizer) -> Case:
+    model = build_tiny_model(tokenizer, norm_first=request.param)
+    found = Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), NOWHERE)
+    return replace(found, means=constant_means(found))
+
+
+def metric(model, changes: Interventions) -> float:
+    with torch.inference_mode():
+        logits = model(torch.tensor([SOURCE]), torch.tensor([TARGET]), interventions=changes).logits[0, -1].double()
+    return float(logits[40] - logits[50])
+
+
+def test_gates_of_one_change_no_bit(case):
+    gates = heads.closed(case, [()])
+    with torch.inference_mode():
+        assert torch.equal(heads.gated(case, gates, {}, encode=True), case.output.hidden[:, -1])
+    np.testing.assert_array_equal(heads.ablate(case, heads.silence(), [()])[0], [0.0])
+
+
+def test_silence_is_each_head_switched_off_alone(case):
+    found = heads.measured(case, heads.silence())
+    assert found.evidence is Evidence.MEASURED and found.replacement is Replacement.ZERO
+    plain = metric(case.model, Interventions())
+    for kind, layer, head in SOME:
+        alone = metric(case.model, Interventions(heads_off=frozenset({(kind, layer, head)})))
+        assert found.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-5)
+    assert [values.shape for values in found.effects.values()] == [(2, 4), (3, 4), (3, 4)]
+    assert len(found.ranked()) == 32 and found.ranked()[0][1] == max(v.max() for v in found.effects.values())
+
+
+def test_a_mean_is_a_bias_in_the_place_of_the_head(case):
+    """Against a model whose output bias says what the head says on average, with the head switched off."""
+    found = heads.measured(case, heads.mean_voices(case))
+    plain = metric(case.model, Interventions())
+    for kind, layer, head in SOME:
+        model = copy.deepcopy(case.model)
+        output = model.attention(kind, layer).output
+        with torch.no_grad():
+            mean = torch.from_numpy(case.means.heads[kind][layer, head])
+            output.bias += output.weight[:, 8 * head:8 * head + 8] @ mean
+        alone = metric(model, Interventions(heads_off=frozenset({(kind, layer, head)})))
+        assert found.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-4)
+
+
+def test_flips_are_seen(case):
+    found = heads.measured(case, heads.silence())
+    with torch.inference_mode():
+        plain = int(case.output.logits[0, -1].argmax())
+        for kind, layer, head in heads.all_heads(case):
+            off = Interventions(heads_off=frozenset({(kind, layer, head)}))
+            best = int(case.model(case.source_ids, case.decoder_ids, interventions=off).logits[0, -1].argmax())
+            assert found.flips[kind][layer, head] == (best != plain)
+
+
+@pytest.mark.parametrize("voices", [lambda case: heads.silence(), heads.mean_voices], ids=["zero", "mean"])
+def test_the_gates_gradient_is_the_slope_of_the_metric(case, voices):
+    """Against central differences in float64."""
+    exact = replace(case, model=copy.deepcopy(case.model).double())
+    given = voices(exact)
+    found = heads.estimated(exact, given)
+    assert found.evidence is Evidence.PROXY and found.flips is None
+    step = 1e-3
+    for kind, layer, head in SOME:
+        gates = heads.closed(exact, [(), ()])
+        gates[kind][0, layer, head], gates[kind][1, layer, head] = 1 + step, 1 - step
+        with torch.inference_mode():
+            up, down = exact.measure(heads.gated(exact, gates, given.draws[0], encode=True)).tolist()
+        assert found.effects[kind][layer, head] == pytest.approx((up - down) / (2 * step), rel=1e-2, abs=1e-6)
+    assert all(parameter.grad is None for parameter in exact.model.parameters())
+
+
+def test_what_a_head_says_of_this_very_sentence_changes_nothing(tiny_translator):
+    trace = tiny_translator.translate("Der kleine Hund schläft.")
+    case = open_case(tiny_translator, trace, ask(tiny_translator, trace, len(trace.target_ids) - 1))
+    own = heads.other_voices(case, tiny_translator, [trace.source_text], trace.direction)
+    np.testing.assert_allclose(heads.ablate(case, own, [[head] for head in SOME])[0], 0.0, atol=1e-5)
+    others = heads.other_voices(case, tiny_translator, ["Heute scheint die Sonne.", "Ein rotes Boot."], "de-en")
+    found = heads.measured(case, others)
+    assert found.draws == 2 and any(np.abs(values).max() > 1e-4 for values in found.effects.values())
+    alone = [heads.measured(case, heads.Voices(Replacement.RESAMPLE, (draw,))) for draw in others.draws]
+    for kind, values in found.effects.items():
+        np.testing.assert_allclose(values, np.mean([one.effects[kind] for one in alone], 0), atol=1e-6)
+
+
+def test_without_means_or_sentences_it_is_said(case, tiny_translator):
+    with pytest.raises(ValueError, match="no means"):
+        heads.mean_voices(replace(case, means=None))
+    with pytest.raises(ValueError, match="no other sentence"):
+        heads.other_voices(case, tiny_translator, [], "de-en")
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_the_smallest_set_keeps_the_translation_and_none_of_it_can_go(tiny_translator, seed):
+    """Against translating again with heads switched off."""
+    trace = tiny_translator.translate("Zwei Kinder bauen.")
+    case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
+    found = smallest.smallest_set(tiny_translator, smallest.whole(case, tiny_translator, trace), {}, seed=seed)
+    every = frozenset(heads.all_heads(case))
+    assert found.verified and found.kept < every and found.total == 32
+
+    def written(kept):
+        off = Interventions(heads_off=every - kept)
+        return tiny_translator.translate(trace.source_text, trace.direction, interventions=off).target_ids
+
+    assert written(found.kept) == trace.target_ids
+    for head in found.kept:
+        assert written(found.kept - {head}) != trace.target_ids
+
+
+def test_a_forced_translation_has_no_smallest_set(tiny_translator):
+    trace = paths.follow(tiny_translator, "Hund", tiny_translator.tokenizer.encode("boat"), "de-en")
+    case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
+    with pytest.raises(ValueError, match="writes another translation"):
+        smallest.smallest_set(tiny_translator, smallest.whole(case, tiny_translator, trace), {})

@@ -1,0 +1,124 @@
+"""Patching from end to end: nothing is 0, everything is 1, and the two directions are one experiment; cuts are cuts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.experiments import cutting, patching
+from model.trace.interventions import Edge, Interventions
+from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.why.columns import Columns
+from model.trace.why.patches import Direction, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
+from model.trace.why.question import Question
+from tests.conftest import build_tiny_model
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+TARGET = [1, 30, 41, 52]
+CLEAN, SAME_LENGTH, LONGER = [4, 20, 31, 45, 2], [4, 20, 77, 45, 2], [4, 20, 77, 78, 79, 45, 2]
+GRIDS = (StreamGrid(Side.ENCODER), StreamGrid(Side.DECODER), SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
+         SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION), HeadGrid(DECODER), HeadGrid(CROSS))
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def clean(request, tokenizer) -> Case:
+    model = build_tiny_model(tokenizer, norm_first=request.param)
+    return Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([CLEAN]), torch.tensor([TARGET]),
+                Columns((), (), (), ()))
+
+
+@pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
+def test_another_ones_memory_is_the_other_one(clean, other):
+    corrupt = patching.corrupted(clean, other)
+    assert abs(clean.metric() - corrupt.metric()) > 1e-3
+    assert patching.with_memory_of(corrupt, clean) == pytest.approx(clean.metric(), abs=1e-5)
+    assert patching.with_memory_of(clean, corrupt) == pytest.approx(corrupt.metric(), abs=1e-5)
+
+
+@pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
+def test_the_last_stream_of_the_row_is_everything(clean, other):
+    corrupt = patching.corrupted(clean, other)
+    found = patching.patched(clean, corrupt, StreamGrid(Side.DECODER), Direction.DENOISE)
+    assert found.metrics.shape == (3, 4) and found.base == pytest.approx(corrupt.metric(), abs=1e-9)
+    assert found.metrics[-1, -1] == pytest.approx(clean.metric(), abs=1e-5)
+    np.testing.assert_allclose(found.metrics[-1, :-1], corrupt.metric(), atol=1e-5)  # no later layer reads them
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_patching_a_run_into_itself_is_nothing(clean, grid):
+    found = patching.patched(clean, clean, grid, Direction.NOISE)
+    np.testing.assert_allclose(found.metrics, clean.metric(), atol=1e-5)
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_denoising_one_way_is_noising_the_other(clean, grid):
+    corrupt = patching.corrupted(clean, SAME_LENGTH)
+    one = patching.patched(clean, corrupt, grid, Direction.DENOISE)
+    other = patching.patched(corrupt, clean, grid, Direction.NOISE)
+    np.testing.assert_allclose(one.metrics, other.metrics, atol=1e-9)
+    assert not np.allclose(one.metrics, one.base, atol=1e-4)
+
+
+def test_all_positions_of_the_embeddings_layer_by_layer(clean):
+    """The encoder's last stream at all positions one by one adds nothing where the sources agree in everything but one
+    token, and a layer's patch is what a pass with that stream gives."""
+    corrupt = patching.corrupted(clean, SAME_LENGTH)
+    found = patching.patched(clean, corrupt, StreamGrid(Side.ENCODER), Direction.DENOISE)
+    giving, receiving = (case.output.layers(Side.ENCODER)[-1].after.clone() for case in (clean, corrupt))
+    receiving[:, 2] = giving[:, 2]
+    with torch.inference_mode():
+        memory = clean.model.encoder.norm(receiving)
+        source = replace_memory(corrupt, memory)
+        expected = float(corrupt.measure(corrupt.decode(corrupt.target_rows, source))[0])
+    assert found.metrics[-1, 2] == pytest.approx(expected, abs=1e-5)
+
+
+def replace_memory(case: Case, memory):
+    return replace(case.shared_memory(1), memory=memory, projected={})
+
+
+def test_sentences_of_unequal_length_meet_where_their_tokens_do(clean):
+    corrupt = patching.corrupted(clean, LONGER)
+    found = patching.patched(clean, corrupt, StreamGrid(Side.ENCODER), Direction.DENOISE)
+    assert found.pairs == (0, 1, -1, -1, -1, 3, 4)
+    np.testing.assert_array_equal(np.isnan(found.metrics[0]), [False, False, True, True, True, False, False])
+    with pytest.raises(ValueError, match="7 and 5 tokens"):
+        patching.patched(clean, corrupt, HeadGrid(ENCODER), Direction.DENOISE)
+
+
+def test_a_small_gap_has_no_share():
+    effects = PatchEffects(HeadGrid(CROSS), Direction.NOISE, np.array([[1.0]]), base=0.0, other=0.9)
+    assert effects.recovered is None
+    wide = PatchEffects(HeadGrid(CROSS), Direction.NOISE, np.array([[1.0, 4.0]]), base=0.0, other=2.0)
+    np.testing.assert_array_equal(wide.recovered, [[0.5, 2.0]])
+
+
+@pytest.mark.parametrize("how", cutting.Cut)
+@pytest.mark.parametrize("kind, layer, head", [(ENCODER, 1, 2), (DECODER, 0, 3), (CROSS, 2, 1)])
+def test_a_cut_cell_is_an_edge_cut(clean, kind, layer, head, how):
+    """Against a pass of its own with the intervention on that edge, for every cell."""
+    found = cutting.effects_if_cut(clean, kind, layer, head, how)
+    queries = 5 if kind is ENCODER else 4
+    assert found.shape == (queries, 4 if kind is DECODER else 5)
+    for query, key in np.ndindex(found.shape):
+        only = kind is DECODER and (key > query or (query == 0 and how is cutting.Cut.RENORMALISE))
+        assert np.isnan(found[query, key]) == only
+        if only:
+            continue
+        edge = frozenset({Edge(kind, query, key, layer, head)})
+        changes = (Interventions(cut_edges=edge) if how is cutting.Cut.RENORMALISE
+                   else Interventions(zeroed_edges=edge))
+        with torch.inference_mode():
+            logits = clean.model(clean.source_ids, clean.decoder_ids, interventions=changes).logits[0, -1].double()
+        assert found[query, key] == pytest.approx(clean.metric() - float(logits[40] - logits[50]), abs=2e-5)
+
+
+def test_a_head_that_is_not_there_is_refused(clean):
+    with pytest.raises(ValueError, match="heads are 0 to 3, found 4"):
+        cutting.effects_if_cut(clean, CROSS, 0, 4)
+    with pytest.raises(ValueError, match="layers 0 to 2, found 3"):
+        cutting.effects_if_cut(clean, CROSS, 3, 0)

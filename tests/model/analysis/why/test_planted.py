@@ -1,0 +1,75 @@
+"""Planted truth: one cross-attention head is wired to copy a word of the source; every method for heads finds it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.experiments import heads, patching
+from model.analysis.why.methods import occlusion
+from model.analysis.why.split import parts
+from model.trace.kinds import AttentionKind
+from model.trace.why.columns import Columns
+from model.trace.why.patches import Direction, HeadGrid
+from model.trace.why.question import Question
+from tests.conftest import build_tiny_model
+
+CROSS = AttentionKind.CROSS
+WORDS = range(100, 108)  # each has a direction of its own, the first eight dimensions; no other token has any of them
+COLUMNS = Columns(((0,), (1,), (2,), (3,), (4,)), ((0,), (1,)), ("<2en>", "▁a", "▁b", "▁c", "</s>"), ("<s>", "▁d"))
+
+
+def planted(tokenizer, norm_first: bool, layer: int, head: int) -> Case:
+    """All other heads speak softly and of other things. The planted one looks for words and says what it found."""
+    model = build_tiny_model(tokenizer, norm_first=norm_first)
+    with torch.no_grad():
+        for stack in (model.encoder, model.decoder):
+            for part in stack.layers:
+                for attention in (part.self_attention, part.cross_attention):
+                    if attention is not None:
+                        attention.output.weight.mul_(0.1)
+                part.feed_forward.contract.weight.mul_(0.1)
+        model.embedding.weight[:, :8] = 0
+        model.embedding.weight[list(WORDS)] = 0
+        model.embedding.weight[list(WORDS), range(8)] = 1.0
+        module = model.attention(CROSS, layer)
+        rows = [slice(32 * part + 8 * head, 32 * part + 8 * head + 8) for part in range(3)]
+        for part in rows:
+            module.projection.weight[part], module.projection.bias[part] = 0, 0
+        module.projection.bias[rows[0]] = 2.0  # the query: whatever the row, it asks for a word
+        module.projection.weight[rows[1], :8] = 0.3  # the key: is it one?
+        module.projection.weight[rows[2], :8] = torch.eye(8)  # the value: which one?
+        module.output.weight[:, 8 * head:8 * head + 8] = 0
+        module.output.weight[:8, 8 * head:8 * head + 8] = 3 * torch.eye(8)
+    question = Question(1, 103, "▁word", 105, "▁other")
+    return Case(model, question, torch.tensor([[4, 20, 103, 21, 2]]), torch.tensor([[1, 30]]), COLUMNS)
+
+
+@pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
+@pytest.mark.parametrize("layer, head", [(1, 2), (2, 0), (0, 3)])
+def test_ablation_gradient_and_patching_rank_it_first(tokenizer, norm_first, layer, head):
+    case = planted(tokenizer, norm_first, layer, head)
+    assert case.metric() > 1
+    for effects in (heads.measured(case, heads.silence()), heads.estimated(case, heads.silence())):
+        (kind, *place), _ = effects.ranked()[0]
+        assert (kind, *place) == (CROSS, layer, head)
+    corrupt = patching.corrupted(case, [4, 20, 105, 21, 2])
+    for direction in Direction:
+        found = {(kind, *place): share for kind in (AttentionKind.DECODER_SELF, CROSS)
+                 for place, share in _cells(patching.patched(case, corrupt, HeadGrid(kind), direction).recovered)}
+        assert max(found, key=found.get) == (CROSS, layer, head)
+
+
+def _cells(recovered):
+    return [((i, j), recovered[i, j]) for i in range(len(recovered)) for j in range(len(recovered[0]))]
+
+
+@pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
+def test_its_part_and_its_word_stand_out(tokenizer, norm_first):
+    case = planted(tokenizer, norm_first, 2, 1)
+    found = parts(case)
+    assert found.sum.holds
+    assert found.heads(CROSS).argmax() == 2 * 4 + 1 and found.keys[CROSS][2, 1].argmax() == 2
+    for method in (occlusion.MASK, occlusion.MEAN):
+        assert method(case).values.argmax() == 2

@@ -1,0 +1,211 @@
+"""Fetching from a hub, against a small one on the loopback that can also fail as real ones do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from model import checkpoint
+from model.families import hub
+from tests.model.families import theirs
+
+SHA = "a" * 40
+NAME = "own/opus-mt-de-en"
+
+
+class FakeHub:
+    """Serves folders as repositories. asked: (method, file) of each request for a file; breaks: how many more answers
+    with weights end in the middle; status: what the model's page answers instead, with its error code."""
+
+    def __init__(self) -> None:
+        self.repositories: dict[str, Path] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.breaks = 0
+        self.status: tuple[int, str] | None = None
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self):
+                fake.answer(self)
+
+            def do_GET(self):
+                fake.answer(self)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        path = request.path.split("?")[0]
+        page = re.fullmatch(r"/api/models/(.+?)(/revision/[^/]+|/tree/[^/]+)?", path)
+        file = re.fullmatch(r"/(.+)/resolve/[^/]+/([^/]+)", path)
+        name = (page or file)[1] if page or file else None
+        folder = self.repositories.get(name)
+        if folder is None or (page and self.status):
+            code, word = self.status or (404, "RepoNotFound")
+            self.send(request, code, b"{}", {"X-Error-Code": word})
+        elif page:
+            files = [f for f in sorted(folder.iterdir()) if f.is_file()]
+            tree = [{"type": "file", "path": f.name, "size": f.stat().st_size, "oid": f.name} for f in files]
+            whole = {"id": name, "sha": SHA, "siblings": [{"rfilename": f.name} for f in files]}
+            self.send(request, 200, json.dumps(tree if "/tree/" in path else whole).encode())
+        else:
+            self.send_file(request, folder / file[2])
+
+    def send_file(self, request: BaseHTTPRequestHandler, path: Path) -> None:
+        self.asked.append((request.command, path.name))
+        if not path.is_file():
+            self.send(request, 404, b"", {"X-Error-Code": "EntryNotFound"})
+            return
+        content, headers = path.read_bytes(), {"ETag": f'"{path.name}"', "X-Repo-Commit": SHA}
+        span = re.fullmatch(r"bytes=(\d+)-.*", request.headers.get("Range", ""))
+        if span and int(span[1]):
+            start = int(span[1])
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            self.send(request, 206, content[start:], headers)
+        else:
+            breaks = self.breaks > 0 and request.command == "GET" and path.suffix in (".safetensors", ".bin")
+            self.breaks -= breaks
+            self.send(request, 200, content, headers, part=len(content) // 2 if breaks else None)
+
+    @staticmethod
+    def send(request, code: int, body: bytes, headers: dict | None = None, part: int | None = None) -> None:
+        request.send_response(code)
+        for key, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
+            request.send_header(key, value)
+        request.end_headers()
+        if request.command == "GET":
+            request.wfile.write(body[:part])
+            if part is not None:
+                request.wfile.flush()
+                request.connection.close()
+
+
+@pytest.fixture()
+def fake() -> Iterator[FakeHub]:
+    running = FakeHub()
+    yield running
+    running.server.shutdown()
+    running.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("repository") / "opus-mt-de-en"
+    theirs.marian(folder).save_pretrained(folder)
+    (folder / "README.md").write_text("---\nlicense: cc-by-4.0\n---\nA model of our own.\n")
+    for other in ("tf_model.h5", "rust_model.ot", "flax_model.msgpack", "run_me.py"):
+        (folder / other).write_bytes(b"never fetched")
+    return folder
+
+
+def fetched(fake: FakeHub, tmp_path: Path, name: str = NAME) -> Path:
+    return hub.locate(name, endpoint=fake.url, cache=tmp_path / "cache")
+
+
+def test_only_what_is_needed_is_fetched_and_once(fake, saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "repository")
+    torch.save(load_file(saved / "model.safetensors"), tmp_path / "repository" / "pytorch_model.bin")
+    fake.repositories[NAME] = tmp_path / "repository"
+    folder = fetched(fake, tmp_path)
+    got = {name for method, name in fake.asked if method == "GET"}
+    assert got == {"config.json", "generation_config.json", "tokenizer_config.json", "vocab.json", "source.spm",
+                   "target.spm", "model.safetensors", "README.md"}
+    opened = checkpoint.load(folder)
+    assert opened.name == NAME and opened.directions == ("de-en",)
+    expected = checkpoint.load(saved).model.state_dict()
+    assert all(torch.equal(t, expected[name]) for name, t in opened.model.state_dict().items())
+    fake.asked.clear()
+    assert fetched(fake, tmp_path) == folder and not [name for method, name in fake.asked if method == "GET"]
+
+
+def test_pickles_in_shards_are_fetched_where_there_is_nothing_better(fake, saved, tmp_path):
+    repository = Path(shutil.copytree(saved, tmp_path / "repository"))
+    state = load_file(repository / "model.safetensors")
+    (repository / "model.safetensors").unlink()
+    names = sorted(state)
+    files = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(names)}
+    for file in set(files.values()):
+        torch.save({name: state[name] for name in names if files[name] == file}, repository / file)
+    theirs.write(repository / "pytorch_model.bin.index.json", {"weight_map": files})
+    fake.repositories[NAME] = repository
+    assert checkpoint.load(fetched(fake, tmp_path)).directions == ("de-en",)
+
+
+def test_a_download_that_breaks_off_goes_on(fake, saved, tmp_path):
+    fake.repositories[NAME], fake.breaks = saved, 1
+    folder = fetched(fake, tmp_path)
+    assert fake.breaks == 0
+    assert (folder / "model.safetensors").read_bytes() == (saved / "model.safetensors").read_bytes()
+
+
+def test_without_the_hub_the_cache_serves(fake, saved, tmp_path):
+    fake.repositories[NAME] = saved
+    folder = fetched(fake, tmp_path)
+    fake.server.shutdown()
+    fake.server.server_close()
+    assert fetched(fake, tmp_path) == folder
+    with pytest.raises(ValueError, match="own/other is not in the cache, and the hub cannot be reached"):
+        fetched(fake, tmp_path, "own/other")
+
+
+def test_what_is_not_supported_is_refused_before_its_weights_come(fake, saved, tmp_path):
+    repository = Path(shutil.copytree(saved, tmp_path / "repository"))
+    config = json.loads((repository / "config.json").read_text())
+    theirs.write(repository / "config.json", {**config, "model_type": "t5", "architectures": ["T5Model"]})
+    fake.repositories[NAME] = repository
+    with pytest.raises(ValueError, match="T5Model"):
+        fetched(fake, tmp_path)
+    assert {name for _, name in fake.asked} == {"config.json"}
+
+
+@pytest.mark.parametrize(("status", "words"), [
+    ((404, "RepoNotFound"), "the hub has no model of that name"), ((403, "GatedRepo"), "is gated: ask for access")])
+def test_a_model_that_cannot_be_had_is_said_so(fake, saved, tmp_path, status, words):
+    fake.repositories[NAME], fake.status = saved, status
+    with pytest.raises(ValueError, match=words):
+        fetched(fake, tmp_path)
+
+
+@pytest.mark.parametrize(("absent", "words"), [
+    ("config.json", "has no config.json"), ("model.safetensors", "no weights that can be opened")])
+def test_a_repository_without_a_model_is_said_so(fake, saved, tmp_path, absent, words):
+    repository = Path(shutil.copytree(saved, tmp_path / "repository"))
+    (repository / absent).unlink()
+    fake.repositories[NAME] = repository
+    with pytest.raises(ValueError, match=words):
+        fetched(fake, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc", "a/b/c", "", "a//b", "own/--x..y", "https://hub/own/model"])
+def test_a_name_that_is_no_id_asks_nothing(fake, tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if Path(name).is_dir():
+        assert hub.locate(name) == Path(name)
+        return
+    with pytest.raises(ValueError, match="neither a folder nor the id"):
+        fetched(fake, tmp_path, name)
+    assert fake.asked == []
+
+
+def test_a_full_disk_is_said_so(fake, saved, tmp_path, monkeypatch):
+    fake.repositories[NAME] = saved
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    with pytest.raises(ValueError, match="the disk is full"):
+        fetched(fake, tmp_path)

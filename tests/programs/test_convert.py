@@ -1,0 +1,87 @@
+"""python -m model.convert: a folder of another library becomes a checkpoint of ours, with its origin and licence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from model import checkpoint, convert
+from model.translator import Translator, Translators
+from tests.model.families import theirs
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("theirs") / "opus-mt-de-en"
+    theirs.marian(folder).save_pretrained(folder)
+    (folder / "README.md").write_text("---\nlicense: cc-by-4.0\ntags: [x]\n---\n# Theirs\n", encoding="utf-8")
+    return folder
+
+
+def test_a_converted_folder_is_the_model(saved, tmp_path, capsys):
+    out = tmp_path / "ours"
+    convert.main([str(saved), "--out", str(out), "--dtype", "float32"])
+    assert "licence cc-by-4.0" in capsys.readouterr().out
+    direct, converted = Translator.load(saved, "cpu"), Translator.load(out, "cpu")
+    texts = ["Der kleine Hund schläft.", "Zwei Kinder bauen eine Burg 漢."]
+    assert converted.translate_batch(texts) == direct.translate_batch(texts)
+    trace, expected = converted.translate(texts[1]), direct.translate(texts[1])
+    assert trace.target_ids == expected.target_ids and trace.source_tokens == expected.source_tokens
+    assert any(token.endswith("漢<unk>") for token in trace.source_tokens) and trace.source_tokens[-1] == "</s>"
+    assert (trace.cross.weights == expected.cross.weights).all()
+    assert direct.config.pad_id not in trace.target_ids  # which it may never write
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlicense: cc-by-4.0\n---\n# opus-mt-de-en") and "de-en" in card
+    assert json.loads((out / "metrics.json").read_text())["training"] == "opus-mt-de-en, cc-by-4.0"
+
+
+def test_halves_on_disk(saved, tmp_path):
+    convert.main([str(saved), "--out", str(tmp_path / "ours")])
+    stored = load_file(tmp_path / "ours" / "model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+    assert checkpoint.load(tmp_path / "ours").model.config == checkpoint.load(saved).model.config
+
+
+@pytest.mark.parametrize(("text", "licence"), [
+    ("---\nlicense: other\nlicense_name: own words\n---\n", "own words"), ("no front matter", "not stated"),
+    ("---\nlicense: [a, b]\n---\n", "not stated"), ("---\n: : {\n---\n", "not stated"),
+    ("---\nlicense: !!python/object/apply:os.system [touch ran]\n---\n", "not stated"),
+    ("---\n- a\n---\n", "not stated"),
+    ("---\nlicense: \"<script>alert(1)</script>\\n# x\"\n---\n", "script")])
+def test_what_the_card_says_is_words(saved, tmp_path, text, licence, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "named"
+    theirs.marian(folder).save_pretrained(folder)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    convert.main([str(folder), "--out", "ours"])
+    written = (tmp_path / "ours" / "README.md").read_text(encoding="utf-8")
+    assert licence in written and "<" not in written and not (tmp_path / "ran").exists()
+
+
+def test_of_many_languages_those_asked_for(tmp_path):
+    folder = tmp_path / "many"
+    theirs.m2m100(folder).save_pretrained(folder)
+    convert.main([str(folder), "--out", str(tmp_path / "ours"), "--directions", "zu-af", "de-en"])
+    found = Translator.load(tmp_path / "ours", "cpu")
+    assert found.directions == ("zu-af", "de-en")
+    trace = found.translate("Der Hund", "zu-af")
+    assert trace.source_tokens[0] == "__zu__" and trace.decoder_inputs[:2] == ("</s>", "__af__")
+    assert trace.target_tokens[0] == "__af__" and "__af__" not in trace.translation
+    for asked, words in (("xx-af", "no symbol for the language 'xx'"), ("de", "two different language codes")):
+        with pytest.raises(ValueError, match=words):
+            convert.main([str(folder), "--out", str(tmp_path / "no"), "--directions", asked])
+
+
+def test_a_folder_is_not_written_over_itself(saved):
+    with pytest.raises(ValueError, match="name another with --out"):
+        convert.main([str(saved), "--out", str(saved)])
+
+
+def test_models_that_the_host_names_come_first(saved, tiny_checkpoint):
+    found = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
+    first = next(iter(found.values()))
+    assert first.name == "opus-mt-de-en" and len(found) == 3

@@ -1,0 +1,39 @@
+"""Answers as they travel to the page."""
+
+from __future__ import annotations
+
+import json
+
+import gradio as gr
+import pytest
+
+from viz.ui.rpc import Question, told
+from viz.words import say
+
+
+def test_an_answer_names_its_question_and_says_the_content_as_text() -> None:
+    question = Question.of(gr.EventData(None, {"id": 7, "holds": [1, 2]}))
+    value = question.answer(text=say("{n} tokens", n=3), path=None)
+    assert value["id"] == 7 and question.data["holds"] == [1, 2]
+    assert json.loads(value["json"]) == {"text": {"say": "{n} tokens", "with": {"n": 3}}, "path": None}
+    assert question.answer()["at"] == value["at"], "answers that replace one another are of one time"
+    error = json.loads(question.failed(ValueError("The text is empty: type a sentence to translate."))["json"])["error"]
+    assert "The text is empty" in json.dumps(error)
+
+
+@pytest.mark.parametrize("data", [None, 12, {}, {"id": "7"}])
+def test_a_control_of_gradios_own_asks_without_a_number(data) -> None:
+    assert Question.of(gr.EventData(None, data)).answer(blocks=[])["id"] is None
+    assert Question.of(None).answer()["id"] is None
+
+
+def test_equal_contents_are_values_that_differ_and_javascript_holds_their_times() -> None:
+    times = [told(stale=True)["at"] for _ in range(2000)]
+    assert times == sorted(times) and times[0] != times[-1]
+    assert times[-1] < 2**53 and float(times[-1]) == times[-1]
+    assert told()["id"] is None
+
+
+def test_what_is_no_number_is_not_sent() -> None:
+    with pytest.raises(ValueError):
+        told(value=float("nan"))

@@ -1,0 +1,97 @@
+"""The maps that can be shown in attention's place, by name: differences, attributions, effects. The page draws what it
+is told; CONTRIBUTING.md says how to add one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from model.trace.scores import ScoreMap
+from model.trace.translation import TranslationTrace
+from model.translator import Translator, Translators
+from viz import theme
+from viz.maps.reduce import Combine, View, arranged, labelled
+from viz.ui.session import serving
+from viz.words import Words, say
+
+
+class Scope(str, Enum):
+    """What an overlay is computed for: the page asks again only where it changes."""
+
+    HEAD = "head"
+    LAYER = "layer"
+    SENTENCE = "sentence"
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What an overlay is computed of: a trace, the kind, layer and head of a view, and the translators of the page."""
+
+    trace: TranslationTrace
+    view: View
+    translators: Translators | None = None
+
+    @property
+    def translator(self) -> Translator:
+        """The one whose model made the trace, for an overlay with needs_model. ValueError if it is no longer served."""
+        return serving(self.translators, self.trace)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """title        in the menu and after the head's name
+    about        what a number says, in a sentence: whether it is measured, exact or a proxy
+    compute      Place -> a map of the kind's tokens as viz.maps.reduce.labelled() makes one: not yet hidden, not merged
+    needs_model  whether compute asks for place.translator; it then waits for its turn like all work on the model
+    """
+
+    title: Words
+    about: Words
+    compute: Callable[[Place], ScoreMap]
+    kinds: tuple[AttentionKind, ...] = tuple(AttentionKind)
+    scope: Scope = Scope.HEAD
+    needs_model: bool = False
+
+
+def layer_difference(place: Place) -> ScoreMap:
+    """The head's weights minus the mean of its layer's heads: where it reads otherwise than they do. Its limits are
+    those of all heads of the kind, so that heads can be compared."""
+    trace, view = place.trace, place.view
+    weights = trace.maps(view.kind).weights.astype(np.float64)
+    apart = weights - weights.mean(axis=1, keepdims=True)  # [layers, heads, query, key]
+    limit = float(np.abs(apart).max())
+    found = labelled(apart[view.layer, view.head], trace, view, say("difference of attention weights"))
+    return replace(found, signed=True, additive=True, limits=(-limit, limit))
+
+
+OVERLAYS: dict[str, Overlay] = {
+    "layer_difference": Overlay(
+        say("minus the layer's mean"),
+        say("This head's weight minus the mean over its layer's heads: where it reads more (+) or less (−) than they "
+            "do. Exact; each row sums to 0."),
+        layer_difference),
+}
+
+
+def shown(name: object, place: Place) -> ScoreMap:
+    """An overlay's map the way the place's view asks for it. ValueError if there is none of this name for its kind, or
+    no such head."""
+    overlay = OVERLAYS.get(name) if isinstance(name, str) else None
+    if overlay is None or place.view.kind not in overlay.kinds:
+        raise ValueError(f"There is no {name!r} to show of {place.view.kind.value}.")
+    alone = replace(place.view, combine=Combine.SINGLE, heads=())
+    alone.used_heads(place.trace)
+    found = arranged(overlay.compute(replace(place, view=alone)), place.trace, alone)
+    return replace(found, values=found.values.astype(np.float32))
+
+
+def options() -> Mapping[str, object]:
+    """What the page is told of them, once."""
+    return {"overlays": [
+        {"id": name, "title": overlay.title, "about": overlay.about, "scope": overlay.scope.value,
+         "kinds": [kind.value for kind in overlay.kinds], "model": overlay.needs_model}
+        for name, overlay in OVERLAYS.items()], "diverging": theme.DIVERGING}
