@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from model import checkpoints, collect
+from model import checkpoints
 from model.training import options
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
+from model.training.sources import collect
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -24,7 +25,7 @@ def test_every_shipped_checkpoint_has_a_recipe_whose_commands_can_be_read(tmp_pa
                     args = options.parse(command[1:], "")
                     assert args.directions == stage.settings["directions"] and args.data == tmp_path
                     assert args.probes is None or (ROOT / args.probes).is_file()
-                elif command[0] == "model.collect":
+                elif command[0] == "model.training.sources.collect":
                     assert collect.parse(command[1:command.index(">")]).captions == stage.settings["captions"]
 
 

@@ -1,4 +1,4 @@
-"""Sentences of one language for a model to translate, one a line on the output: python -m model.collect --help
+"""Sentences of one language for a model to translate, one a line on the output: python -m model.training.sources.collect --help
 
 Multi30k's captions of task 2, and the English sentences of one Tatoeba file that the other one lacks.
 """
@@ -43,7 +43,7 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.collect", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m model.training.sources.collect", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
