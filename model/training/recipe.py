@@ -105,7 +105,8 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     # Back-translation: the real sentences become the target side, what the model wrote the source side.
     folder, settings = work / stage.path, stage.settings
     read, _ = settings["direction"].split("-")
-    collect = ["model.training.sources.collect", "--data", str(data), "--language", read, "--captions", str(settings["captions"])]
+    collect = ["model.training.sources.collect", "--data", str(data), "--language", read,
+               "--captions", str(settings["captions"])]
     if "everyday_of" in settings:
         collect += ["--everyday-of", settings["everyday_of"], "--unlike", settings["direction"].split("-")[1]]
     translate = ["model.translate", "--checkpoint", str(work / settings["with"] / CHECKPOINT),

@@ -1,4 +1,4 @@
-"""Sentences of one language for a model to translate, one a line on the output: python -m model.training.sources.collect --help
+"""Sentences of one language for a model to translate, one a line: python -m model.training.sources.collect --help
 
 Multi30k's captions of task 2, and the English sentences of one Tatoeba file that the other one lacks.
 """
