@@ -9,7 +9,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test test-all lint bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test test-all lint checkpoints derived bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -27,6 +27,14 @@ test-all: lint browser mcp
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/oxlint viz/web
+
+# Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints")
+checkpoints: $(VENV)/.dev
+	$(BIN)/python -m model.checkpoints $(ARGS)
+
+# Rebuild what depends on the weights and is of other ones: scores, and what analyses add  (ARGS="--data data --list")
+derived: $(VENV)/.dev
+	$(BIN)/python -m model.derived $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m model.benchmark $(ARGS)

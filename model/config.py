@@ -159,7 +159,9 @@ class TrainConfig:
     max_pair_length: int = 128  # longer pairs (tokens on either side) are left out of training
     bf16: bool = False
     seed: int = 1
-    repeats: tuple[tuple[str, int], ...] = field(default=())  # (corpus name, times per epoch); others once
+    repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
+    substitution: float = 0.0  # the chance that a pair's names, towns, numbers, dates and times are drawn anew
+    frame_pairs: int = 0  # filled sentences of our own, a direction and epoch
 
     def __post_init__(self) -> None:
         if not self.directions:
@@ -169,6 +171,12 @@ class TrainConfig:
             _check_whole_number(name, getattr(self, name), 1)
         _check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
         _check_whole_number("seed", self.seed, 0)
+        _check_whole_number("frame_pairs", self.frame_pairs, 0)
+        if not 0 <= self.substitution <= 1:
+            raise ValueError(f"substitution is a chance from 0 to 1, found {self.substitution!r}")
+        for name, times in self.repeats:
+            if not isinstance(times, (int, float)) or not times >= 0:
+                raise ValueError(f"a corpus is seen 0 times an epoch or more often, found {name} {times!r}")
         for name in ("label_smoothing", "average_decay"):
             _check_fraction(name, getattr(self, name))
         for name in ("learning_rate", "clip_norm"):

@@ -23,7 +23,7 @@ from model.evaluation.moses import WU2021, wu2021_bleu
 from model.trace.directions import parse_direction
 from model.train import chosen_model
 from model.training import corpora
-from model.training.readers import Corpus, read_aligned
+from model.training.sources.readers import Corpus, read_aligned
 from model.translator import Translator
 
 UNUSUAL_PERCENTILE = 2  # a translation less probable than this share of dev translations is called unusual
@@ -42,6 +42,9 @@ def main(argv: list[str] | None = None) -> None:
     if not found:
         raise ValueError("there is nothing to score: no pair in the corpora that were named")
     metrics = dict(translator.metrics)
+    if metrics.get("digest", translator.digest) != translator.digest:
+        metrics = {}  # those of other weights
+    metrics["digest"] = translator.digest
     metrics["parameters"] = sum(p.numel() for p in translator.model.parameters())
     for split, direction, corpus in found:
         pairs = corpus.oriented(direction)[:args.limit]

@@ -25,9 +25,12 @@ from model.config import ModelConfig, TrainConfig, from_json
 from model.nets.transformer import Transformer
 from model.serve.device import choose_device
 from model.text.tokenizer import Tokenizer
-from model.training import corpora
+from model.training import corpora, history, options
+from model.training.allocator import keep_freed_memory
 from model.training.batches import Batch, Examples, make_batch, plan_batches
+from model.training.history import History
 from model.training.loss import summed_cross_entropy
+from model.training.mixture import Mixture
 from model.training.state import Log, TrainingState
 from model.training.validate import validate
 
@@ -53,9 +56,10 @@ class SummedLoss(nn.Module):
 class Trainer:
     """One run: model, optimiser, data order and log, and the step that moves them on."""
 
-    def __init__(self, config: TrainConfig, model: Transformer, tokenizer: Tokenizer, train: Examples,
+    def __init__(self, config: TrainConfig, model: Transformer, tokenizer: Tokenizer, train: Examples | Mixture,
                  device: torch.device) -> None:
         self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
+        self.examples = Examples([], [])  # of the state's epoch
         self.model = model.to(device)
         self.rank, self.world_size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         loss = SummedLoss(self.model, config.label_smoothing)
@@ -76,11 +80,12 @@ class Trainer:
             self.batches = self._plan()
         rows = self.batches[state.batch]
         state.batch += 1
-        return make_batch(self.train, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
+        return make_batch(self.examples, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
 
     def _plan(self) -> list:
+        self.examples = self.train.epoch(self.state.epoch)
         plan = plan_batches(
-            self.train, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
+            self.examples, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
         if not plan:
             raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
         return plan
@@ -119,12 +124,15 @@ class Trainer:
         self.clock = now
 
 
-def run(trainer: Trainer, folder: Path, dev: list) -> None:
-    """Train to the last update, logging, evaluating and saving on the way."""
+def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = None) -> None:
+    """Train to the last update, logging, evaluating, recording and saving on the way."""
     config, state, chief = trainer.config, trainer.state, trainer.rank == 0
     log = Log(folder / LOG, state.update) if chief else None
     bar = tqdm(total=config.max_updates, initial=state.update, disable=not chief, unit="update", mininterval=5)
     trainer.model.train()
+    recorded = recorded if chief else None
+    if recorded and (state.update == 0 or not recorded.records):
+        recorded.record(trainer.model, state.update)
     trainer.clock = time.perf_counter()
     while state.update < config.max_updates:
         trainer.step()
@@ -138,6 +146,10 @@ def run(trainer: Trainer, folder: Path, dev: list) -> None:
                           seconds=round(state.seconds, 2), learning_rate=config.learning_rate_at(state.update))
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
             state.start_window()
+        if recorded and history.due(state.update, config.max_updates):
+            trainer.settle()
+            recorded.record(trainer.model, state.update)
+            trainer.clock = time.perf_counter()
         if state.update % config.evaluate_every == 0 or last:
             trainer.settle()
             if chief and dev:
@@ -158,6 +170,8 @@ def export(folder: Path, out: Path) -> None:
     model, tokenizer, config = chosen_model(folder)
     checkpoint.save(out, model, tokenizer, config.directions)
     checkpoint.replace_file(out / LOG, lambda path: path.write_bytes((folder / LOG).read_bytes()))
+    written = checkpoint.load(out)
+    history.export(folder, out, written.model, tokenizer, written.digest)
 
 
 def chosen_model(folder: Path) -> tuple[Transformer, Tokenizer, TrainConfig]:
@@ -186,7 +200,7 @@ def read_settings(folder: Path) -> tuple[ModelConfig, TrainConfig, Tokenizer]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    args = options.parse(argv, __doc__)
     if "WORLD_SIZE" in os.environ:
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
         if torch.cuda.is_available():
@@ -200,14 +214,14 @@ def main(argv: list[str] | None = None) -> None:
 
 def train(args: argparse.Namespace) -> None:
     folder, device = args.run, choose_device(args.device)
+    keep_freed_memory()
     if args.resume:
         model_config, config, tokenizer = read_settings(folder)
-        if args.max_updates:
-            config = replace(config, max_updates=args.max_updates)
+        config = replace(config, **options.changed(args))
         found = corpora.find(args, list(config.directions))
     else:
         found = corpora.find(args, args.directions)
-        config = TrainConfig(**{name: getattr(args, name) for name in TRAIN_OPTIONS if getattr(args, name) is not None},
+        config = TrainConfig(**{name: getattr(args, name) for name in options.TRAIN if getattr(args, name) is not None},
                              directions=tuple(args.directions), bf16=args.bf16, repeats=tuple(args.repeat))
         tokenizer, model_config = start(args, config, found)
     torch.manual_seed(config.seed + (dist.get_rank() if dist.is_initialized() else 0))
@@ -219,14 +233,16 @@ def train(args: argparse.Namespace) -> None:
         checkpoint.replace_file(folder / checkpoint.TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
     checkpoint.write_json(folder / SETTINGS, {"model": asdict(model_config), "train": asdict(config)})
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
-    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples.source):,} pairs an epoch, "
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, "
           f"{device}", file=sys.stderr)
     trainer = Trainer(config, model, tokenizer, examples, device)
     if args.resume:
         trainer.state.load(folder / STATE)
         if trainer.rank > 0:  # the file has the first process's generator: others must draw other dropout masks
             torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
-    run(trainer, folder, dev)
+    history.keep_probes(args.probes, folder)
+    run(trainer, folder, dev, History.of_run(
+        folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before))
     if args.out and trainer.rank == 0:
         export(folder, args.out)
 
@@ -243,44 +259,7 @@ def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[T
         vocabulary_size=args.vocabulary_size, algorithm=args.tokenizer_algorithm)
     return tokenizer, ModelConfig(
         vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id,
-        **{name: getattr(args, name) for name in MODEL_OPTIONS}, norm_first=not args.post_norm)
-
-
-MODEL_OPTIONS = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_feedforward", "dropout",
-                 "attention_dropout", "max_length")
-TRAIN_OPTIONS = ("max_updates", "tokens_per_batch", "learning_rate", "warmup_updates", "cooldown_updates",
-                 "label_smoothing", "clip_norm", "average_decay", "evaluate_every", "save_every", "dev_sentences",
-                 "max_pair_length", "seed")
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.train", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--run", type=Path, required=True, help="folder of the run: state, log, settings")
-    add("--out", type=Path, help="checkpoint folder to write at the end")
-    add("--resume", action="store_true", help="continue the run in --run")
-    add("--init", type=Path, help="start from the weights and tokenizer of this checkpoint folder")
-    add("--directions", nargs="+", default=["de-en"])
-    add("--repeat", nargs=2, action="append", default=[], metavar=("CORPUS", "TIMES"), type=str,
-        help="how often a corpus is seen in an epoch, such as multi30k 2")
-    add("--device", help="cpu or cuda")
-    add("--bf16", action="store_true", help="bfloat16 autocast")
-    add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
-    add("--tokenizer-directions", nargs="+",
-        help="learn the pieces from these directions' corpora; default: --directions")
-    add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
-    add("--vocabulary-size", type=int, default=8000)
-    add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")
-    corpora.add_options(parser)
-    defaults = {f: getattr(ModelConfig(8), f) for f in MODEL_OPTIONS}
-    for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN_OPTIONS}}.items():
-        on_resume = name == "max_updates"
-        add("--" + name.replace("_", "-"), type=type(default), default=None if on_resume else default,
-            help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""))
-    args = parser.parse_args(argv)
-    args.repeat = [(name, int(times)) for name, times in args.repeat]
-    return args
+        **{name: getattr(args, name) for name in options.MODEL}, norm_first=not args.post_norm)
 
 
 if __name__ == "__main__":

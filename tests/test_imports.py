@@ -27,8 +27,8 @@ MODEL = (
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.translate", "model.convert", "model.benchmark", "model.means",
-     "model.faithfulness"),
+    ("model.train", "model.evaluate", "model.typed", "model.translate", "model.checkpoints",
+     "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),
@@ -39,8 +39,8 @@ VIZ = (
     ("viz.ui", "viz", "viz.learning_curves"),
 )
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
-EXCEPTIONS = {("model.evaluate", "model.train"), ("model.benchmark", "model.train"),
-              ("viz.wire.readback", "viz.figures")}
+EXCEPTIONS = {("model.evaluate", "model.train"), ("model.derived", "model.evaluate"), ("model.derived", "model.means"),
+              ("model.benchmark", "model.train"), ("viz.wire.readback", "viz.figures")}
 WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
                  "model.trace.storage", "model.trace.scores", "model.trace.tokens", "model.trace.divergence",
                  "model.trace.directions")

@@ -41,6 +41,10 @@ class Examples:
         kept = [(s, t) for s, t in encoded if len(s) <= max_length and len(t) < max_length]
         return cls([s for s, _ in kept], [t for _, t in kept])
 
+    def epoch(self, number: int) -> Examples:
+        """What an epoch sees: the same each time. A Mixture draws anew."""
+        return self
+
     def __add__(self, other: Examples) -> Examples:
         return Examples(self.source + other.source, self.target + other.target)
 

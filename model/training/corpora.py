@@ -9,8 +9,9 @@ from pathlib import Path
 from model.config import TrainConfig
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
-from model.training.batches import Examples
-from model.training.readers import (
+from model.training.mixture import Mixture
+from model.training.sources.news import read_news
+from model.training.sources.readers import (
     TATOEBA_FILES,
     Corpus,
     read_aligned,
@@ -20,6 +21,7 @@ from model.training.readers import (
     split_tatoeba,
     without_leaks,
 )
+from model.training.sources.tables import FILES, read_table
 
 MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 
@@ -36,7 +38,10 @@ class Splits:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say where corpora are."""
     parser.add_argument("--data", type=Path, default=Path("data"),
-                        help="folder with multi30k/data/task1/raw/ and tatoeba/*-eng.zip; what is there is used")
+                        help="folder with multi30k/data/task1/raw/, tatoeba/*-eng.zip, tatoeba-2021/ and news/; what "
+                             "is there is used")
+    parser.add_argument("--corpora", nargs="+", metavar="NAME",
+                        help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)")
     parser.add_argument("--pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
                         help="line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; "
                              "with this option --data is not read")
@@ -53,6 +58,8 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
     """The corpora named by the options. ValueError if there are none for a wanted direction."""
     directions = [parse_direction(d) for d in wanted]
     found = _files(args) if args.pair else _folder(args.data, directions)
+    if not args.pair and (names := getattr(args, "corpora", None)):
+        found = [splits for splits in found if splits.train.name in names]
     for direction in wanted:
         if not any(splits.train.oriented(direction) for splits in found):
             where = "--pair" if args.pair else f"the folder {args.data}"
@@ -87,23 +94,23 @@ def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
         archive = root / "tatoeba" / TATOEBA_FILES.get(languages[0], ("",))[0]
         if languages[1] == "en" and archive.is_file():
             found.append(Splits(**split_tatoeba(read_tatoeba(archive, languages[0]))))
+        table = root / "tatoeba-2021" / FILES.get(languages[0], "")
+        if languages[1] == "en" and table.is_file():
+            found.append(Splits(**split_tatoeba(read_table(table, languages[0], name="tatoeba-2021"))))
+        news = read_news(root / "news", languages)
+        if news:
+            found.append(Splits(**news))
     return found
 
 
 def examples(found: list[Splits], config: TrainConfig, tokenizer: Tokenizer, max_length: int
-             ) -> tuple[Examples, list[tuple[str, Corpus]]]:
-    """What an epoch sees, and the (direction, dev corpus) pairs to validate on."""
-    repeats = dict(config.repeats)
-    train, dev = Examples([], []), []
-    for direction in config.directions:
-        for splits in found:
-            encoded = Examples.encode(splits.train.oriented(direction), tokenizer, parse_direction(direction)[1],
-                                      max_length=min(config.max_pair_length, max_length))
-            for _ in range(repeats.get(splits.train.name, 1)):
-                train = train + encoded
-            if splits.dev.oriented(direction):
-                dev.append((direction, splits.dev))
-    return train, dev
+             ) -> tuple[Mixture, list[tuple[str, Corpus]]]:
+    """What the epochs draw from, and the (direction, dev corpus) pairs to validate on."""
+    held_out = [part for splits in found for part in (splits.dev, splits.test)]
+    dev = [(direction, splits.dev) for direction in config.directions for splits in found
+           if splits.dev.oriented(direction)]
+    return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length,
+                   held_out=held_out), dev
 
 
 def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str) -> Tokenizer:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from model.config import TrainConfig
-from model.training.readers import Corpus
+from model.training.sources.readers import Corpus
 from model.training.validate import _scores
 from viz import learning_curves
 

@@ -265,8 +265,26 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
         train.main(["--run", str(tmp_path / "absent"), "--resume", *corpus])
 
 
+def test_a_run_with_other_names_frames_and_probes_goes_on_as_if_unbroken(corpus, tmp_path):
+    """What is drawn anew each epoch is the same after --resume; the history goes on, and ends with the digest."""
+    probes = tmp_path / "probes.json"
+    probes.write_text(json.dumps([{"direction": "de-en", "source": "Ein Boot", "reference": "A boat"}]))
+    options = [*corpus, *SMALL, "--substitution", "0.5", "--frame-pairs", "20", "--save-every", "9", "--probes",
+               str(probes), "--updates-before", "1000", "--cooldown-updates", "0"]
+    whole, broken, out = (tmp_path / name for name in ("whole", "broken", "out"))
+    train.main(["--run", str(whole), *options, "--max-updates", "60", "--out", str(out)])
+    train.main(["--run", str(broken), *options, "--max-updates", "30"])
+    train.main(["--run", str(broken), "--resume", *corpus, "--max-updates", "60"])
+    final = [checkpoint.load_file(run / "state.safetensors") for run in (broken, whole)]
+    assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
+    with np.load(out / "history.npz", allow_pickle=False) as file:
+        facts, updates = json.loads(str(file["facts"])), file["updates"].tolist()
+    assert updates == [1000 + update for update in (0, 1, 2, 4, 8, 16, 32)]
+    assert facts["digest"] == checkpoint.load(out).digest and facts["before"] == 1000
+
+
 def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
-    from model.training.readers import Corpus
+    from model.training.sources.readers import Corpus
     from model.training.validate import validate
 
     model = build_tiny_model(tokenizer)

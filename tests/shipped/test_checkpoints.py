@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from model import checkpoint, checkpoints, derived
 
 ACCEPTED = {
     "Ich möchte ein Bier, bitte.": {
@@ -26,7 +29,7 @@ FLOORS = {
     ("en-de-fr", "en-de", "multi30k", 5, "wu2021"): 37.0, ("en-de-fr", "en-fr", "multi30k", 5, "wu2021"): 56.0,
 }
 FILES = {"model.safetensors", "config.json", "tokenizer.model", "metrics.json", "metrics.jsonl", "README.md",
-         "examples.json"}
+         "examples.json", "history.npz"}
 
 
 @pytest.mark.parametrize("sentence", ACCEPTED)
@@ -70,6 +73,40 @@ def test_cards_quote_the_recorded_scores(shipped_checkpoints):
         card = (folder / "README.md").read_text(encoding="utf-8")
         for score in recorded(folder):
             assert f"{score['bleu']:.2f}" in card and score["bleu_signature"] in card
+
+
+def test_what_depends_on_the_weights_is_of_these(shipped_checkpoints):
+    """Scores, what training recorded, means: each file says of which weights it is. `make derived` rebuilds them."""
+    for folder in (path.parent for path in shipped_checkpoints.glob("*/config.json")):
+        weights = checkpoint.load(folder).digest
+        assert {path.name: digest for path in folder.iterdir()
+                if (digest := derived.digest_of(path)) not in (None, weights)} == {}
+        assert derived.digest_of(folder / "history.npz") == weights
+
+
+def test_what_training_recorded_is_small_and_covers_the_run(shipped_checkpoints):
+    for path in shipped_checkpoints.glob("*/history.npz"):
+        assert path.stat().st_size <= 1.5e6
+        with np.load(path, allow_pickle=False) as file:
+            updates, losses = file["updates"], file["loss"]
+        assert len(updates) >= 15 and (np.diff(updates) > 0).all() and losses.shape == (len(updates), 6)
+
+
+def test_cards_have_the_commands_of_their_recipes(shipped_checkpoints, capsys):
+    for name in checkpoints.SHIPPED:
+        checkpoints.main(["--commands", name])
+        assert capsys.readouterr().out.strip() in (shipped_checkpoints / name / "README.md").read_text(encoding="utf-8")
+
+
+def test_cards_quote_what_typed_sentences_keep(shipped_checkpoints):
+    for name in checkpoints.SHIPPED:
+        metrics = json.loads((shipped_checkpoints / name / "metrics.json").read_text(encoding="utf-8"))
+        card = (shipped_checkpoints / name / "README.md").read_text(encoding="utf-8")
+        sealed = [result for result in metrics["typed"] if result["frames"] == "sealed"]
+        assert {result["fillers"] for result in sealed} == {"seen", "unseen"}
+        for result in sealed:
+            share = result["all"]["kept"] / result["all"]["of"]
+            assert result["all"]["of"] >= 300 and f"| {result['all']['of']} | **{share:.2f}** |" in card
 
 
 def recorded(folder: Path) -> list[dict]:

@@ -17,7 +17,15 @@ from model.nets.masks import pad
 from model.trace.directions import parse_direction
 from model.training import corpora
 from model.training.batches import Examples, make_batch, plan_batches
-from model.training.readers import TAG, Corpus, read_aligned, read_multi30k, read_tatoeba, split_tatoeba, without_leaks
+from model.training.sources.readers import (
+    TAG,
+    Corpus,
+    read_aligned,
+    read_multi30k,
+    read_tatoeba,
+    split_tatoeba,
+    without_leaks,
+)
 
 
 def write_gz(path: Path, lines: list[str]) -> None:
@@ -206,13 +214,18 @@ def test_both_corpora_are_found_and_neither_leaks_into_the_other(data_folder):
     assert "val de 0" not in sides and "test_2016_flickr en 1" not in sides
 
 
+def drawn(found: list, config: TrainConfig, tokenizer) -> tuple[Examples, list]:
+    mixture, dev = corpora.examples(found, config, tokenizer, 64)
+    return mixture.epoch(0), dev
+
+
 def test_an_epoch_holds_each_corpus_as_often_as_asked(data_folder, tokenizer):
     found = corpora.find(options(data=data_folder), ["de-en"])
-    once, dev = corpora.examples(found, TrainConfig(), tokenizer, 64)
-    twice, _ = corpora.examples(found, TrainConfig(repeats=(("multi30k", 2),)), tokenizer, 64)
+    once, dev = drawn(found, TrainConfig(), tokenizer)
+    twice, _ = drawn(found, TrainConfig(repeats=(("multi30k", 2),)), tokenizer)
     assert len(twice.source) == len(once.source) + 6
     assert [(d, c.name) for d, c in dev] == [("de-en", "multi30k"), ("de-en", "tatoeba")]
-    both, _ = corpora.examples(found, TrainConfig(directions=("de-en", "en-de")), tokenizer, 64)
+    both, _ = drawn(found, TrainConfig(directions=("de-en", "en-de")), tokenizer)
     assert len(both.source) == 2 * len(once.source)
     assert {s[0] for s in both.source} == {tokenizer.language_ids["en"], tokenizer.language_ids["de"]}
 
@@ -245,13 +258,12 @@ def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_fol
                          wanted)
     assert found[-1].train.oriented("de-en") == [(f"{TAG} ein Hund", "A dog.")]  # the others would leak
     assert found[-1].train.oriented("en-de") == [] and not found[-1].dev.pairs
-    without, _ = corpora.examples(found[:-1], TrainConfig(directions=tuple(wanted)), tokenizer, 64)
-    once, _ = corpora.examples(found, TrainConfig(directions=tuple(wanted)), tokenizer, 64)
+    without, _ = drawn(found[:-1], TrainConfig(directions=tuple(wanted)), tokenizer)
+    once, _ = drawn(found, TrainConfig(directions=tuple(wanted)), tokenizer)
     assert len(once.source) == len(without.source) + 1
     with_tag = tokenizer.encode_source(f"{TAG} ein Hund", "en")
     assert with_tag in once.source and with_tag[-2:] == tokenizer.encode_source("ein Hund", "en")[-2:]
-    twice, _ = corpora.examples(found, TrainConfig(directions=tuple(wanted), repeats=(("synthetic", 2),)),
-                                tokenizer, 64)
+    twice, _ = drawn(found, TrainConfig(directions=tuple(wanted), repeats=(("synthetic", 2),)), tokenizer)
     assert len(twice.source) == len(once.source) + 1
 
 

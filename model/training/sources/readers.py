@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import unicodedata
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,10 +39,10 @@ class Corpus:
 
 def read_aligned(first: str | Path, second: str | Path, languages: tuple[str, str], *, name: str = "") -> Corpus:
     """Two line-aligned text files, plain or .gz (Moses and EuroParl style). ValueError if their lengths differ."""
-    columns = [_read_lines(Path(path)) for path in (first, second)]
+    columns = [read_lines(Path(path)) for path in (first, second)]
     if len(columns[0]) != len(columns[1]):
         raise ValueError(f"{first} has {len(columns[0])} lines but {second} has {len(columns[1])}: not aligned")
-    return Corpus(name or Path(first).name, languages, _clean(zip(*columns)))
+    return Corpus(name or Path(first).name, languages, clean(zip(*columns)))
 
 
 def read_synthetic(source: str | Path, target: str | Path, languages: tuple[str, str]) -> Corpus:
@@ -74,7 +74,7 @@ def read_tatoeba(path: str | Path, language: str) -> Corpus:
     except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a zip of UTF-8 text: {error}") from error
     rows = (line.rstrip("\r").split("\t") for line in text.split("\n"))
-    return Corpus("tatoeba", (language, "en"), _clean((row[1], row[0]) for row in rows if len(row) >= 2))
+    return Corpus("tatoeba", (language, "en"), clean((row[1], row[0]) for row in rows if len(row) >= 2))
 
 
 def split_tatoeba(corpus: Corpus) -> dict[str, Corpus]:
@@ -103,7 +103,8 @@ def normalised(sentence: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", sentence.removeprefix(TAG)).lower().split())
 
 
-def _read_lines(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 text file, plain or .gz. ValueError if it is missing or is none."""
     if not path.is_file():
         raise ValueError(f"no such file: {path}")
     opener = gzip.open if path.suffix == ".gz" else open
@@ -114,7 +115,8 @@ def _read_lines(path: Path) -> list[str]:
         raise ValueError(f"{path} is not {'gzipped ' if path.suffix == '.gz' else ''}UTF-8 text: {error}") from error
 
 
-def _clean(pairs: Iterator[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def clean(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Pairs of which neither side is empty, tidied."""
     # Only what no reader would miss: composed accents, single spaces, no empty side.
     tidy = ((" ".join(unicodedata.normalize("NFC", side).split()) for side in pair) for pair in pairs)
     return tuple((a, b) for a, b in tidy if a and b)

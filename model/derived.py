@@ -1,0 +1,98 @@
+"""Rebuild what depends on a checkpoint's weights and was made with other ones: python -m model.derived --help
+
+Every such file lies in the checkpoint's folder and carries the digest of the weights that it was made with. Where the
+digests differ, the file says nothing about these weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from safetensors import safe_open
+
+from model import checkpoint, evaluate, means
+from model.analysis.why import averages
+from model.files import read_json
+
+
+def scores(folder: Path, data: Path) -> None:
+    """metrics.json: dev and test scores as the cards show them, and below which log-probability a translation is
+    called unusual."""
+    protocol = ["--protocol", "wu2021"]
+    common = ["--checkpoint", str(folder), "--data", str(data), *protocol]
+    evaluate.main([*common, "--splits", "dev", "--beam", "1"])
+    evaluate.main([*common, "--splits", "test", "--beam", "1", "5", "--length-penalty", "1.0"])
+
+
+def mean_outputs(folder: Path, data: Path) -> None:
+    """means.safetensors, for ablation and occlusion: over the project's own sentences, so that no data is needed."""
+    means.main(["--checkpoint", str(folder)])
+
+
+# File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
+BUILDERS: dict[str, Callable[[Path, Path], None]] = {checkpoint.METRICS: scores, averages.FILE: mean_outputs}
+
+
+def digest_of(path: Path) -> str | None:
+    """The digest that a derived file carries: the field "digest" of JSON, of a safetensors file's metadata or of an
+    .npz's array "facts" (JSON), or an array of that name. None if it carries none."""
+    if path.suffix == ".json":
+        values = read_json(path)
+        return values.get("digest") if isinstance(values, dict) else None
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            if "digest" in file.files:
+                return str(file["digest"])
+            return json.loads(str(file["facts"])).get("digest") if "facts" in file.files else None
+    if path.suffix == ".safetensors":
+        with safe_open(path, framework="np") as file:
+            return (file.metadata() or {}).get("digest")
+    return None
+
+
+def stale(folder: Path) -> list[str]:
+    """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing."""
+    weights = checkpoint.load(folder).digest
+    found = [path.name for path in sorted(folder.iterdir())
+             if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)]
+    absent = [name for name in BUILDERS
+              if name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
+    return found + absent
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    unmade = 0
+    for folder in sorted(path.parent for path in args.checkpoints.glob(f"*/{checkpoint.CONFIG}")):
+        for name in stale(folder):
+            if args.list or name not in BUILDERS:
+                end = "" if name in BUILDERS else ": nothing here rebuilds it"
+                print(f"{folder / name} is of other weights{end}")
+                unmade += 1
+                continue
+            print(f"{folder / name}", file=sys.stderr)
+            BUILDERS[name](folder, args.data)
+    if unmade:
+        sys.exit(1)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.derived", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--checkpoints", type=Path, default=Path("checkpoints"), help="folder of checkpoint folders")
+    add("--data", type=Path, default=Path("data"), help="folder with the corpora")
+    add("--list", action="store_true", help="only say what is of other weights, with exit code 1 if anything is")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,175 @@
+"""What a model makes of a few fixed sentences while it trains: their maps, translations and loss, in history.npz.
+
+The first record is of the weights before the first update; then come updates 1, 2, 4 and so on, and at the end they
+are spread evenly, some twenty in all. A run that starts from a checkpoint with a history goes on counting from there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from model.checkpoint import Checkpoint
+from model.files import read_json, replace_file
+from model.nets.transformer import Transformer
+from model.text.tokenizer import Tokenizer
+from model.trace.directions import parse_direction
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+
+NAME, PROBES = "history.npz", "probes.json"  # in a run's folder
+MAX_PIECES = 10  # a side, without symbols: the maps of six such sentences at twenty updates stay within 1.5 MB
+LAST_DOUBLING, EVEN = 256, 10  # updates 0, 1, 2, 4 .. 256, then ten more up to the last
+LEVELS = 255  # a weight of 1 in the maps
+
+
+@dataclass(frozen=True)
+class Probe:
+    direction: str
+    source: str
+    reference: str
+
+
+def read_probes(path: Path, tokenizer: Tokenizer) -> tuple[Probe, ...]:
+    """A JSON list of {"direction", "source", "reference"}. ValueError for another shape or a side of over 10 pieces."""
+    values = read_json(path)
+    try:
+        probes = tuple(Probe(**value) for value in values)
+        sides = [(side, tokenizer.encode(side)) for probe in probes for side in (probe.source, probe.reference)]
+        unknown = {probe.direction for probe in probes
+                   if parse_direction(probe.direction)[1] not in tokenizer.language_ids}
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: probes are a list of direction, source and reference: {error}") from error
+    if not probes or unknown:
+        raise ValueError(f"{path}: there must be probes, in directions the tokenizer has a symbol for, found {unknown}")
+    for side, ids in sides:
+        if len(ids) > MAX_PIECES:
+            raise ValueError(f"{path}: {side!r} has {len(ids)} pieces, at most {MAX_PIECES} are recorded")
+    return probes
+
+
+def keep_probes(path: Path | None, run: Path) -> None:
+    """Copy a new run's probes into its folder, from where every later start reads them."""
+    if path and not (run / PROBES).exists():
+        replace_file(run / PROBES, lambda partial: partial.write_bytes(path.read_bytes()))
+
+
+def due(update: int, last: int) -> bool:
+    """Whether a run of `last` updates records after this one."""
+    if update <= LAST_DOUBLING:
+        return update & (update - 1) == 0
+    step = max(1, (last - LAST_DOUBLING) // EVEN)
+    return update == last or ((update - LAST_DOUBLING) % step == 0 and last - update >= step // 2)
+
+
+class History:
+    """The records of one run's probes, and their file. before: updates that lie behind the weights it starts from."""
+
+    def __init__(self, path: Path, probes: tuple[Probe, ...], tokenizer: Tokenizer, *, before: int = 0) -> None:
+        self.path, self.probes, self.tokenizer, self.before = path, probes, tokenizer, before
+        self.records: list[dict[str, np.ndarray]] = []
+        self.digest = ""
+
+    @classmethod
+    def of_run(cls, run: Path, tokenizer: Tokenizer, *, update: int, init: Path | None, before: int) -> History | None:
+        """A run's own history up to `update`; at its start the one of the checkpoint `init` that it goes on from, else
+        a new one. None if the run has no probes."""
+        if not (run / PROBES).exists():
+            return None
+        history = cls(run / NAME, read_probes(run / PROBES, tokenizer), tokenizer, before=before)
+        if history.path.exists():
+            history.load(history.path, up_to=update)
+        elif init and (init / NAME).exists():
+            history.load(init / NAME)
+            history.before = int(history.records[-1]["updates"])
+        return history
+
+    def load(self, path: Path, *, up_to: int | None = None) -> None:
+        """Take over a file's records, or those up to an update of this run: a killed run may have recorded more than
+        its state knows of. ValueError if the file is damaged or of other probes."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            facts = json.loads(str(arrays.pop("facts")))
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(f"{path} is not a training history: {error}") from error
+        if facts["probes"] != [vars(probe) for probe in self.probes]:
+            raise ValueError(f"{path} recorded other sentences than those of --probes")
+        self.before = facts["before"]
+        self.records = [{name: values[i] for name, values in arrays.items()} for i in range(len(arrays["updates"]))]
+        if up_to is not None:
+            self.records = [r for r in self.records if r["updates"] <= self.before + up_to]
+
+    def record(self, model: Transformer, update: int) -> None:
+        """Add, or replace, what the model makes of the probes after this run's `update`, and save."""
+        training = model.training
+        taken = {"updates": np.int64(self.before + update), **probed(model.eval(), self.probes, self.tokenizer)}
+        model.train(training)
+        self.records = [r for r in self.records if r["updates"] != taken["updates"]] + [taken]
+        self.save()
+
+    def save(self) -> None:
+        arrays = {name: np.stack([record[name] for record in self.records]) for name in self.records[0]}
+        tokens = [{"source": self.tokenizer.tokens(self.tokenizer.encode(probe.source)),
+                   "target": self.tokenizer.tokens(self.tokenizer.encode(probe.reference))} for probe in self.probes]
+        facts = json.dumps({"probes": [vars(probe) for probe in self.probes], "tokens": tokens, "before": self.before,
+                            "levels": LEVELS, "digest": self.digest}, ensure_ascii=False)
+
+        def write(partial: Path) -> None:
+            with open(partial, "wb") as file:
+                np.savez_compressed(file, facts=np.array(facts), **arrays)
+        replace_file(self.path, write)
+
+
+def export(run: Path, out: Path, model: Transformer, tokenizer: Tokenizer, digest: str) -> None:
+    """Write a finished run's history beside its checkpoint: the last record is of the exported weights, with their
+    digest."""
+    if not (run / NAME).is_file():
+        return
+    history = History(out / NAME, read_probes(run / PROBES, tokenizer), tokenizer)
+    history.load(run / NAME)
+    history.digest = digest
+    history.record(model, int(history.records[-1]["updates"]) - history.before)
+
+
+@torch.inference_mode()
+def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
+    """One record: loss float32 [probes], nats a target token, teacher-forced on the reference; translation str
+    [probes], greedy; maps_<kind>_<probe> uint8 [layers, heads, query, key], teacher-forced, with all symbols;
+    entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all probes."""
+    device = next(model.parameters()).device
+    losses, translations, maps = [], [], {}
+    rows: dict[AttentionKind, list[torch.Tensor]] = {kind: [] for kind in AttentionKind}
+    for number, probe in enumerate(probes):
+        target = tokenizer.encode(probe.reference)
+        source_ids = tokenizer.encode_source(probe.source, parse_direction(probe.direction)[1])
+        source = torch.tensor([source_ids], device=device)
+        inputs = torch.tensor([[tokenizer.begin_id, *target]], device=device)
+        output = model(source, inputs, record=True)
+        wanted = torch.tensor([*target, tokenizer.end_id], device=device)
+        losses.append(torch.nn.functional.cross_entropy(output.logits[0].float(), wanted).item())
+        for kind, weights in _weights(output).items():
+            maps[f"maps_{kind.value}_{number}"] = (weights * LEVELS).round().to(torch.uint8).numpy()
+            rows[kind].append(weights)
+        translator = Translator(Checkpoint("", model, tokenizer, (probe.direction,), {}, ""), device)
+        translations.append(translator.translate_batch([probe.source])[0])
+    record = {"loss": np.array(losses, dtype=np.float32), "translation": np.array(translations, dtype="U120"), **maps}
+    for kind, weights in rows.items():
+        entropy = [-(w * w.clamp_min(1e-12).log2()).sum(-1).mean(-1) for w in weights]  # each [layers, heads]
+        record[f"entropy_{kind.value}"] = torch.stack(entropy).mean(0).numpy()
+        record[f"largest_{kind.value}"] = torch.stack([w.amax(-1).mean(-1) for w in weights]).mean(0).numpy()
+    return record
+
+
+def _weights(output) -> dict[AttentionKind, torch.Tensor]:
+    """Each kind's weights, float32 [layers, heads, query, key] on the CPU."""
+    def stacked(weights) -> torch.Tensor:
+        return torch.stack([w[0] for w in weights]).float().cpu()
+
+    return {AttentionKind.ENCODER_SELF: stacked(r.self_attention.weights for r in output.encoder_records),
+            AttentionKind.DECODER_SELF: stacked(r.self_attention.weights for r in output.decoder_records),
+            AttentionKind.CROSS: stacked(r.cross_attention.weights for r in output.decoder_records)}

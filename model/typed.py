@@ -1,0 +1,83 @@
+"""Does a checkpoint keep the names, towns, numbers, dates and times that people type? python -m model.typed --help
+
+Look at the open frames while working; the sealed ones are for a report at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from model.checkpoint import METRICS
+from model.evaluation.typed import FRAME_SETS, TypedSentence, fill_typed, is_kept, read_typed_frames, tally
+from model.files import write_json
+from model.trace.directions import parse_direction
+from model.translator import Translator
+
+SEED = {"open": 1, "sealed": 2}
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    translator = Translator.load(args.checkpoint, args.device)
+    results = []
+    for direction in args.directions or translator.directions:
+        translator.check_direction(direction)
+        frames = read_typed_frames(args.frames, parse_direction(direction)[0])
+        for training in (False, True):
+            sentences = fill_typed(frames, direction, training=training, seed=SEED[args.frames])
+            for beam in args.beam:
+                translations = translator.translate_batch(
+                    [sentence.source for sentence in sentences], direction, beam=beam,
+                    length_penalty=args.length_penalty if beam > 1 else 0.0)
+                result = {"direction": direction, "frames": args.frames, "fillers": "seen" if training else "unseen",
+                          "beam": beam, **tally(sentences, translations)}
+                results.append(result)
+                print(json.dumps(result), flush=True)
+                if args.show:
+                    show(sentences, translations)
+    if args.record:
+        record(args.checkpoint / METRICS, translator, results)
+
+
+def record(path: Path, translator: Translator, results: list[dict]) -> None:
+    """Put results into the checkpoint's metrics.json, in place of those of the same direction, frames and decoding."""
+    def key(result: dict) -> tuple:
+        return tuple(result[field] for field in ("direction", "frames", "fillers", "beam"))
+
+    metrics = dict(translator.metrics)
+    new = {key(result) for result in results}
+    metrics["typed"] = [old for old in metrics.get("typed", []) if key(old) not in new] + results
+    write_json(path, metrics)
+
+
+def show(sentences: list[TypedSentence], translations: list[str]) -> None:
+    """Print every translation in which something was lost, and what."""
+    for sentence, translation in zip(sentences, translations):
+        lost = [item.shown for item in sentence.items if not is_kept(item, translation)]
+        if lost:
+            print(f"  {sentence.source}\n    {translation}\n    lost: {', '.join(lost)}")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.typed", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--directions", nargs="+", help="default: all of the checkpoint's")
+    add("--frames", choices=FRAME_SETS, default="open", help="sealed: only to report on, never to choose by")
+    add("--beam", type=int, nargs="+", default=[1], help="widths to decode with; 1 is greedy")
+    add("--length-penalty", type=float, default=1.0)
+    add("--device", help="cpu or cuda")
+    add("--show", action="store_true", help="print what was lost")
+    add("--record", action="store_true", help="write the results into the checkpoint's metrics.json")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")

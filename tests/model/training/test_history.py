@@ -1,0 +1,103 @@
+"""history.npz: what is recorded, when, and how a killed or a warm-started run goes on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from model.training.history import LEVELS, NAME, PROBES, History, Probe, due, export, keep_probes, read_probes
+from tests.conftest import build_tiny_model
+
+PROBE = Probe("de-en", "Ein Hund", "a dog")
+
+
+@pytest.fixture()
+def run(tmp_path, tokenizer):
+    (tmp_path / PROBES).write_text(json.dumps([vars(PROBE)]))
+    return tmp_path
+
+
+def opened(run, tokenizer, update: int = 0, init=None, before: int = 0) -> History:
+    return History.of_run(run, tokenizer, update=update, init=init, before=before)
+
+
+def test_a_run_records_some_twenty_times():
+    for last in (800, 5000, 40_000):
+        updates = [update for update in range(last + 1) if due(update, last)]
+        assert updates[:6] == [0, 1, 2, 4, 8, 16] and updates[-1] == last and 17 <= len(updates) <= 23
+    assert [update for update in range(31) if due(update, 30)] == [0, 1, 2, 4, 8, 16]
+
+
+def test_a_record_holds_the_models_maps(run, tokenizer, tiny_model):
+    history = opened(run, tokenizer)
+    history.record(tiny_model, 0)
+    with np.load(run / NAME, allow_pickle=False) as file:
+        cross, loss = file["maps_cross_0"], file["loss"]
+        facts = json.loads(str(file["facts"]))
+        assert file["entropy_encoder_self"].shape == (1, 2, 4) and file["largest_cross"].shape == (1, 3, 4)
+    source, target = (len(tokenizer.encode(side)) for side in (PROBE.source, PROBE.reference))
+    assert cross.dtype == np.uint8 and cross.shape == (1, 3, 4, target + 1, source + 2)
+    np.testing.assert_allclose(cross.sum(-1) / LEVELS, 1.0, atol=(source + 2) * 0.5 / LEVELS)
+    assert loss.shape == (1, 1) and loss[0, 0] > 0 and facts["probes"] == [vars(PROBE)]
+
+
+def test_recording_leaves_the_model_as_it_was(run, tokenizer):
+    model = build_tiny_model(tokenizer).train()
+    before = [p.detach().clone() for p in model.parameters()]
+    opened(run, tokenizer).record(model, 1)
+    assert model.training and all((a == b).all() for a, b in zip(before, model.parameters()))
+
+
+def test_a_resumed_run_forgets_what_lies_beyond_its_state(run, tokenizer, tiny_model):
+    history = opened(run, tokenizer, before=100)
+    for update in (0, 1, 2, 4):
+        history.record(tiny_model, update)
+    resumed = opened(run, tokenizer, update=2)
+    assert [int(record["updates"]) for record in resumed.records] == [100, 101, 102] and resumed.before == 100
+
+
+def test_a_warm_start_goes_on_counting(run, tokenizer, tiny_model, tmp_path):
+    history = opened(run, tokenizer)
+    for update in (0, 1, 8):
+        history.record(tiny_model, update)
+    later = tmp_path / "later"
+    later.mkdir()
+    keep_probes(run / PROBES, later)
+    second = opened(later, tokenizer, init=run)
+    second.record(tiny_model, 0)
+    second.record(tiny_model, 4)
+    assert [int(record["updates"]) for record in second.records] == [0, 1, 8, 12]
+
+
+def test_a_checkpoint_gets_the_digest_of_its_weights(run, tokenizer, tiny_model, tmp_path):
+    opened(run, tokenizer).record(tiny_model, 3)
+    out = tmp_path / "out"
+    out.mkdir()
+    export(run, out, tiny_model, tokenizer, "0123456789abcdef")
+    with np.load(out / NAME, allow_pickle=False) as file:
+        assert json.loads(str(file["facts"]))["digest"] == "0123456789abcdef" and file["updates"].tolist() == [3]
+
+
+def test_no_probes_no_history(tmp_path, tokenizer):
+    assert opened(tmp_path, tokenizer) is None
+
+
+@pytest.mark.parametrize(("probes", "message"), [
+    ([], "there must be probes"), ([{"direction": "de-en"}], "direction, source and reference"),
+    ([{**vars(PROBE), "source": "Ein Hund " * 9}], "pieces"), ([{**vars(PROBE), "direction": "de-xx"}], "de-xx")])
+def test_probes_that_cannot_be_recorded_are_named(tmp_path, tokenizer, probes, message):
+    (tmp_path / "probes.json").write_text(json.dumps(probes))
+    with pytest.raises(ValueError, match=message):
+        read_probes(tmp_path / "probes.json", tokenizer)
+
+
+def test_a_history_of_other_sentences_or_a_damaged_one_is_refused(run, tokenizer, tiny_model):
+    opened(run, tokenizer).record(tiny_model, 0)
+    (run / PROBES).write_text(json.dumps([{**vars(PROBE), "source": "Der Tee"}]))
+    with pytest.raises(ValueError, match="other sentences"):
+        opened(run, tokenizer)
+    (run / NAME).write_bytes(b"no zip")
+    with pytest.raises(ValueError, match="not a training history"):
+        opened(run, tokenizer)

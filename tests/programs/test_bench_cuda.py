@@ -1,0 +1,65 @@
+"""python -m bench.cuda, tried out on the CPU: every part gives figures, and a failing one does not stop the rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bench import cuda
+from model.translator import Translator
+from tests import ROOT
+from tests.conftest import SENTENCES
+
+
+@pytest.fixture()
+def small(monkeypatch):
+    for name, value in {"SENTENCES": 6, "LENGTHS": (4, 6), "BATCHES": (1, 2)}.items():
+        monkeypatch.setattr(cuda, name, value)
+    monkeypatch.setattr(cuda, "texts", lambda count, language: list(SENTENCES[:count]))  # the tiny model's limit is low
+
+
+def test_every_part_is_reported_even_where_one_fails(small, monkeypatch, tiny_checkpoint, tmp_path):
+    def broken(bench):
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setitem(cuda.PARTS, "half_precision", broken)
+    monkeypatch.setitem(cuda.PARTS, "training", lambda bench: {"bfloat16": []})
+    cuda.main(["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--json", str(tmp_path / "out.json")])
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert set(found) == {"device", "checkpoint", "digest", *cuda.PARTS}
+    assert found["same_as_cpu"]["passed"] and found["same_as_cpu"]["largest_map_difference"] == 0
+    assert found["half_precision"]["failed"] == "RuntimeError: no kernel" and "failed" in found["memory"]
+    rows = found["translation"]["with_all_maps"]
+    assert [(row["tokens"], row["batch"]) for row in rows] == [(4, 1), (4, 2), (6, 1), (6, 2)]
+    assert all(row["gpu_ms"] > 0 and row["cpu_ms"] > 0 for row in rows)
+
+
+def test_no_part_begins_after_the_end(tiny_checkpoint):
+    translator = Translator.load(tiny_checkpoint, "cpu")
+    bench = cuda.Bench(translator, translator, time.monotonic() - 1)
+    assert cuda.carried_out(cuda.same_as_cpu, bench)["failed"] == "the time was over"
+
+
+def test_operations_count_each_weight_six_times_a_token(tiny_model):
+    import torch
+
+    from model.training.batches import Batch
+
+    one = torch.ones((2, 3), dtype=torch.long)
+    weights = [sum(p.numel() for p in stack.parameters() if p.ndim > 1)
+               for stack in (tiny_model.encoder, tiny_model.decoder)]
+    batch = Batch(one, one[:, :2], one[:, :2], 4)
+    expected = 6 * (weights[0] * 6 + weights[1] * 4 + tiny_model.embedding.weight.numel() * 4)
+    assert cuda.update_operations(tiny_model, batch) == expected
+
+
+def test_it_needs_nothing_but_torch_and_sentencepiece():
+    """Importing it brings no package that only development has."""
+    code = ("import sys; import bench.cuda; "
+            "print([m for m in ('sacrebleu', 'scipy', 'transformers', 'gradio', 'faker') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,48 @@
+"""What depends on the weights says of which ones it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from model import checkpoint, derived
+
+
+@pytest.fixture()
+def folder(tiny_checkpoint, tmp_path):
+    shutil.copytree(tiny_checkpoint, tmp_path / "all" / "tiny")
+    return tmp_path / "all" / "tiny"
+
+
+def digest(folder) -> str:
+    return checkpoint.load(folder).digest
+
+
+def test_files_of_other_weights_are_found(folder, capsys):
+    (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
+    np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
+    np.savez(folder / "table.npz", digest=np.array(digest(folder)))
+    assert derived.stale(folder) == ["means.safetensors"]  # it is not there yet
+    derived.main(["--checkpoints", str(folder.parent)])
+    assert derived.stale(folder) == []
+    np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": "0" * 16})))
+    np.savez(folder / "table.npz", digest=np.array("1" * 16))
+    assert derived.stale(folder) == ["history.npz", "table.npz"]
+    with pytest.raises(SystemExit):
+        derived.main(["--checkpoints", str(folder.parent), "--list"])
+    assert "history.npz is of other weights" in capsys.readouterr().out
+
+
+def test_what_is_stale_is_rebuilt_once(folder, monkeypatch):
+    def build(where, data):
+        (where / "metrics.json").write_text(json.dumps({"digest": digest(where)}))
+        made.append(where)
+
+    made: list = []
+    monkeypatch.setattr(derived, "BUILDERS", {"metrics.json": build})
+    for _ in range(2):
+        derived.main(["--checkpoints", str(folder.parent)])
+    assert made == [folder]
