@@ -96,7 +96,8 @@ class Sentence:
 def examine(translator: Translator, text: str, direction: str, means: Means | None, *,
             stages: Sequence[tuple[str, Transformer]] = (), seed: int = 0) -> Sentence | None:
     """One sentence, its least certain content word against the runner-up. None for fewer than three words, which cannot
-    be ranked. stages: of redrawn(), where its values are compared with theirs, too."""
+    be ranked. stages: of redrawn(), where its values are compared with theirs, too. More than five parameters: the
+    sentence, what it is judged with, and what is repeated with other weights are told apart by name."""
     trace = translator.translate(text, direction)
     case = open_case(translator, trace, ask(translator, trace), means=means)
     ordinary = ~case.columns.special

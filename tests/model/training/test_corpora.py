@@ -122,7 +122,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
             read_tatoeba(tmp_path / name, "de")
 
 
-@pytest.mark.parametrize("direction", ["de", "de-", "de-en-fr", "DE-en", "de-de", "", "d3-en"])
+@pytest.mark.parametrize("direction", ["de", "de-", "de-en-fr", "d e-en", "de-de", "", "d3-en"])
 def test_directions_are_two_codes(direction):
     with pytest.raises(ValueError, match="'de-en', found"):
         parse_direction(direction)
