@@ -170,11 +170,13 @@ CHECKS = (
 
 
 def verify(translator: Translator, trace: TranslationTrace, *,
-           shown: Mapping[str, tuple[Sequence[Shown], float]] | None = None) -> Iterator[Result]:
+           shown: Mapping[str, tuple[Sequence[Shown], float]] | None = None, also: Sequence[Check] = ()
+           ) -> Iterator[Result]:
     """Run every check on a trace, one result at a time, so that a caller can show progress.
 
     shown: name -> (maps, tolerance): what the program shows elsewhere, such as an export read back or the arrays of a
-    figure; each name gets a check of its own against the trace. A check that cannot run has failed.
+    figure; each name gets a check of its own against the trace. also: checks made elsewhere, which come last. A check
+    that cannot run has failed.
     ValueError if the trace is of another checkpoint, or of a model that was interfered with.
     """
     if trace.digest != translator.digest:
@@ -191,6 +193,8 @@ def verify(translator: Translator, trace: TranslationTrace, *,
         claim = say("{what} holds the trace's own numbers.", what=name)
         check = Check(say("{what} = trace", what=name), claim, tolerance, _shown_check(maps))
         yield _carried_out(check, evidence, tolerance)
+    for check in also:
+        yield _carried_out(check, evidence, check.tolerance)
 
 
 def number_of_checks(shown: Mapping[str, object] | None = None) -> int:

@@ -42,10 +42,23 @@ class Codec:
 
 def root_codes(values: np.ndarray) -> bytes:
     """The bytes of root16. ValueError for numbers outside [0, 1]: they would come out as others."""
+    return _halves(_quantised(values))
+
+
+def digest(weights: np.ndarray) -> str:
+    """Eight hex digits that tell whether two arrays of numbers in [0, 1] hold the same root16 codes in the same order:
+    the sum over i of (code_i + 1) times an odd number that depends on i, modulo 2^32. One changed code always changes
+    it. The page computes the same of what it draws, without the web's own hashes: over plain http there are none."""
+    codes = _quantised(weights).ravel().astype(np.uint32)
+    places = (np.arange(codes.size, dtype=np.uint32) * np.uint32(0x9E3779B1)) | np.uint32(1)
+    return f"{int(((codes + np.uint32(1)) * places).sum(dtype=np.uint32)):08x}"
+
+
+def _quantised(values: np.ndarray) -> np.ndarray:
     if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
         raise ValueError(f"root16 holds numbers from 0 to 1, found {values.min():g} to {values.max():g}")
     roots = np.sqrt(np.sqrt(np.clip(values, 0.0, 1.0)))
-    return _halves(np.rint(roots * 65535.0).astype(np.uint16))
+    return np.rint(roots * 65535.0).astype(np.uint16)
 
 
 def _roots(data: bytes, shape: Sequence[int]) -> np.ndarray:

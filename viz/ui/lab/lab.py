@@ -52,14 +52,15 @@ class Lab:
         Component("prose", {"text": panel.look, "link": {"url": PAPER, "text": panel.section}})
         controls, button = self._controls(panel)
         content = Component("panel", told(stale=True), plotly=True, events=("needed", "open"),
-                            elem_id=f"panel-{panel.name}")
+                            options={"checks_page": panel.checks_page}, elem_id=f"panel-{panel.name}")
         streams = isgeneratorfunction(panel.compute)
         answer = self._stream(panel) if streams else self._show(panel)
         once = {"inputs": [self.session.trace, self.session.selection, *controls], "outputs": content,
                 "concurrency_id": "model", "queue": streams, **PRIVATE}  # the queue costs more than most panels do
         content.needed(answer, trigger_mode="always_last", **once)
         if button:
-            button.click(answer, **once)
+            # By way of the panel, whose question also says what the page draws.
+            button.click(lambda: told(stale=True), outputs=content, queue=False, **PRIVATE)
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
@@ -103,7 +104,7 @@ class Lab:
                 return question.answer(blocks=[blocks.text(INVITATION)])
             try:
                 with self.session.turns.one():
-                    scene = self.scene(trace, selection)
+                    scene = self.scene(trace, selection, question)
                     return question.answer(blocks=panel.missing(scene) or panel.content(scene, *values))
             except ValueError as error:
                 return question.failed(error)
@@ -117,7 +118,7 @@ class Lab:
                 yield question.answer(blocks=[blocks.text(INVITATION)])
                 return
             try:
-                scene = self.scene(trace, selection)
+                scene = self.scene(trace, selection, question)
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
                     yield question.answer(blocks=found)
@@ -125,9 +126,9 @@ class Lab:
                 yield question.failed(error)
         return stream
 
-    def scene(self, trace: TranslationTrace, selection: Selection) -> Scene:
+    def scene(self, trace: TranslationTrace, selection: Selection, question: Question) -> Scene:
         """ValueError if the trace's checkpoint is no longer served."""
-        return Scene(trace, selection.fitted(trace), serving(self.translators, trace))
+        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), question.data.get("drawn"))
 
     def follow_the_sentence(self) -> None:
         """Call once, after all panels: a new translation makes them stale; only an open one asks for more."""

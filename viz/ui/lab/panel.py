@@ -25,6 +25,7 @@ class Scene:
     trace: TranslationTrace
     selection: Selection
     translator: Translator
+    drawn: object = None  # what the page says that it draws, for a panel that checks it: anything at all may come
 
     def inspect(self) -> ForwardOutput:
         """The model's records of this translation."""
@@ -48,6 +49,7 @@ class Panel:
     needs     without them it is not computed; the page says what is missing
     again     a button that computes again
     opens     whether its blocks open other panels of the tab
+    checks_page  whether the page is to say what it draws: scene.drawn
     """
 
     name: str
@@ -59,6 +61,7 @@ class Panel:
     needs: tuple[Need, ...] = ()
     again: Button | None = None
     opens: bool = False
+    checks_page: bool = False
 
     def missing(self, scene: Scene) -> Blocks:
         """What this scene lacks, in words; empty: it has all that the panel needs."""

@@ -256,8 +256,11 @@ AttentionAtlas.register("explorer", (root, api) => {
     else if (selection) state = { ...state, ...selection };
     state = fitted(state, trace);
     draw();
-    root.dispatchEvent(new CustomEvent("atlas-drawn"));
+    root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }
+
+  // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
+  atlas.drawn = () => trace && { key: trace.key, layers: trace.digests() };
 
   atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help, overlays });
   atlas.onTheme(() => trace && draw());

@@ -68,6 +68,11 @@
       }
     }
 
+    // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
+    digests() {
+      return Object.fromEntries(KINDS.map((kind) => [kind, this.weights[kind].map((weights) => weights && digest(weights))]));
+    }
+
     head(kind, layer, head) {
       const { queries, keys } = this.kinds[kind];
       return this.weights[kind][layer].subarray(head * queries * keys, (head + 1) * queries * keys);
@@ -92,6 +97,16 @@
     }
   }
 
+  // digest() of viz/wire/codecs.py, of decoded weights: their codes are found again, so that rounding does not count.
+  function digest(weights) {
+    let sum = 0;
+    for (let i = 0; i < weights.length; i++) {
+      const code = Math.round(Math.sqrt(Math.sqrt(weights[i])) * 65535);
+      sum = (sum + Math.imul(code + 1, Math.imul(i, 0x9e3779b1) | 1)) | 0;
+    }
+    return (sum >>> 0).toString(16).padStart(8, "0");
+  }
+
   // The largest weight of each block, so that thin lines stay visible.
   function pool(values, rows, columns, size) {
     if (rows <= size && columns <= size) return { values, rows, columns };
@@ -114,5 +129,5 @@
     return block;
   }
 
-  atlas.explorerTrace = { KINDS, CODECS, Trace, pool, unpack, bytes, decode };
+  atlas.explorerTrace = { KINDS, CODECS, Trace, digest, pool, unpack, bytes, decode };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

@@ -1,7 +1,7 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
 AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
-  let shown = false;
+  let shown = false, asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
 
@@ -23,7 +23,8 @@ AttentionAtlas.register("panel", async (root, api) => {
 
   function ask() {
     root.setAttribute("aria-busy", "true");
-    rpc.ask("needed", {}, show);
+    asked = api.options?.checks_page ? AttentionAtlas.drawn?.() ?? null : undefined;
+    rpc.ask("needed", { drawn: asked }, show);
   }
 
   // Laid out anywhere on the page counts as seen; a closed tab does not. Each opening asks again, because the sentence
@@ -44,5 +45,8 @@ AttentionAtlas.register("panel", async (root, api) => {
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   const rpc = AttentionAtlas.rpc(api, show, { replaces: true });
+  // The explorer may draw a new translation after this panel has asked about it.
+  if (api.options?.checks_page)
+    document.addEventListener("atlas-drawn", () => shown && asked?.key !== AttentionAtlas.drawn().key && ask());
   look();
 });

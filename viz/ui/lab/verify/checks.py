@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from model.checks.verify import CHECKS, Result, Shown, verify
+from model.checks.evidence import Evidence
+from model.checks.verify import CHECKS, Check, Result, Shown, verify
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS, Taken
 from viz.figures.grid import SIDE
 from viz.maps.reduce import View, score_map
@@ -13,6 +16,8 @@ from viz.ui.lab.controls import Button
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks, readback
+from viz.wire.codecs import digest
+from viz.wire.payload import key_of
 from viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
@@ -54,17 +59,47 @@ def _read_back(name: str, scene: Scene) -> list[Shown]:
     return [Shown(kind, form.map.read(form.map.write(taken)), layer, head)]
 
 
+def undrawn_layers(trace: TranslationTrace, drawn: object) -> tuple[int, int]:
+    """Of what the page says that it draws: layers that are not the trace's, and layers that it has at all (of a long
+    sentence some are sent when they are asked for). ValueError if it draws another translation, or says nothing of use.
+    """
+    if not isinstance(drawn, dict) or drawn.get("key") != key_of(trace) or not isinstance(drawn.get("layers"), dict):
+        raise Refusal("the page has not drawn this translation yet")
+    wrong = held = 0
+    for kind in trace.kinds:
+        said, maps = drawn["layers"].get(kind.value), trace.maps(kind)
+        if not isinstance(said, list) or len(said) != maps.num_layers:
+            raise Refusal("the page has not drawn this translation yet")
+        for layer, theirs in enumerate(said):
+            held += theirs is not None
+            wrong += theirs is not None and theirs != digest(maps.weights[layer])
+    return wrong, held
+
+
+def _drawn_by(scene: Scene) -> Check:
+    def measure(evidence: Evidence) -> tuple[float, Words]:
+        wrong, held = undrawn_layers(evidence.trace, scene.drawn)
+        total = sum(evidence.trace.maps(kind).num_layers for kind in evidence.trace.kinds)
+        return float(wrong), say("{n} of {total} layers are in the page; the error is how many differ", n=held,
+                                 total=total)
+
+    return Check(say("Drawn on the page = trace"),
+                 say("The page's own digest of the weights that it draws is the trace's."), 0.0, measure)
+
+
 def check_all(scene: Scene) -> Iterator[list[dict]]:
     """The list of checks, filled in as they are carried out."""
+    drawn = _drawn_by(scene)
     names = [(check.name, check.claim) for check in CHECKS]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
     claims = SHOWN | {_exported(name): say("The {format} export reads back bit by bit.", format=name.upper())
                       for name in FORMATS}
     names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
+    names.append((drawn.name, drawn.claim))
     done: list[Result] = []
     told = time.perf_counter()
-    for result in verify(scene.translator, scene.trace, shown=shown):
+    for result in verify(scene.translator, scene.trace, shown=shown, also=(drawn,)):
         done.append(result)
         if time.perf_counter() - told > PROGRESS:
             told = time.perf_counter()
@@ -98,4 +133,4 @@ PANEL = Panel(
         "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
         "found; a check that fails says so."),
     say("Paper, section {n}", n="3"), check_all,
-    again=Button(label("Verify again"), elem_id="verify-again"))
+    again=Button(label("Verify again"), elem_id="verify-again"), checks_page=True)

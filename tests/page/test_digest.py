@@ -1,0 +1,78 @@
+"""The page says which weights it draws, and Verify holds that against the trace."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from viz.assets import WEB
+from viz.wire import payload
+from viz.wire.codecs import ROOT, digest
+
+pytestmark = pytest.mark.browser
+CHECK = "#panel-verify tr:has-text('Drawn on the page = trace')"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_page_and_python_compute_one_digest(open_page, seed):
+    page = open_page("about:blank")
+    for name in ("core/shared", "explorer/trace"):
+        page.add_script_tag(path=WEB / f"{name}.js")
+    weights = np.random.default_rng(seed).dirichlet(np.full(9, 0.2), size=(4, 7)).astype(np.float32)
+    theirs = page.evaluate("""async (data) => {
+      const { digest, decode, unpack } = AttentionAtlas.explorerTrace;
+      return digest(decode(await unpack(data)));
+    }""", ROOT.encode(weights))
+    assert theirs == digest(weights)
+
+
+def test_any_change_of_the_weights_changes_the_digest():
+    weights = np.random.default_rng(5).dirichlet(np.full(6, 0.5), size=(2, 5)).astype(np.float32)
+    found = {digest(weights), digest(weights[::-1]), digest(weights.swapaxes(0, 1))}
+    for place in np.ndindex(weights.shape):
+        changed = weights.copy()
+        changed[place] = changed[place] * 0.9 + 0.05
+        found.add(digest(changed))
+    assert len(found) == 3 + weights.size
+
+
+def verified(page):
+    page.locator("#tab-verify-button").click()
+    page.wait_for_selector("#panel-verify .text.good, #panel-verify .text.bad", timeout=60_000)
+    page.wait_for_function("""() => document.querySelector('#panel-verify .atlas-panel').ariaBusy === 'false'
+      && ![...document.querySelectorAll('#panel-verify tr')].some((row) => row.textContent.includes('…'))""")
+    return page.locator(CHECK).inner_text()
+
+
+def test_what_the_page_draws_is_verified(tiny_url, open_page):
+    page = open_page(tiny_url)
+    page.wait_for_selector(".atlas-explorer .thumbnail")
+    row = verified(page)
+    assert re.search(r"\byes\b", row) and "8 of 8 layers" in row, row
+    page.locator("#verify-again").click()
+    page.wait_for_function("Number(document.querySelector('#panel-verify .atlas-panel').dataset.drawn) > 2")
+    assert re.search(r"\byes\b", verified(page))
+
+
+def test_a_page_that_draws_other_weights_is_found_out(tiny_url, open_page, monkeypatch):
+    honest = payload.block
+
+    def swapped(trace, kind, first, last, **options):
+        found = honest(trace, kind, first, last, **options)
+        if options.get("exact"):  # of a file, not of the page
+            return found
+        weights = trace.maps(kind).weights[first:last].copy()
+        weights[-1, [0, 1]] = weights[-1, [1, 0]]  # two heads of the last layer change places
+        return {**found, "data": ROOT.encode(weights)}
+
+    monkeypatch.setattr(payload, "block", swapped)
+    page = open_page(tiny_url)
+    page.wait_for_selector(".atlas-explorer .thumbnail")
+    before = page.evaluate("AttentionAtlas.drawn().key")
+    page.locator("#source-text textarea, #source-text input").first.fill("Zwei Kinder bauen eine Burg.")
+    page.locator("#translate").click()
+    page.wait_for_function("before => AttentionAtlas.drawn().key !== before", arg=before)
+    row = verified(page)
+    assert re.search(r"\bno\b", row) and not re.search(r"\byes\b", row), row
