@@ -265,6 +265,7 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   new IntersectionObserver((entries) => entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart()).observe(root);
   showPanel("branches");
+  root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   const rpc = atlas.rpc(api, told);
   rpc.take(api.value());
 });
