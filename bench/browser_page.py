@@ -18,6 +18,7 @@ from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
 from viz.ui import explorer
 from viz.ui.component import serve_web_files
+from viz.ui.rpc import told
 from viz.wire.payload import payload
 
 
@@ -31,7 +32,7 @@ def build(tokens: int) -> gr.Blocks:
         component = explorer.component(payload(traces[0]))
         component.layers(explorer.layers, [history], [component], **private)
         translate = gr.Button("Translate", elem_id="translate")
-        translate.click(lambda n: (payload(traces[(n + 1) % 2]), n + 1), [count], [component, count], **private)
+        translate.click(lambda n: (told(**payload(traces[(n + 1) % 2])), n + 1), [count], [component, count], **private)
 
         heads = [gr.Button(f"H{head + 1}", elem_id=f"plot-head-{head}") for head in range(8)]
         plot = gr.Plot(plot_heatmap(traces[0], View("cross", 2, 0)), elem_id="plot")

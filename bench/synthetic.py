@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.trace.maps import AttentionMaps
+from model.trace.tokens import told_by_spelling
 from model.trace.translation import TranslationTrace
 
 CANDIDATES = 10
@@ -21,9 +22,9 @@ def random_trace(source: int, target: int, *, layers: int = 6, heads: int = 8, s
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         return AttentionMaps((weights / weights.sum(-1, keepdims=True)).astype(np.float32), queries, keys)
 
-    source_tokens = ("<2en>", *(f"▁wort{i}" for i in range(source - 2)), "</s>")
-    target_tokens = (*(f"▁word{i}" for i in range(target - 1)), "</s>")
-    inputs = ("<s>", *target_tokens[:-1])
+    source_tokens = told_by_spelling(("<2en>", *(f"▁wort{i}" for i in range(source - 2)), "</s>"))
+    target_tokens = told_by_spelling((*(f"▁word{i}" for i in range(target - 1)), "</s>"))
+    inputs = told_by_spelling(("<s>", *target_tokens[:-1]))
     probabilities = np.tile(np.linspace(0.5, 0.01, CANDIDATES, dtype=np.float32), (target, 1))
     return TranslationTrace(
         source_text=" ".join(t[1:] for t in source_tokens[1:-1]), direction="de-en",

@@ -125,6 +125,11 @@ class ModelConfig:
             _check_whole_number("banned_ids", token_id, 0, self.num_target_tokens - 1)
 
     @property
+    def reach(self) -> int:
+        """For how many positions there is a code: those that were learned, else any number."""
+        return self.max_length if self.position_code is PositionCode.LEARNED else 2**31
+
+    @property
     def num_target_tokens(self) -> int:
         """Over how many tokens the logits go."""
         return self.vocabulary_size if self.target_vocabulary_size is None else self.target_vocabulary_size

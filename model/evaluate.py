@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
 def scores(translator: Translator, pairs: list[tuple[str, str]], direction: str, *, beam: int = 1,
            length_penalty: float = 0.0, protocols: Sequence[str] = ()) -> list[dict]:
     """Scores of (source, reference) pairs, with signatures: sacreBLEU (13a, cased) and chrF (Post 2018; Popovic 2015),
-    then BLEU of the same translations by each of the protocols."""
+    then BLEU of the same translations by each of the protocols. Six parameters: each is a field of a recorded score."""
     started = time.perf_counter()
     translations = translator.translate_batch(
         [source for source, _ in pairs], direction, beam=beam, length_penalty=length_penalty)

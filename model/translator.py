@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,12 +24,13 @@ from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
+from model.text.tidy import tidy
 from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 
 log = logging.getLogger(__name__)
-MAX_CHARACTERS = 10_000  # refused before the tokenizer sees it
 
 
 class Translator:
@@ -66,18 +66,20 @@ class Translator:
         direction = self.check_direction(direction)
         text = tidy(text)
         if not text:
-            raise ValueError("The text is empty: type a sentence to translate.")
+            raise Refusal("The text is empty: type a sentence to translate.")
         source, target = parse_direction(direction)
         ids = self.tokenizer.encode_source(text, target, source)
         if len(ids) > self.config.max_length:
-            raise ValueError(f"The text is {len(ids)} tokens long; the limit is {self.config.max_length} tokens.")
+            raise Refusal("The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids),
+                          limit=self.config.max_length)
         return ids
 
     def check_direction(self, direction: str | None) -> str:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
         direction = self.directions[0] if direction is None else direction
         if direction not in self.directions:
-            raise ValueError(f"Unknown direction {direction!r}: this model translates {', '.join(self.directions)}.")
+            raise Refusal("Unknown direction {direction}: this model translates {all}.", direction=repr(direction),
+                          all=", ".join(self.directions))
         return direction
 
     def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
@@ -190,12 +192,16 @@ class Translator:
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
              length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
-        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search."""
+        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
+
+        Six parameters: those of beam_search() that a user chooses.
+        """
+        prefix = self.forced_prefix(direction)
         memory = self.model.encode(self._padded([list(ids) for ids in sources]))
         return beam_search(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            prefix=self.forced_prefix(direction), keep_pruned=keep_pruned)
+            prefix=prefix, keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
@@ -208,8 +214,12 @@ class Translator:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
 
     def step_limit(self, source_length: int) -> int:
-        """How many tokens a translation may take: twice the source and a little, within the model's limit."""
+        """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
+        little, within the model's limit."""
         return min(self.config.max_length - 1, 2 * source_length + 10)
+
+    def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
+        return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
@@ -217,7 +227,7 @@ class Translator:
         """Greedy ids and the recorded pass over them; the encoder runs once for both."""
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
@@ -227,7 +237,7 @@ class Translator:
             return []
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return greedy(
-            self.model, memory, [self.step_limit(len(s)) for s in sources], begin_id=self.tokenizer.begin_id,
+            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
@@ -238,14 +248,6 @@ class Translator:
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
-
-
-def tidy(text: str) -> str:
-    """What is translated: composed (NFC) and without outer white space. The training data is so too.
-    ValueError for more characters than the limit: neither this nor the tokenizer is for megabytes."""
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"The text has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}.")
-    return unicodedata.normalize("NFC", text).strip()
 
 
 class Translators(Mapping[str, Translator]):
@@ -275,7 +277,8 @@ class Translators(Mapping[str, Translator]):
 
     def __getitem__(self, label: str) -> Translator:
         if label not in self._by_label:
-            raise ValueError(f"Unknown direction {label!r}: there are {', '.join(self._by_label)}.")
+            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
+                          all=", ".join(self._by_label))
         return self._by_label[label]
 
     def route(self, label: str) -> Route:

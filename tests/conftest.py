@@ -16,6 +16,7 @@ from model.config import ModelConfig
 from model.nets.transformer import Transformer
 from model.text.tokenizer import Tokenizer
 from model.trace.maps import AttentionMaps
+from model.trace.tokens import told_by_spelling
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
 from tests import ROOT
@@ -72,8 +73,9 @@ def tiny_translator(tiny_checkpoint) -> Translator:
     return Translator.load(tiny_checkpoint, device="cpu")
 
 
-HOSTILE_SOURCE = ("<2en>", "▁der", "▁der", "<img src=x onerror=alert(1)>", "${alert(1)}", "&amp;", "▁😀", "</s>")
-HOSTILE_TARGET = ("▁the", "▁the", "</b>", "▁שלום", "{{value}}", "</s>")
+HOSTILE_SOURCE = told_by_spelling(
+    ("<2en>", "▁der", "▁der", "<img src=x onerror=alert(1)>", "${alert(1)}", "&amp;", "▁😀", "</s>"))
+HOSTILE_TARGET = told_by_spelling(("▁the", "▁the", "</b>", "▁שלום", "{{value}}", "</s>"))
 
 
 @pytest.fixture()
@@ -89,7 +91,7 @@ def hand_made_trace() -> TranslationTrace:
             weights /= weights.sum(-1, keepdims=True)
         return AttentionMaps(weights.astype(np.float32), queries, keys)
 
-    inputs = ("<s>", *HOSTILE_TARGET[:-1])
+    inputs = told_by_spelling(("<s>", *HOSTILE_TARGET[:-1]))
     steps, k = len(inputs), 10
     probabilities = -np.sort(-random.dirichlet(np.full(k + 5, 0.3), size=steps))[:, :k].astype(np.float32)
     return TranslationTrace(

@@ -9,37 +9,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from model.trace.language import Words, join, say
 from viz import assets
 
+__all__ = ["FOLDER", "Words", "files", "for_page", "join", "read", "say"]
 FOLDER = assets.WEB / "words"
-
-
-class Words(str):
-    """An English string, as Python and the API see it, that the page shows in its own language."""
-
-    english: str  # with its {names}
-    values: dict[str, object]
-
-
-def say(english: str, **values: object) -> Words:
-    """Words of the page with values in place of their {names}. A value may be words itself."""
-    words = Words(english.format(**values))
-    words.english, words.values = english, values
-    return words
-
-
-def known(text: str) -> Words:
-    """A string made elsewhere, such as an error's: translated if the page's language has it, or a sentence with {names}
-    that it fits."""
-    words = Words(text)
-    words.english, words.values = text, {}
-    return words
 
 
 def for_page(value: object) -> object:
     """The same JSON-ready value, its Words as {say, with} for viz/web/core/shared.js."""
     if isinstance(value, Words):
-        return {"say": value.english, "with": for_page(value.values)}
+        return {"say": value.english, "with": for_page(dict(value.values))}
     if isinstance(value, dict):
         return {key: for_page(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

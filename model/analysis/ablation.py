@@ -44,7 +44,7 @@ def compare(translator: Translator, trace: TranslationTrace, interventions: Inte
     """
     ids = trace.source_ids if text is None else tuple(translator.encode(text, trace.direction))
     order = np.arange(len(ids)) if text is None else token_order(
-        trace.source_tokens, translator.tokenizer.tokens(ids))
+        trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
     broken = translator.translate(trace.source_text if text is None else text, trace.direction,
                                   interventions=interventions)
     output = translator.inspect(ids, trace.target_ids, interventions=interventions)

@@ -15,6 +15,7 @@ import torch
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
+from model.trace.language import say
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +121,11 @@ def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring,
     w_query, w_key = (random.normal(0, math.sqrt(1 / width), (width, width)) for _ in range(2))
     direction = random.normal(0, math.sqrt(2 / (width + 1)), width)
     rows = (
-        ("scaled dot product", "q·k / √d_k", "Vaswani et al. 2017, equation 1", True, dissection.scaled),
-        ("dot product", "q·k", "Luong et al. 2015, section 3.1", False, dissection.dots),
-        ("additive", "vᵀ tanh(W q + U k)", "Bahdanau et al. 2015, section 3.1", False,
+        (say("scaled dot product"), "q·k / √d_k", "Vaswani et al. 2017, equation 1", True, dissection.scaled),
+        (say("dot product"), "q·k", "Luong et al. 2015, section 3.1", False, dissection.dots),
+        (say("additive"), "vᵀ tanh(W q + U k)", "Bahdanau et al. 2015, section 3.1", False,
          np.tanh(query @ w_query.T + keys @ w_key.T) @ direction),
-        ("Gaussian kernel", "−|q − k|² / (2 √d_k)", "Nadaraya 1964; Watson 1964", False,
+        (say("Gaussian kernel"), "−|q − k|² / (2 √d_k)", "Nadaraya 1964; Watson 1964", False,
          -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width))),
     )
     return tuple(

@@ -10,10 +10,10 @@ import torch
 
 from model.nets.masks import causal_mask
 from model.trace.interventions import positions_off
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.trace.words import SPACE, word_groups
 from model.translator import Translator
-
-WORD_START = "▁"
 
 
 def shuffled(text: str, *, seed: int) -> str:
@@ -21,7 +21,7 @@ def shuffled(text: str, *, seed: int) -> str:
     different words: they have no other order."""
     words = text.split()
     if len(set(words)) < 2:
-        raise ValueError(f"{text!r} has fewer than two different words: there is nothing to shuffle.")
+        raise Refusal("{text} has fewer than two different words: there is nothing to shuffle.", text=repr(text))
     generator, mixed = random.Random(seed), list(words)
     while mixed == words:
         generator.shuffle(mixed)
@@ -39,23 +39,17 @@ def token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
     order: list[int] = []
     for word in _words(new):
         if not places.get(word):
-            raise ValueError(f"{''.join(word).replace(WORD_START, '')!r} is not a word of the sentence: type its words "
-                             "in another order, with the same spelling.")
+            raise Refusal("{word} is not a word of the sentence: type its words in another order, with the same "
+                          "spelling.", word=repr("".join(word).replace(SPACE, "")))
         first = places[word].pop(0)
         order.extend(range(first, first + len(word)))
     if len(order) != len(old):
-        raise ValueError(f"the sentence has {len(old)} tokens, its reordering {len(order)}: use every word once.")
+        raise Refusal("the sentence has {n} tokens, its reordering {m}: use every word once.", n=len(old), m=len(order))
     return np.array(order)
 
 
 def _words(tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
-    words: list[list[str]] = []
-    for index, token in enumerate(tokens):
-        symbol = index in (0, len(tokens) - 1)  # <2xx> and </s> stand alone
-        if symbol or index == 1 or token.startswith(WORD_START):
-            words.append([])
-        words[-1].append(token)
-    return [tuple(word) for word in words]
+    return [tuple(tokens[i] for i in group) for group in word_groups(tokens)]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.layer import SourceMemory
 from model.nets.records import ForwardOutput
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, tidy
 
@@ -45,14 +46,14 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
     ids = [int(i) for i in target_ids]
     limit, vocabulary = translator.config.max_length - 1, translator.config.num_target_tokens
     if not ids:
-        raise ValueError("The target is empty: there is nothing to follow.")
+        raise Refusal("The target is empty: there is nothing to follow.")
     if len(ids) > limit:
-        raise ValueError(f"The target is {len(ids)} tokens long; the limit is {limit} tokens.")
+        raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
     for i in ids:
         if not 0 <= i < vocabulary:
-            raise ValueError(f"There is no token {i}: the vocabulary has tokens 0 to {vocabulary - 1}.")
+            raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=i, last=vocabulary - 1)
     if translator.tokenizer.end_id in ids[:-1]:
-        raise ValueError("Nothing can follow the end of the sentence.")
+        raise Refusal("Nothing can follow the end of the sentence.")
     return ids
 
 
@@ -119,7 +120,7 @@ def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:
     """Ids of text that a person puts into a target. joined: without the space that starts a word.
     ValueError, in words, for no text."""
     if not text.strip():
-        raise ValueError("There is no text: type a word or more.")
+        raise Refusal("There is no text: type a word or more.")
     encode = translator.tokenizer.encode_joined if joined else translator.tokenizer.encode
     return encode(tidy(text))
 

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
 from model.trace.kinds import Side, SubLayerName
+from model.trace.language import Words, join, say
 from model.translator import Translator
 
-STATION_NAMES = {SubLayerName.SELF_ATTENTION: "self-attention", SubLayerName.CROSS_ATTENTION: "cross-attention",
-                 SubLayerName.FEED_FORWARD: "feed-forward"}
+STATION_NAMES = {SubLayerName.SELF_ATTENTION: say("self-attention"),
+                 SubLayerName.CROSS_ATTENTION: say("cross-attention"), SubLayerName.FEED_FORWARD: say("feed-forward")}
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Arrow:
     panel: the name of the view that opens the station up. side: "source", "target" or "output".
     """
 
-    station: str
+    station: Words
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     side: str
@@ -43,35 +44,41 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
     first, last = output.layers(Side.ENCODER)[0], output.layers(Side.DECODER)[0]
 
     def stack(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
-        name, length = ("encoder", "source") if side == "source" else ("decoder", "target")
-        found = [Arrow(f"{name} self-attention weights", _shape(record.self_attention.weights),
-                       ("heads", f"{length} query", f"{length} key"), side, "attention", repeated)]
+        reads = side == "source"
+        weights, layer = (say("encoder self-attention weights"), say("encoder layer")) if reads else (
+            say("decoder self-attention weights"), say("decoder layer"))
+        length, *square = (say("source"), say("source query"), say("source key")) if reads else (
+            say("target"), say("target query"), say("target key"))
+        found = [Arrow(weights, _shape(record.self_attention.weights), (say("heads"), *square), side, "attention",
+                       repeated)]
         if record.cross_attention is not None:
-            found.append(Arrow("cross-attention weights", _shape(record.cross_attention.weights),
-                               ("heads", "target query", "source key"), side, "attention", repeated))
+            found.append(Arrow(say("cross-attention weights"), _shape(record.cross_attention.weights),
+                               (say("heads"), say("target query"), say("source key")), side, "attention", repeated))
         return found + [
-            Arrow("add & norm", _shape(record.sublayers[0].after), (length, "d_model"), side, "add-norm", repeated),
-            Arrow("feed-forward, inside", _shape(record.activations), (length, "d_feedforward"), side,
+            Arrow(say("add & norm"), _shape(record.sublayers[0].after), (length, "d_model"), side, "add-norm",
+                  repeated),
+            Arrow(say("feed-forward, inside"), _shape(record.activations), (length, "d_feedforward"), side,
                   "feed-forward", repeated),
-            Arrow(f"{name} layer", _shape(record.after), (length, "d_model"), side, "residual", repeated)]
+            Arrow(layer, _shape(record.after), (length, "d_model"), side, "residual", repeated)]
 
     def entry(side: str, record: LayerRecord) -> list[Arrow]:
-        shape, axes = _shape(record.before), (side, "d_model")
-        name = "embedding × √d_model" if config.scale_embedding else "embedding"
-        found = [Arrow(name, shape, axes, side, "embedding"), Arrow("+ position", shape, axes, side, "embedding")]
-        return [*found, Arrow("norm", shape, axes, side, "embedding")] if config.norm_embedding else found
+        axes = (say("source") if side == "source" else say("target"), "d_model")
+        shape = _shape(record.before)
+        name = say("embedding × √d_model") if config.scale_embedding else say("embedding")
+        found = [Arrow(name, shape, axes, side, "embedding"), Arrow(say("+ position"), shape, axes, side, "embedding")]
+        return [*found, Arrow(say("norm"), shape, axes, side, "embedding")] if config.norm_embedding else found
 
     assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide
     return (
-        Arrow("source ids", (len(source_ids),), ("source",), "source", "embedding"),
+        Arrow(say("source ids"), (len(source_ids),), (say("source"),), "source", "embedding"),
         *entry("source", first),
         *stack("source", first, config.num_encoder_layers),
-        Arrow("memory", _shape(output.memory), ("source", "d_model"), "source", "residual"),
-        Arrow("decoder inputs", target, ("target",), "target", "embedding"),
+        Arrow(say("memory"), _shape(output.memory), (say("source"), "d_model"), "source", "residual"),
+        Arrow(say("decoder inputs"), target, (say("target"),), "target", "embedding"),
         *entry("target", last),
         *stack("target", last, config.num_decoder_layers),
-        Arrow("projection", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
-        Arrow("softmax", _shape(output.logits), ("target", "vocabulary"), "output", "logits"),
+        Arrow(say("projection"), _shape(output.logits), (say("target"), say("vocabulary")), "output", "logits"),
+        Arrow(say("softmax"), _shape(output.logits), (say("target"), say("vocabulary")), "output", "logits"),
     )
 
 
@@ -107,16 +114,16 @@ def embedding_rows(translator: Translator, ids: tuple[int, ...], output: Forward
 class ResidualNorms:
     """The length of the residual stream's vectors: float32 [station, token], stations in the order they are passed."""
 
-    stations: tuple[str, ...]
+    stations: tuple[Words, ...]
     norms: np.ndarray
 
 
 def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
     """Of the encoder or the decoder: the input, then after each sub-layer of each layer."""
-    stations, rows = ["input"], [records[0].before]
+    stations, rows = [say("input")], [records[0].before]
     for index, record in enumerate(records):
         for sublayer in record.sublayers:
-            stations.append(f"{index + 1} {STATION_NAMES[sublayer.name]}")
+            stations.append(join((str(index + 1), STATION_NAMES[sublayer.name]), " "))
             rows.append(sublayer.after)
     return ResidualNorms(tuple(stations), _numpy(torch.stack([row[0].norm(dim=-1) for row in rows])))
 

@@ -15,6 +15,7 @@ from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.language import Refusal
 
 MAX_WIDTH = 8
 
@@ -85,9 +86,10 @@ def length_penalty(length: int, alpha: float) -> float:
 def check_beam(width: int, alpha: float) -> None:
     """ValueError unless 1 <= width <= 8 and 0 <= alpha <= 5."""
     if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_WIDTH:
-        raise ValueError(f"the beam width must be a whole number from 1 to {MAX_WIDTH}, found {width!r}")
+        raise Refusal("the beam width must be a whole number from 1 to {limit}, found {found}", limit=MAX_WIDTH,
+                      found=repr(width))
     if not (math.isfinite(alpha) and 0.0 <= alpha <= 5.0):
-        raise ValueError(f"the length penalty must be from 0 to 5, found {alpha!r}")
+        raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(alpha))
 
 
 class _Sentence:
@@ -96,6 +98,7 @@ class _Sentence:
 
     def __init__(self, index: int, limit: int, width: int, *, alpha: float, n_best: int, end_id: int,
                  keep_pruned: bool) -> None:
+        """Seven parameters: the settings of beam_search(), for one sentence."""
         self.index, self.limit, self.left, self.alpha = index, limit, width, alpha
         self.n_best, self.end_id, self.keep_pruned = n_best, end_id, keep_pruned
         self.nodes: list[BeamNode] = []
@@ -172,6 +175,7 @@ def beam_search(
     prefix: y1 .. yk, after which every sentence goes on: the trunk of every tree, at no cost and no steps of its own.
     keep_pruned: the tree also holds the candidates that were compared and dropped.
     Raises ValueError for a width, penalty or n_best out of range.
+    More than five parameters: a search has that many independent settings, and each has a default but the ends.
     """
     check_beam(width, length_penalty)
     if not 1 <= n_best <= width:

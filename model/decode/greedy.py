@@ -32,6 +32,7 @@ def greedy(
     prefix: y1 .. yk, after which every sentence goes on; they are read in one pass and are no steps.
     seen: an empty list that receives what each step chose by.
     Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
+    Eight parameters: what every way of decoding takes, and three options that few callers name.
     """
     batch = len(limits)
     device = source.memory.device

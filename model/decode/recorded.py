@@ -26,6 +26,7 @@ def greedy_with_records(
 
     The logits [batch, longest, vocabulary] of the new ids are not computed again: they are those that each token was
     chosen by. Rows after a sentence's end are 0.
+    Seven parameters: those of greedy().
     """
     seen: Seen = []
     found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix,
@@ -47,7 +48,8 @@ def forced_with_records(
 ) -> ForwardOutput:
     """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
     own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order.
-    given: how many of the first ids were its prefix, which it read in one pass."""
+    given: how many of the first ids were its prefix, which it read in one pass.
+    Six parameters: those of greedy(), with the ids in place of a limit."""
     given = min(given, len(ids) - 1)
     decoder = StepDecoder(model, source, torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device),
                           interventions=interventions)
@@ -60,5 +62,6 @@ def forced_with_records(
 
 def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], logits: Tensor, begin_id: int,
               interventions: Changes) -> ForwardOutput:
+    """Six parameters: what both callers have in hand when their ids are found."""
     inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(logits.device)
     return model.read(source, inputs, interventions=interventions, record=True, logits=logits)

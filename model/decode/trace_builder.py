@@ -33,7 +33,10 @@ class TraceBuilder:
 
     def __init__(self, output: ForwardOutput, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
-        """output: recorded. The rest is the traces' own record of where they come from."""
+        """output: recorded. The rest is the traces' own record of where they come from.
+
+        Six parameters: each is a field of the trace.
+        """
         self.tokenizer = tokenizer
         self.origin = {"seconds": seconds, "device": device, "checkpoint": checkpoint, "digest": digest}
         self.weights = {kind: output.weights(kind).float().cpu().numpy() for kind in output.kinds}
@@ -44,9 +47,9 @@ class TraceBuilder:
         """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""
         source_ids = request.source_ids
         tokenizer = self.tokenizer
-        source_tokens = tokenizer.source_tokens(source_ids, request.text)
+        source_tokens = tokenizer.in_words(tokenizer.source_tokens(source_ids, request.text))
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
-        inputs = tokenizer.tokens(decoder_ids)
+        inputs = tokenizer.in_words(tokenizer.tokens(decoder_ids))
         logits = self.logits[row, :len(target_ids)].float()  # [step, vocabulary]
         log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # the latter is faster than an exponential of the former
         top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
@@ -57,7 +60,7 @@ class TraceBuilder:
             source_text=request.text, direction=request.direction,
             source_ids=source_ids, source_tokens=source_tokens,
             decoder_ids=decoder_ids, decoder_inputs=inputs,
-            target_ids=tuple(target_ids), target_tokens=tokenizer.tokens(target_ids),
+            target_ids=tuple(target_ids), target_tokens=tokenizer.in_words(tokenizer.tokens(target_ids)),
             finished=target_ids[-1] == tokenizer.end_id, translation=tokenizer.decode(target_ids),
             **self._maps(row, source_tokens, inputs),
             top_ids=top_ids, top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),

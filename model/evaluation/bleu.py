@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics import BLEU
 
+from model.trace.language import Refusal
+
 
 @dataclass(frozen=True)
 class NgramPrecision:
@@ -43,7 +45,7 @@ def lay_out(translation: str, reference: str) -> SentenceBleu:
     translation is long enough for. ValueError if the reference is empty.
     """
     if not reference.strip():
-        raise ValueError("The reference is empty: type a translation to compare with.")
+        raise Refusal("The reference is empty: type a translation to compare with.")
     metric = BLEU(effective_order=True)
     result = metric.sentence_score(translation, [reference])
     precisions = tuple(

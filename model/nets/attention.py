@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.nets.sweep import AttentionEdit
+from model.trace.language import Refusal
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -40,6 +41,7 @@ def scaled_dot_product(
     keep: an intervention; cells that are False lose their weight after the softmax, unrenormalised.
     Returns the output [batch, heads, query, d_head] and the weights [batch, heads, query, key] as the softmax gave
     them, before dropout and before `keep`.
+    Six parameters: the equation's four, and the two places where something may step in.
     """
     weights = attention_weights(queries, keys, mask)
     used = weights if keep is None else weights * keep
@@ -99,6 +101,7 @@ class MultiHeadAttention(nn.Module):
         queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask as in
         scaled_dot_product. first_query: the position of the first query row, for an edit that names positions.
         Returns the output [batch, query, d_model] and the weights [batch, heads, query, key].
+        Six parameters: those of scaled_dot_product, and where an edit finds its rows.
         """
         keep = None
         if edit is not None and (edit.plain.cut or edit.plain.zeroed):
@@ -128,7 +131,7 @@ def _cut(mask: Tensor | None, kept_edges: Tensor, first_query: int) -> Tensor:
     mask = kept_edges if mask is None else mask & kept_edges
     if not mask.any(-1).all():
         row = first_query + int((~mask.any(-1)).nonzero()[0][-1])
-        raise ValueError(f"cutting these edges would leave query position {row} nothing to attend to")
+        raise Refusal("cutting these edges would leave query position {row} nothing to attend to", row=row)
     return mask
 
 

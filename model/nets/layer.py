@@ -87,7 +87,10 @@ class Layer(nn.Module):
         interventions: Changes = NO_INTERVENTIONS, cache: LayerCache | None = None, first_query: int = 0,
         record: bool = False,
     ) -> tuple[Tensor, LayerRecord | None]:
-        """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them."""
+        """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them.
+
+        Seven parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
+        """
         passed: list[SubLayerRecord] = []
         patches = layer_patches(interventions, self.kind.side, self.index, first_query)
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, PositionCode
 from model.trace.interventions import Positions
+from model.trace.language import Refusal
 
 
 def sinusoidal_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0) -> Tensor:
@@ -101,6 +102,6 @@ class LearnedPositions(nn.Module):
             return None
         start, rows = first + positions.shift, len(self.weight) - self.offset
         if start < 0 or start + length > rows:
-            raise ValueError(f"This model learned a vector for each of the positions 0 to {rows - 1} and has none "
-                             f"for {start if start < 0 else start + length - 1}.")
+            raise Refusal("This model learned a vector for each of the positions 0 to {last} and has none for {found}.",
+                          last=rows - 1, found=start if start < 0 else start + length - 1)
         return self.table[start:start + length]

@@ -135,11 +135,6 @@ def check(changes: Changes, num_layers: dict[AttentionKind, int], num_heads: int
         raise ValueError("patches need their values: run these interventions in a sweep that holds them")
 
 
-def for_rows(changes: Changes, rows: Tensor) -> Changes:
-    """The same for the batch rows [new_batch]."""
-    return changes.select(rows) if isinstance(changes, Sweep) else changes
-
-
 def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> AttentionEdit | None:
     """What concerns the attention of this kind in this layer; None for nothing."""
     if isinstance(changes, Interventions):

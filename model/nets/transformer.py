@@ -36,7 +36,10 @@ class Stack(nn.Module):
         self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
         interventions: Changes = NO_INTERVENTIONS, cache: KeyValueCache | None = None, record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-        """x [batch, new, d_model] -> the same shape, normed; one record a layer if record."""
+        """x [batch, new, d_model] -> the same shape, normed; one record a layer if record.
+
+        Six parameters: those of a layer.
+        """
         records = []
         first_query = 0 if cache is None else cache.length
         for layer in self.layers:

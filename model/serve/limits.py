@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.trace.language import Refusal
 
-class Busy(ValueError):
+
+class Busy(Refusal):
     """More requests wait than the bounds allow: the caller should come back later."""
 
     @classmethod
     def behind(cls, waiting: int) -> Busy:
-        return cls(f"The model is busy: {waiting} requests are waiting. Please try again in a moment.")
+        return Busy("The model is busy: {n} requests are waiting. Please try again in a moment.", n=waiting)
 
     @classmethod
     def after(cls, seconds: float) -> Busy:
-        return cls(f"The model is busy: no turn came within {seconds:g} seconds. Please try again in a moment.")
+        return Busy("The model is busy: no turn came within {n} seconds. Please try again in a moment.",
+                    n=f"{seconds:g}")
 
 
 @dataclass(frozen=True)

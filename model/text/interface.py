@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+
+from model.trace.language import Refusal
+from model.trace.tokens import Token, TokenKind
+from model.trace.words import in_words, words_by_spaces
 
 
 class TextTokenizer(ABC):
     """Text <-> token ids, and the symbols that no text can become.
 
-    pieces       the target's vocabulary by id; a space is "\u2581"
+    pieces       the target's vocabulary by id, each with its kind; a space is "\u2581"
     begin_id     what a decoder starts from
     special_ids  of the target's vocabulary: control symbols, which decode() leaves out
     """
 
-    pieces: tuple[str, ...]
+    pieces: tuple[Token, ...]
     pad_id: int
     begin_id: int
     end_id: int
@@ -45,7 +49,7 @@ class TextTokenizer(ABC):
         nothing."""
 
     @abstractmethod
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         """The names of encode_source(text, ..): pieces, and of a piece that the vocabulary lacks what it stands for."""
 
     @abstractmethod
@@ -56,7 +60,12 @@ class TextTokenizer(ABC):
     def write(self, folder: Path) -> dict:
         """Put the tokenizer's files into a checkpoint folder; what its config.json says of them."""
 
-    def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
+    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+        """A sentence's tokens, each with the number of its word. The one place that decides what a word is: what stands
+        between spaces, unless a tokenizer of a script without spaces says otherwise."""
+        return in_words(tokens, words_by_spaces(tokens))
+
+    def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
         """The pieces of target ids as they stand in the vocabulary, such as "\u2581ich"."""
         return tuple(self.pieces[i] for i in ids)
 
@@ -69,5 +78,11 @@ def check_utf8(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError(f"the text has half of a surrogate pair at character {error.start + 1}: "
-                         "it cannot be written as UTF-8") from error
+        raise Refusal("the text has half of a surrogate pair at character {n}: it cannot be written as UTF-8",
+                      n=error.start + 1) from error
+
+
+def with_kinds(pieces: Iterable[str], symbols: Collection[int], byte_ids: Collection[int] = ()) -> tuple[Token, ...]:
+    """The pieces as tokens: of these ids symbols, of these bytes, the others text."""
+    return tuple(Token(piece, TokenKind.SYMBOL if i in symbols else TokenKind.BYTE if i in byte_ids else TokenKind.TEXT)
+                 for i, piece in enumerate(pieces))

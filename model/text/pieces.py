@@ -11,7 +11,8 @@ import sentencepiece
 
 from model.config import from_json
 from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
-from model.text.interface import TextTokenizer, check_utf8
+from model.text.interface import TextTokenizer, check_utf8, with_kinds
+from model.trace.tokens import Token
 
 SPACE, UNKNOWN = "\u2581", "<unk>"
 
@@ -74,12 +75,14 @@ class PieceTokenizer(TextTokenizer):
         """source and target may be one object. ValueError if a model is none or an id has no piece."""
         self.source, self.target, self.symbols = source, target, symbols
         self.pad_id, self.begin_id, self.end_id = symbols.pad_id, symbols.begin_id, symbols.end_id
-        self.pieces, self.language_ids = target.pieces, dict(symbols.languages)
+        self.language_ids = dict(symbols.languages)
         self.special_ids = frozenset(symbols.special_ids) | set(self.language_ids.values()) | {
             symbols.pad_id, symbols.begin_id, symbols.end_id, symbols.unknown_id}
         smallest = min(len(source.pieces), len(target.pieces))
         if max(self.special_ids) >= smallest:
             raise ValueError(f"a symbol has id {max(self.special_ids)}, the vocabulary only {smallest} pieces")
+        self.pieces = with_kinds(target.pieces, self.special_ids)
+        self._source_pieces = self.pieces if target is source else with_kinds(source.pieces, self.special_ids)
         self._source, self._target = _splitter(source.model), _splitter(target.model)
         self._source_ids = self._ids(source)
         self._target_ids = self._source_ids if target is source else self._ids(target)
@@ -122,14 +125,14 @@ class PieceTokenizer(TextTokenizer):
                              f"{', '.join(list(self.language_ids)[:20])}{' …' * (len(self.language_ids) > 20)}")
         return self.language_ids[code]
 
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
-        names = [self.source.pieces[i] for i in ids]
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+        names = [self._source_pieces[i] for i in ids]
         first = int(self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST))
         surfaces = self._source.encode(text, out_type=str)
         if list(ids[first:first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
             for at, surface in enumerate(surfaces, first):
                 if ids[at] == self.symbols.unknown_id:
-                    names[at] = surface + UNKNOWN
+                    names[at] = Token(surface + UNKNOWN)
         return tuple(names)
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import sentencepiece
 
 from model.files import replace_file
-from model.text.interface import TextTokenizer, check_utf8
+from model.text.interface import TextTokenizer, check_utf8, with_kinds
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 FILE = "tokenizer.model"
@@ -35,21 +35,21 @@ class Tokenizer(TextTokenizer):
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ValueError(f"not a SentencePiece model: {error}") from error
-        self.pieces: tuple[str, ...] = tuple(
-            self._processor.IdToPiece(i) for i in range(self._processor.GetPieceSize()))
-        ids = {piece: i for i, piece in enumerate(self.pieces)}
+        pieces = [self._processor.IdToPiece(i) for i in range(self._processor.GetPieceSize())]
+        ids = {piece: i for i, piece in enumerate(pieces)}
         absent = [symbol for symbol in (PAD, BEGIN, END, "<0x00>") if symbol not in ids]
         if absent:
             raise ValueError(f"the SentencePiece model lacks {', '.join(absent)}")
         self.pad_id, self.begin_id, self.end_id = ids[PAD], ids[BEGIN], ids[END]
         self.language_ids = {
-            match[1]: i for i, piece in enumerate(self.pieces)
+            match[1]: i for i, piece in enumerate(pieces)
             if (match := _LANGUAGE_SYMBOL.fullmatch(piece)) and self._processor.IsControl(i)}
         self._byte_ids = [ids[f"<0x{byte:02X}>"] for byte in range(256)]
         self._byte_id_set = frozenset(self._byte_ids)
-        self._characters = frozenset().union(*self.pieces)
-        self.special_ids = frozenset(i for i in range(len(self.pieces)) if self._processor.IsControl(i)) | {
+        self._characters = frozenset().union(*pieces)
+        self.special_ids = frozenset(i for i in range(len(pieces)) if self._processor.IsControl(i)) | {
             ids.get(UNKNOWN, self.pad_id)}
+        self.pieces = with_kinds(pieces, self.special_ids, self._byte_id_set)
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:

@@ -8,6 +8,8 @@ maps.py); the maps are nested by kind:
     {"heads_off": [{"kind": "cross", "layer": 1, "head": 2}]}, ..}
 
 "kinds" lists the maps that there are. Version 1, which still opens, had all three, and of interventions only the words.
+"token_facts" says of each token whether it is text, a symbol or a byte, and of which word; where a file lacks it, the
+spelling has to tell.
 NPZ: the arrays under "cross.weights", "top_ids", ..; everything else as JSON text under "fields". No pickle.
 Importable without torch.
 """
@@ -26,12 +28,14 @@ from model.trace import interventions_file
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
+from model.trace.tokens import facts, told_by_spelling, with_facts
 from model.trace.translation import TranslationTrace, tokens_of
 
 SCHEMA, VERSION, READABLE = "attention-atlas-trace", 2, (1, 2)
 _KINDS = tuple(kind.value for kind in AttentionKind)
 _ARRAYS = {"top_ids": np.int32, "top_probabilities": np.float32, "chosen_rank": np.int32, "entropy": np.float32,
            "log_probability": np.float32}
+_SENTENCES = ("source_tokens", "decoder_inputs", "target_tokens")
 _NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data")}
 _PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, "interventions"))
 
@@ -83,7 +87,9 @@ def from_npz(data: bytes) -> TranslationTrace:
 def _plain(trace: TranslationTrace) -> dict:
     plain = {name: getattr(trace, name) for name in _PLAIN}
     return {**plain, "kinds": [kind.value for kind in trace.kinds], "interventions": trace.interventions.describe(),
-            "interventions_data": interventions_file.to_plain(trace.interventions)}
+            "interventions_data": interventions_file.to_plain(trace.interventions),
+            "token_facts": {name: facts(getattr(trace, name)) for name in _SENTENCES}
+            | {"top_tokens": [facts(row) for row in trace.top_tokens]}}
 
 
 def _numbers(array: np.ndarray) -> list:
@@ -111,11 +117,25 @@ def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
     if absent:
         raise ValueError(f"the trace lacks {', '.join(absent)}")
     plain = {name: _tuples(found[name]) for name in _PLAIN}
+    plain |= _told(plain, found.get("token_facts"))
     maps = {kind: None if kind not in kinds else AttentionMaps(
         np.asarray(weights[kind], np.float32),
         *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"])) for kind in _KINDS}
     rest = {name: np.asarray(arrays[name], type_) for name, type_ in _ARRAYS.items()}
     return TranslationTrace(**plain, **maps, **rest, interventions=_interventions(found))
+
+
+def _told(plain: dict, known: object) -> dict:
+    """The tokens with their facts, by field."""
+    if known is None:
+        return {name: told_by_spelling(plain[name]) for name in _SENTENCES} | {
+            "top_tokens": tuple(map(told_by_spelling, plain["top_tokens"]))}
+    if not isinstance(known, dict) or set(known) != {*_SENTENCES, "top_tokens"}:
+        raise ValueError(f"token_facts must be of {', '.join(_SENTENCES)} and top_tokens, found {known!r:.200}")
+    if not isinstance(known["top_tokens"], list) or len(known["top_tokens"]) != len(plain["top_tokens"]):
+        raise ValueError(f"token_facts must be of {len(plain['top_tokens'])} rows of top_tokens")
+    return {name: with_facts(plain[name], known[name]) for name in _SENTENCES} | {
+        "top_tokens": tuple(map(with_facts, plain["top_tokens"], known["top_tokens"]))}
 
 
 def _interventions(found: dict) -> Interventions:

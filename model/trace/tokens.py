@@ -1,14 +1,69 @@
-"""Facts about pieces of the vocabulary. Importable without torch."""
+"""Tokens with what their tokenizer knows of them. Importable without torch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+
+class TokenKind(str, Enum):
+    """What a piece of a vocabulary is."""
+
+    TEXT = "text"
+    SYMBOL = "symbol"  # begin, end, padding, unknown, or a language: no text can become one
+    BYTE = "byte"  # one byte of a character that the vocabulary cannot spell
+
+
+class Token(str):
+    """A piece as it stands in the vocabulary, and the facts that its tokenizer tells about it: its kind, and in a
+    sentence the number of the word that it belongs to (None: not said). Equal to the same piece as a plain string,
+    which is text: what reads "<s>" need not be a symbol."""
+
+    kind: TokenKind
+    word: int | None
+
+    def __new__(cls, piece: str, kind: TokenKind = TokenKind.TEXT, word: int | None = None) -> Token:
+        token = super().__new__(cls, piece)
+        token.kind, token.word = TokenKind(kind), word
+        return token
+
 
 def is_byte(token: str) -> bool:
-    """Whether a piece is one byte of a character that the vocabulary cannot spell, such as <0xC3>."""
-    return len(token) == 6 and token.startswith("<0x") and token.endswith(">")
+    """Whether a piece is one byte of a character that the vocabulary cannot spell."""
+    return getattr(token, "kind", None) is TokenKind.BYTE
 
 
 def is_symbol(token: str) -> bool:
-    """Whether a piece is a control symbol: begin, end, padding, or a target language such as <2en>."""
-    return token in ("<s>", "</s>", "<pad>", "<unk>") or (
-        token.startswith("<2") and token.endswith(">") and token[2:-1].isalpha())
+    """Whether a piece is a control symbol: begin, end, padding, or a target language."""
+    return getattr(token, "kind", None) is TokenKind.SYMBOL
+
+
+def told_by_spelling(pieces: Iterable[str]) -> tuple[Token, ...]:
+    """Tokens whose facts were not written down: those of this project's own tokenizers as far as their spelling tells
+    them. Only for files from before facts were kept."""
+    return tuple(Token(piece, _kind(piece)) for piece in pieces)
+
+
+def facts(tokens: Iterable[str]) -> dict:
+    """What is known of tokens, JSON-ready: kinds, one letter each (t, s, b), and the numbers of their words or null."""
+    tokens = tuple(tokens)
+    return {"kinds": "".join(getattr(token, "kind", TokenKind.TEXT).value[0] for token in tokens),
+            "words": [getattr(token, "word", None) for token in tokens]}
+
+
+def with_facts(pieces: Sequence[str], found: object) -> tuple[Token, ...]:
+    """The tokens of facts(). ValueError for what cannot be facts of these pieces."""
+    kinds = {kind.value[0]: kind for kind in TokenKind}
+    try:
+        return tuple(Token(piece, kinds[letter], None if word is None else int(word))
+                     for piece, letter, word in zip(pieces, found["kinds"], found["words"], strict=True))
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"these are no facts of {len(pieces)} tokens: {found!r:.200}") from error
+
+
+def _kind(piece: str) -> TokenKind:
+    if piece in ("<s>", "</s>", "<pad>", "<unk>") or (
+            piece.startswith("<2") and piece.endswith(">") and piece[2:-1].isalpha()):
+        return TokenKind.SYMBOL
+    byte = len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
+    return TokenKind.BYTE if byte else TokenKind.TEXT

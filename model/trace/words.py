@@ -6,13 +6,28 @@ import unicodedata
 from collections.abc import Sequence
 
 from model.trace.scores import Groups
-from model.trace.tokens import is_byte, is_symbol
+from model.trace.tokens import Token, is_byte, is_symbol
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 
 
 def word_groups(tokens: Sequence[str]) -> Groups:
-    """Positions grouped into whole words, in order; every position is in exactly one group.
+    """Positions grouped into whole words, in order; every position is in exactly one group. Which tokens make a word is
+    their tokenizer's decision, and stands in the tokens; where it does not, as words_by_spaces() says."""
+    numbers = [getattr(token, "word", None) for token in tokens]
+    if None in numbers:
+        return words_by_spaces(tokens)
+    starts = [i for i, number in enumerate(numbers) if i == 0 or number != numbers[i - 1]]
+    return tuple(tuple(range(start, end)) for start, end in zip(starts, [*starts[1:], len(numbers)]))
+
+
+def in_words(tokens: Sequence[Token], groups: Groups) -> tuple[Token, ...]:
+    """The same tokens, each with the number of its word."""
+    return tuple(Token(tokens[i], tokens[i].kind, number) for number, group in enumerate(groups) for i in group)
+
+
+def words_by_spaces(tokens: Sequence[str]) -> Groups:
+    """The grouping of languages that put spaces between words, for pieces that carry SentencePiece's space mark.
 
     A word is what stands between spaces. Special symbols stand alone, and so does the punctuation that ends a word:
     attention to a full stop is no attention to the word before it. Punctuation inside a word ("don't") stays in it.

@@ -59,6 +59,7 @@ class Pages:
                 other.close()
         page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page of ours */ } }")
         page.context.clear_cookies()
+        page.unroute_all()
         page.goto("about:blank")
         idle.append(page)
 

@@ -71,7 +71,7 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
 
 def test_a_link_opens_such_a_page_with_its_sentence(empty_url, open_page) -> None:
     page = open_page(f"{empty_url}#text=Der%20Hund.&direction=de-en&checkpoint=tiny&kind=cross&layer=2&head=3")
-    expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer 2, head 3")
+    expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer 2 · Head 3")
     assert page.locator(FIELD).first.input_value() == "Der Hund."
 
 

@@ -16,7 +16,7 @@ from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import Words
+from viz.words import say
 
 pytestmark = pytest.mark.browser
 
@@ -25,7 +25,7 @@ def compute(scene: Scene, pair: int, side: str) -> list[dict]:
     return [blocks.text(f"{scene.trace.source_text}: pair {pair} of {side}")]
 
 
-LOOK, SECTION = Words("Look at this."), Words("Paper, section 0")
+LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
 DUMMY = Panel("dummy", label("Dummy"), LOOK, SECTION, compute, needs=(RELU,),
               controls=(Slider("Pair", 0, last_pair, 5), Choice("Side", SIDES, "encoder")))

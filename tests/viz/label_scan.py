@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import re
+from pathlib import Path
 
 from tests import ROOT
 
-VIZ = ROOT / "viz"
+VIZ, MODEL = ROOT / "viz", ROOT / "model"
 CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(?:atlas\.|AttentionAtlas\.)?(t|parts|say)\(\s*("(?:[^"\\]|\\.)*")?')
 
 
@@ -25,16 +26,41 @@ def javascript() -> dict[str, set[str]]:
     return found
 
 
-def python(function: str) -> dict[str, set[str]]:
-    """English -> files of app.py and viz/ that pass it to this function, as a string or a module's constant."""
+def python(*functions: str, within: Path) -> dict[str, set[str]]:
+    """English -> files of this folder that pass it to one of these functions, as a string or a module's constant."""
     found: dict[str, set[str]] = {}
-    for path in (VIZ.parent / "app.py", *VIZ.rglob("*.py")):
+    for path in within.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         constants = _constants(tree)
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
                 for english in _strings(node.args[0], constants, tree, f"{path.name}:{node.lineno}"):
                     found.setdefault(english, set()).add(path.name)
+    return found
+
+
+def wanted() -> dict[str, set[str]]:
+    """Section of a language's file -> the English that belongs there, and nothing else does."""
+    said = ("say", "Refusal", "Busy")
+    return {"controls": set(python("label", within=VIZ)), "page": set(python(*said, within=VIZ)) | set(javascript()),
+            "sentences": set(python(*said, within=MODEL))}
+
+
+def errors_without_words(within: Path) -> set[tuple[str, str]]:
+    """(file, innermost function) of every plain ValueError that is raised in a file or folder."""
+    found = set()
+
+    def visit(node: ast.AST, path: str, scope: str) -> None:
+        if isinstance(node, ast.FunctionDef):
+            scope = node.name
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(
+                node.exc.func) == "ValueError":
+            found.add((path, scope))
+        for child in ast.iter_child_nodes(node):
+            visit(child, path, scope)
+
+    for path in [within] if within.is_file() else within.rglob("*.py"):
+        visit(ast.parse(path.read_text(encoding="utf-8")), path.relative_to(VIZ.parent).as_posix(), "")
     return found
 
 

@@ -34,7 +34,7 @@ from viz.ui.lab.verify import checks
 from viz.ui.language import label
 from viz.ui.session import Selection, Session
 from viz.wire import blocks
-from viz.words import Words
+from viz.words import say
 
 TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
          " ".join(["Boot"] * 14))
@@ -81,7 +81,7 @@ def test_every_panel_is_plain_json(scene, panel) -> None:
 
 def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
     given = []
-    panel = Panel("dummy", label("Map"), Words("look"), Words("section"), lambda scene, *values: given.append(values),
+    panel = Panel("dummy", label("Map"), say("look"), say("section"), lambda scene, *values: given.append(values),
                   controls=(Slider("pair", 0, last_pair, 8), Slider("base", 2, 20, 4), Choice("side", SIDES, "encoder"),
                             Text("words")))
     for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):
@@ -193,9 +193,9 @@ def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
 
     monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
     last = list(checks.check_all(scene))[-1]
-    assert last[0]["tone"] == "bad" and "Drawn grid = trace" in last[0]["text"]
+    assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
     failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
-    assert failing["Drawn grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
+    assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
 
 
 def test_the_models_table_is_drawn(scene) -> None:

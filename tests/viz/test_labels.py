@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.trace.kinds import AttentionKind
+from model.trace.tokens import told_by_spelling
 from viz.maps import labels
 
 
@@ -15,7 +16,7 @@ from viz.maps import labels
     ("a\u200bb", "a‹U+200B›b"), ("\u202eabc", "‹U+202E›abc"), ("\u0301", "◌\u0301"), ("", "‹empty›"),
     ("👩\u200d🚀", "👩\u200d🚀"), ("\u200d", "‹U+200D›"), ("שלום", "שלום")])
 def test_what_is_shown_of_a_token(token, shown):
-    assert labels.display(token) == shown
+    assert labels.display(*told_by_spelling([token])) == shown
 
 
 @given(st.text(max_size=12))
@@ -34,11 +35,11 @@ def test_escaped_text_has_no_markup_left(text):
 
 
 def test_word_labels_join_pieces_and_bytes():
-    assert labels.word_label(("▁Bäck", "er")) == "Bäcker"
-    assert labels.word_label(("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>")) == "😀"
-    assert labels.word_label(("<0xC3>",)) == "‹C3›"
-    assert labels.word_label(("▁",)) == "▁"
-    assert labels.word_label(("</s>",)) == "</s>"
+    assert labels.word_label(told_by_spelling(("▁Bäck", "er"))) == "Bäcker"
+    assert labels.word_label(told_by_spelling(("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"))) == "😀"
+    assert labels.word_label(told_by_spelling(("<0xC3>",))) == "‹C3›"
+    assert labels.word_label(told_by_spelling(("▁",))) == "▁"
+    assert labels.word_label(told_by_spelling(("</s>",))) == "</s>"
 
 
 def test_ticks_are_thinned_escaped_and_keep_equal_labels_apart():

@@ -70,8 +70,8 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.body.classList.toggle("dark", dark.matches);
 follow();
 dark.addEventListener("change", follow);
-const [value, languages] = ["payload", "languages"].map((id) => JSON.parse(document.getElementById(id).textContent));
-AttentionAtlas.speak(languages);
+const [json, languages] = ["payload", "languages"].map((id) => document.getElementById(id).textContent);
+AttentionAtlas.speak(JSON.parse(languages));
 AttentionAtlas.components.explorer(document.getElementById("explorer"),
-  { value: () => value, onValue: () => {}, trigger: () => {}, server: null });
+  { value: () => ({ id: null, at: 0, json }), onValue: () => {}, trigger: () => {}, server: null });
 """

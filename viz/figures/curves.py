@@ -8,18 +8,22 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz import theme
+from viz.words import join
 
 
 def plot_curves(curves: Mapping[str, np.ndarray], *, x: np.ndarray | None = None, x_title: str = "", y_title: str = "",
                 marks: Sequence[tuple[float, str]] = (), limits: tuple[float, float] | None = None) -> go.Figure:
-    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y."""
+    """Named curves [n] over x [n] (None: 0, 1, 2 ..). marks: (x, words) as dotted vertical lines; limits: of y.
+
+    Six parameters: what one would write at the two axes.
+    """
     lines = []
     for index, (name, values) in enumerate(curves.items()):
         where = np.arange(len(values)) if x is None else np.asarray(x)
         lines.append(go.Scatter(
             x=where, y=np.asarray(values, np.float32), name=name, mode="lines+markers",
             marker={"size": 4}, line={"width": 2, "color": theme.HEAD_COLOURS[index % len(theme.HEAD_COLOURS)]},
-            hovertemplate=f"{x_title} %{{x}}: %{{y:.4f}}<extra>{name}</extra>"))
+            hovertemplate=join((x_title, " %{x}: %{y:.4f}<extra>", name, "</extra>"))))
     grid = {"gridcolor": "rgba(128,128,128,0.18)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
     layout = theme.figure_layout(
         xaxis={"title": {"text": x_title}, **grid}, yaxis={"title": {"text": y_title}, **grid},

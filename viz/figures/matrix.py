@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from viz import theme
 from viz.maps import labels
+from viz.words import join, say
 
 # Transparent at zero, so that it reads on light and dark pages alike.
 DIVERGING = ((0.0, "rgba(29, 95, 191, 1)"), (0.5, "rgba(128, 128, 128, 0.04)"), (1.0, "rgba(206, 92, 0, 1)"))
@@ -20,7 +21,7 @@ def plot_matrix(values: np.ndarray, *, rows: Sequence[str] | None = None, column
                 unit: str = "") -> go.Figure:
     """values [row, column] as a heatmap, row 0 on top. rows, columns: tick labels (None: the indices); limit: the
     value at full colour (None: the largest absolute one); signed: a diverging scale with zero in the middle; unit:
-    what a cell holds, for the hover text."""
+    what a cell holds, for the hover text. Eight parameters: what one would write at the axes and the colours."""
     values = np.asarray(values)
     shades = values.dtype != bool
     limit = float(np.abs(values).max(initial=0.0)) or 1.0 if limit is None else limit
@@ -28,8 +29,8 @@ def plot_matrix(values: np.ndarray, *, rows: Sequence[str] | None = None, column
     heatmap = go.Heatmap(
         z=values.astype(np.float32), zmin=-limit if signed else 0.0, zmax=limit, showscale=shades,
         colorscale=DIVERGING if signed else SEQUENTIAL, colorbar={"thickness": 10, "len": 0.9, "outlinewidth": 0},
-        hovertemplate=f"{row_title or 'row'} %{{y}}, {column_title or 'column'} %{{x}}<br>"
-                      f"{unit or 'value'} %{{z:.4f}}<extra></extra>")
+        hovertemplate=join((row_title or say("row"), " %{y}, ", column_title or say("column"), " %{x}<br>",
+                            unit or say("value"), " %{z:.4f}<extra></extra>")))
     layout = theme.figure_layout(
         xaxis=_axis(x, column_title, values.shape[1]), yaxis={**_axis(y, row_title, values.shape[0]),
                                                               "autorange": "reversed"},

@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz import theme
+from viz.words import join, say
 
 
 def plot_rotation(points: np.ndarray, shift: int, *, name: str) -> go.Figure:
@@ -19,12 +20,13 @@ def plot_rotation(points: np.ndarray, shift: int, *, name: str) -> go.Figure:
                    line={"color": "rgba(128,128,128,0.35)", "width": 1}),
         go.Scatter(x=points[:, 1], y=points[:, 0], mode="markers+text", text=[str(p) for p in range(len(points))],
                    textposition="top center", textfont={"size": 10}, marker={"size": 7, "color": faint},
-                   hovertemplate="position %{text}<br>cosine %{x:.4f}, sine %{y:.4f}<extra></extra>")]
+                   hovertemplate=join((say("position"), " %{text}<br>", say("cosine"), " %{x:.4f}, ", say("sine"),
+                                       " %{y:.4f}<extra></extra>")))]
     axis = {"range": [-1.25, 1.25], "zerolinecolor": "rgba(128,128,128,0.4)", "gridcolor": "rgba(128,128,128,0.12)",
             "automargin": True}
     picture = go.Figure(traces, theme.figure_layout(
-        xaxis={"title": {"text": f"cosine, {name}"}, **axis, "constrain": "domain"},
-        yaxis={"title": {"text": f"sine, {name}"}, **axis, "scaleanchor": "x", "constrain": "domain"},
+        xaxis={"title": {"text": join((say("cosine"), name), ", ")}, **axis, "constrain": "domain"},
+        yaxis={"title": {"text": join((say("sine"), name), ", ")}, **axis, "scaleanchor": "x", "constrain": "domain"},
         showlegend=False, margin={"l": 8, "r": 8, "t": 8, "b": 8}))
     room = len(points) - shift
     for start in range(0, room, max(1, room // 3)) if shift and room > 0 else ():

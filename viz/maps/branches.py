@@ -11,6 +11,7 @@ from enum import Enum
 import numpy as np
 
 from model.trace.divergence import jensen_shannon_bits
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24
@@ -77,7 +78,7 @@ class Tree:
         for branch in self.branches:
             if branch.number == number:
                 return branch
-        raise ValueError(f"Branch {number} is no longer here.")
+        raise Refusal("Branch {n} is no longer here.", n=number)
 
     def add(self, trace: TranslationTrace, origin: Origin, *, given: int) -> tuple[Tree, Branch]:
         """The tree with this trace as a branch, and the branch. One that is there already is found again."""
@@ -144,7 +145,7 @@ class Comparison:
 def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
     """ValueError if the two are not of one source and one model."""
     if (a.source_ids, a.digest) != (b.source_ids, b.digest):
-        raise ValueError("Only translations of the same sentence by the same model can be compared.")
+        raise Refusal("Only translations of the same sentence by the same model can be compared.")
     shared = common_prefix(a.target_ids, b.target_ids)
     # Row t reads the t-th token written: the first row that reads something different is shared + 1.
     first = 0 if a.target_ids == b.target_ids else shared + 1

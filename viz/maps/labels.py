@@ -6,14 +6,15 @@ import unicodedata
 from collections.abc import Sequence
 
 from model.trace.kinds import AttentionKind
+from model.trace.language import Words, say
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
 
 KIND_TITLES = {
-    AttentionKind.ENCODER_SELF: "Encoder self-attention",
-    AttentionKind.DECODER_SELF: "Decoder self-attention",
-    AttentionKind.CROSS: "Cross-attention",
+    AttentionKind.ENCODER_SELF: say("Encoder self-attention"),
+    AttentionKind.DECODER_SELF: say("Decoder self-attention"),
+    AttentionKind.CROSS: say("Cross-attention"),
 }
 _NAMED = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x00": "␀"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -80,18 +81,18 @@ def ticks(labels: Sequence[str], limit: int = 40) -> tuple[list[int], list[str]]
     return list(range(0, len(labels), step)), [escape(shorten(label)) for label in labels[::step]]
 
 
-def row_title(kind: AttentionKind, *, predicted: bool) -> str:
+def row_title(kind: AttentionKind, *, predicted: bool) -> Words:
     """The title of the query axis: which of its two tokens a decoder row is named after."""
     if kind == AttentionKind.ENCODER_SELF:
-        return "query: source token"
-    return "query: token predicted" if predicted else "query: token read"
+        return say("query: source token")
+    return say("query: token predicted") if predicted else say("query: token read")
 
 
-def key_title(kind: AttentionKind, *, joint: bool = False) -> str:
+def key_title(kind: AttentionKind, *, joint: bool = False) -> Words:
     """The title of the key axis. joint: source and target prefix side by side."""
     if joint:
-        return "key: source tokens, then target prefix"
-    return "key: target token read" if kind == AttentionKind.DECODER_SELF else "key: source token"
+        return say("key: source tokens, then target prefix")
+    return say("key: target token read") if kind == AttentionKind.DECODER_SELF else say("key: source token")
 
 
 def row_tokens(trace: TranslationTrace, kind: AttentionKind, *, predicted: bool) -> tuple[str, ...]:

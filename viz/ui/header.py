@@ -9,13 +9,14 @@ import gradio as gr
 from gradio.i18n import I18nData
 
 from model.trace.directions import Route, find_route
+from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.ui.component import Component
 from viz.ui.language import label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
 from viz.wire.summary import inviting, summarise
-from viz.words import known, say
+from viz.words import say
 
 LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
                   ("en", "fr"): label("English → French")}
@@ -72,7 +73,7 @@ def build(translators: Translators) -> Header:
             translator = translators[label]
             trace = translator.translate(text or "", translators.route(label).direction)
         except ValueError as error:
-            return {"error": known(str(error))}, gr.skip()
+            return {"error": words_of(error)}, gr.skip()
         return summarise(trace, translator), trace
 
     def pick(label: str, event: gr.EventData):

@@ -9,12 +9,18 @@ from gradio.i18n import I18nData
 
 from viz import assets, words
 from viz.ui.component import url
+from viz.words import Words
 
 
 def label(english: str) -> I18nData:
     """A label of the section `controls` of the languages' files. For labels, choices, infos and buttons: Gradio 6.31
     translates no placeholders."""
     return I18nData(english)
+
+
+def drawn(label: I18nData) -> Words:
+    """A label's words, where our own scripts draw them."""
+    return Words(label.key, {})
 
 
 def choices(labels: dict[str, I18nData]) -> list[tuple[I18nData, str]]:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 
-from viz.words import for_page, known
+from model.trace.language import words_of
+from viz.words import for_page
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class Question:
         """A component's next value. content: JSON-ready, with Words as they are; no NaN."""
         return {"id": self.id, "at": self.at, "json": json.dumps(for_page(content), allow_nan=False)}
 
-    def failed(self, error: ValueError) -> dict:
+    def failed(self, error: Exception) -> dict:
         """The same for what cannot be answered: why, in words."""
-        return self.answer(error=known(str(error)))
+        return self.answer(error=words_of(error))
 
 
 def told(**content: object) -> dict:

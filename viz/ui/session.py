@@ -10,6 +10,7 @@ import numpy as np
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
@@ -84,4 +85,5 @@ def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Trans
     for translator in translators.values():
         if translator.digest == made_by.digest:
             return translator
-    raise ValueError(f"The checkpoint of this translation, {made_by.checkpoint}, is not loaded: translate again.")
+    raise Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.",
+                  name=made_by.checkpoint)

@@ -13,6 +13,7 @@ import gradio as gr
 
 from model.analysis import paths
 from model.decode.beam import check_beam
+from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
@@ -24,7 +25,7 @@ from viz.ui.session import Selection, serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION
-from viz.words import Words, known
+from viz.words import say
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,9 @@ def build(translators: Translators, header: Header) -> None:
                              [stepper], queue=False, trigger_mode="always_last", **private)
 
 
-def _words(error: Exception) -> Words:
-    return known(str(error) if isinstance(error, ValueError) else f"The page asked for something unknown: {error!r}")
+def _words(error: Exception) -> str:
+    unknown = not isinstance(error, ValueError)
+    return say("The page asked for something unknown: {what}", what=repr(error)) if unknown else words_of(error)
 
 
 def start(translators: Translators, tree: Tree, data: dict) -> Reply:
@@ -184,6 +186,10 @@ def _trace(translator: Translator, tree: Tree, ids: Sequence[int]) -> Translatio
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, given: int,
           at: int) -> Reply:
+    """Open a branch for a trace that was made from a tree.
+
+    Seven parameters: all that a branch records of how it came about.
+    """
     grown, branch = tree.add(trace, origin, given=given)
     return _opened(translator, grown, branch, trace, at=at, held=_held(tree, data))
 
@@ -200,6 +206,7 @@ def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
 def _opened(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None,
             held: tuple[set[int], Branch | None] = (set(), None)) -> Reply:
     # at: the step to go to; None: the page stays at its own.
+    """The answer that shows an opened branch. Six parameters: each is a part of it."""
     tokenizer, (known, path) = translator.tokenizer, held
     written = [i for i in branch.ids if i not in tokenizer.special_ids]
     respelled = tokenizer.encode(tokenizer.decode(written))

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
+
+from viz.words import for_page
 
 
 def text(words: str, *, tone: str = "plain") -> dict:
@@ -53,8 +56,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence], *, caption: str = ""
 def figure(picture: go.Figure, *, height: int, label: str, width: int = 0, rows: Sequence[str] = ()) -> dict:
     """A Plotly figure of this height in pixels, at most `width` wide (0: as wide as the page); label: what it shows,
     for those who do not see it; rows: words in place of the vertical axis' labels."""
-    return {"type": "figure", "figure": json.loads(picture.to_json()), "height": height, "width": width, "label": label,
-            "rows": list(rows)}
+    drawn = json.loads(to_json_plotly(for_page(picture.to_dict())))  # its own texts may be words, too
+    return {"type": "figure", "figure": drawn, "height": height, "width": width, "label": label, "rows": list(rows)}
 
 
 def flow(columns: Sequence[dict]) -> dict:

@@ -7,7 +7,6 @@ import numpy as np
 from model.trace.kinds import AttentionKind
 from model.trace.scores import Groups, ScoreMap
 from viz.wire.codecs import ROOT, SIGNED, Codec
-from viz.words import known
 
 
 def descriptor(name: str, title: str, kind: AttentionKind, found: ScoreMap) -> dict:
@@ -36,4 +35,4 @@ def limits(found: ScoreMap) -> list[float]:
 
 
 def _axis(title: str, names: tuple[str, ...], positions: Groups) -> dict:
-    return {"title": known(title), "labels": list(names), "positions": [list(group) for group in positions]}
+    return {"title": title, "labels": list(names), "positions": [list(group) for group in positions]}

@@ -108,7 +108,8 @@ def comparison_payload(a: Branch, b: Branch, found: Comparison) -> dict:
 def beam_payload(result: object, pieces: Sequence[str]) -> dict:
     """result: a model.decode.beam.BeamResult; pieces: the vocabulary."""
     return {
-        "nodes": [{"parent": n.parent, "id": n.token_id, "text": labels.display(pieces[n.token_id]), "depth": n.depth,
+        "nodes": [{"parent": n.parent, "id": n.token_id, "text": labels.display(pieces[n.token_id]),
+                   "symbol": is_symbol(pieces[n.token_id]), "depth": n.depth,
                    "probability": float(np.exp(n.log_probability)), "total": n.total, "score": n.score,
                    "fate": n.fate.value} for n in result.nodes],
         "hypotheses": [{"node": h.node, "score": h.score, "total": h.log_probability, "finished": h.finished}

@@ -8,6 +8,7 @@ import numpy as np
 
 from model.analysis.positions.geometry import pairwise_distances
 from model.analysis.positions.schemes import SCHEMES, Scheme
+from model.trace.language import say
 
 SAME = 1e-6  # two codes closer than this are one: below what float32 sums of order 1 resolve
 LONGER = 4  # "any length" is tried at this many times the length
@@ -31,12 +32,12 @@ class Criterion:
 
 
 CRITERIA = (
-    Criterion("unique", "no two positions share a code, and the same position always gets the same one"),
-    Criterion("length-independent", "a position's code does not depend on how long the sentence is"),
-    Criterion("extends", f"at {LONGER} times the length every position still has a code of its own, and the old ones "
-                         "are unchanged"),
-    Criterion("equal offsets", "positions k apart are equally far apart everywhere in the sentence"),
-    Criterion("bounded", f"no value exceeds 1, at {LONGER} times the length either"),
+    Criterion(say("unique"), say("no two positions share a code, and the same position always gets the same one")),
+    Criterion(say("length-independent"), say("a position's code does not depend on how long the sentence is")),
+    Criterion(say("extends"), say("at {n} times the length every position still has a code of its own, and the old "
+                                  "ones are unchanged", n=LONGER)),
+    Criterion(say("equal offsets"), say("positions k apart are equally far apart everywhere in the sentence")),
+    Criterion(say("bounded"), say("no value exceeds 1, at {n} times the length either", n=LONGER)),
 )
 
 
@@ -54,7 +55,8 @@ def unique(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     table, again = (scheme.table(length, d_model, base=base) for _ in range(2))
     gap, first, second = closest_pair(table)
     passed = gap > SAME and np.array_equal(table, again)
-    return Verdict(passed, gap, SAME, f"closest codes: positions {first} and {second}, {gap:.3g} apart")
+    return Verdict(passed, gap, SAME, say("closest codes: positions {first} and {second}, {gap} apart", first=first,
+                                          second=second, gap=f"{gap:.3g}"))
 
 
 def length_independent(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
@@ -62,7 +64,8 @@ def length_independent(scheme: Scheme, length: int, d_model: int, base: float) -
     change = np.abs(here - longer[:length]).max(-1)
     at = int(change.argmax())
     return Verdict(bool(change[at] <= SAME), float(change[at]), SAME,
-                   f"position {at} of {length} and of {LONGER * length} tokens: codes differ by {change[at]:.3g}")
+                   say("position {at} of {n} and of {m} tokens: codes differ by {gap}", at=at, n=length,
+                       m=LONGER * length, gap=f"{change[at]:.3g}"))
 
 
 def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
@@ -70,22 +73,22 @@ def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     if not same.passed:
         return same
     gap, first, second = closest_pair(scheme.table(LONGER * length, d_model, base=base))
-    return Verdict(gap > SAME, gap, SAME, f"closest codes of {LONGER * length}: positions {first} and {second}, "
-                                          f"{gap:.3g} apart")
+    return Verdict(gap > SAME, gap, SAME, say("closest codes of {n}: positions {first} and {second}, {gap} apart",
+                                              n=LONGER * length, first=first, second=second, gap=f"{gap:.3g}"))
 
 
 def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     """The largest difference between the distances of two pairs with the same offset."""
     gaps = pairwise_distances(scheme.table(length, d_model, base=base))
-    worst, shown = 0.0, "every offset has one distance"
+    worst, shown = 0.0, say("every offset has one distance")
     for offset in range(1, length):
         along = gaps.diagonal(offset)
         spread = float(along.max() - along.min())
         if spread > worst:
             low, high = int(along.argmin()), int(along.argmax())
             worst = spread
-            shown = (f"{offset} apart: positions {low} and {low + offset} are {along[low]:.3g} apart, {high} and "
-                     f"{high + offset} {along[high]:.3g}")
+            shown = say("{k} apart: positions {a} and {b} are {gap} apart, {c} and {d} {other}", k=offset, a=low,
+                        b=low + offset, gap=f"{along[low]:.3g}", c=high, d=high + offset, other=f"{along[high]:.3g}")
     return Verdict(worst <= SAME, worst, SAME, shown)
 
 
@@ -93,7 +96,7 @@ def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     sizes = np.abs(scheme.table(LONGER * length, d_model, base=base)).max(-1)
     at = int(sizes.argmax())
     return Verdict(bool(sizes[at] <= 1.0 + SAME), float(sizes[at]), 1.0,
-                   f"position {at} of {LONGER * length} holds {sizes[at]:.4g}")
+                   say("position {at} of {n} holds {value}", at=at, n=LONGER * length, value=f"{sizes[at]:.4g}"))
 
 
 CHECKS = (unique, length_independent, extends, equal_offsets, bounded)

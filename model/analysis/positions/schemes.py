@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.nets.positions import sinusoidal_encoding
+from model.trace.language import say
 
 
 def count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
@@ -62,9 +63,9 @@ class Scheme:
 
 
 SCHEMES = (
-    Scheme("count", "pos", count_encoding, step=0),
-    Scheme("normalised count", "pos / (length − 1)", normalised_count_encoding, step=0),
-    Scheme("binary index", "bit i of pos", binary_encoding),
-    Scheme("sine only", "sin(pos / base^(i/d))", sine_encoding),
-    Scheme("sine and cosine", "sin, cos(pos / base^(2i/d))", paper_encoding, step=2),
+    Scheme(say("count"), "pos", count_encoding, step=0),
+    Scheme(say("normalised count"), "pos / (length − 1)", normalised_count_encoding, step=0),
+    Scheme(say("binary index"), "bit i of pos", binary_encoding),
+    Scheme(say("sine only"), "sin(pos / base^(i/d))", sine_encoding),
+    Scheme(say("sine and cosine"), "sin, cos(pos / base^(2i/d))", paper_encoding, step=2),
 )

@@ -34,13 +34,20 @@ def attribute(translator: Translator, trace: TranslationTrace, *, step: int | No
     cross_layer  of the rows about cross-attention; None: the mean over layers
 
     ValueError, in words, for what cannot be asked.
+    Eight parameters: a question is asked in that many independent ways, and a caller names one or two.
     """
-    unknown = [name for name in methods if name not in METHODS]
-    if unknown:
-        raise ValueError(f"There is no method {unknown[0]!r}: there are {', '.join(METHODS)}.")
+    check_methods(methods)
     question = ask(translator, trace, step, contrast)
     case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer)
     return answer(case, methods)
+
+
+def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
+    """The names. ValueError, in words, for one that there is not."""
+    for name in methods:
+        if name not in METHODS:
+            raise ValueError(f"There is no method {name!r}: there are {', '.join(METHODS)}.")
+    return tuple(methods)
 
 
 def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:

@@ -16,6 +16,7 @@ from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns, columns
 from model.trace.why.means import Means
@@ -104,9 +105,9 @@ class Case:
             source, target = (torch.from_numpy(row).to(self.source_rows)
                               for row in (self.means.source_embedding, self.means.target_embedding))
             return source, target, f"mean embedding of {self.means.sentences} sentences"
-        config, device = self.model.config, self.source_ids.device
-        source = self._rows(torch.arange(config.vocabulary_size, device=device), decoder=False).mean(0)
-        target = self._rows(torch.arange(config.num_target_tokens, device=device), decoder=True).mean(0)
+        with torch.inference_mode(False), torch.no_grad():
+            source, target = (matrix.mean(0) * self.model.scale
+                              for matrix in (self.model.embedding.weight, self.model.target_matrix))
         return source, target, "mean embedding of the vocabulary"
 
     def metric(self) -> float:
@@ -198,13 +199,14 @@ def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemo
 
 def open_case(translator: Translator, trace: TranslationTrace, question: Question, *, words: bool = True,
               means: Means | None = None, cross_layer: int | None = None) -> Case:
-    """The case of a question about a trace; the options are those of attribution.attribute. ValueError if the trace was
-    made with interventions, or with other weights than the translator's."""
+    """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
+    interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
+    Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
-    if trace.interventions:
-        raise ValueError(f"this trace was written with changes to the model ({trace.interventions.describe()}): ask "
-                         "about a plain one")
+    if trace.interventions.patches or trace.interventions.in_words:
+        raise Refusal("this trace was written with changes to the model that cannot be run again ({changes}): ask "
+                      "about another one", changes=trace.interventions.describe())
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers
@@ -214,4 +216,4 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     return Case(
         translator.model, question, torch.tensor([trace.source_ids], device=device),
         torch.tensor([trace.decoder_ids[:question.step + 1]], device=device),
-        columns(trace, question.step, words=words), means=means, cross_layer=cross_layer)
+        columns(trace, question.step, words=words), trace.interventions, means, cross_layer=cross_layer)

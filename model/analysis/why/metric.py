@@ -29,7 +29,8 @@ def direction(model: Transformer, question: Question) -> Direction:
     offsets = weight.new_zeros(len(weight)) if bias is None else bias.detach()
 
     def less_the_contrast(rows: Tensor) -> Tensor:
-        minus = rows.double().mean(0) if question.contrast_id is None else rows[question.contrast_id].double()
+        against = question.contrast_id
+        minus = rows.mean(0, dtype=torch.float64) if against is None else rows[against].double()
         return rows[question.token_id].double() - minus
 
     return Direction(less_the_contrast(weight), float(less_the_contrast(offsets)))

@@ -6,6 +6,7 @@ import numpy as np
 
 from model.analysis.paths import typed_ids
 from model.trace.directions import parse_direction
+from model.trace.language import Refusal
 from model.trace.scores import Groups
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
@@ -73,15 +74,16 @@ def ask(translator: Translator, trace: TranslationTrace, step: int | None = None
     """
     step = default_step(trace) if step is None else step
     if not 0 <= step < len(trace.target_ids):
-        raise ValueError(f"There is no step {step}: the translation has steps 0 to {len(trace.target_ids) - 1}.")
+        raise Refusal("There is no step {n}: the translation has steps 0 to {last}.", n=step,
+                      last=len(trace.target_ids) - 1)
     note = ""
     if isinstance(contrast, str):
         step, contrast, note = _typed(translator, trace, step, contrast)
     elif contrast is Against.RUNNER_UP:
         contrast = contrasts(trace, step)[0]
     elif contrast is not Against.NOTHING and not 0 <= contrast < len(translator.tokenizer):
-        raise ValueError(f"There is no token {contrast}: the vocabulary has tokens 0 to "
-                         f"{len(translator.tokenizer) - 1}.")
+        raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=contrast,
+                      last=len(translator.tokenizer) - 1)
     token_id, token = trace.target_ids[step], trace.target_tokens[step]
     if contrast is Against.NOTHING:
         return Question(step, token_id, token)
@@ -98,9 +100,9 @@ def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str
     while same < min(len(ids), len(written)) and ids[same] == written[same]:
         same += 1
     if same == len(ids):
-        raise ValueError(f"{text.strip()!r} is what was written, or its beginning: type another word.")
+        raise Refusal("{text} is what was written, or its beginning: type another word.", text=repr(text.strip()))
     if same == len(written):
-        raise ValueError(f"{text.strip()!r} goes on where the translation was stopped: type another word.")
+        raise Refusal("{text} goes on where the translation was stopped: type another word.", text=repr(text.strip()))
     if len(ids) == 1:
         return word[0], ids[0], ""
     pieces = " + ".join(translator.tokenizer.tokens(ids))

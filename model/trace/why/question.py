@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from model.trace.language import Refusal
+
 
 class Against(Enum):
     """What a token is compared with where no word is named: the most probable other token, or nothing."""
@@ -32,4 +34,4 @@ class Question:
 
     def __post_init__(self) -> None:
         if self.token_id == self.contrast_id:
-            raise ValueError(f"{self.token!r} cannot be compared with itself: choose another contrast")
+            raise Refusal("{token} cannot be compared with itself: choose another contrast", token=repr(self.token))

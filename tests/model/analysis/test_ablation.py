@@ -11,6 +11,7 @@ from model.analysis.order import order_blindness, shuffled, token_order
 from model.trace.divergence import jensen_shannon_bits
 from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from model.trace.kinds import AttentionKind
+from model.trace.tokens import told_by_spelling
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 
@@ -79,16 +80,16 @@ def test_shuffling_keeps_the_words() -> None:
 
 
 def test_token_order_keeps_words_whole() -> None:
-    old = ("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>")
-    new = ("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>")
+    old = told_by_spelling(("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>"))
+    new = told_by_spelling(("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>"))
     order = token_order(old, new)
     assert [old[i] for i in order] == list(new)
-    twice = ("<2en>", "▁a", "▁a", "▁b", "</s>")
-    assert list(token_order(twice, ("<2en>", "▁b", "▁a", "▁a", "</s>"))) == [0, 3, 1, 2, 4]
+    twice = told_by_spelling(("<2en>", "▁a", "▁a", "▁b", "</s>"))
+    assert list(token_order(twice, told_by_spelling(("<2en>", "▁b", "▁a", "▁a", "</s>")))) == [0, 3, 1, 2, 4]
     with pytest.raises(ValueError, match="'Haus' is not a word"):
-        token_order(old, ("<2en>", "▁Haus", "</s>"))
+        token_order(old, told_by_spelling(("<2en>", "▁Haus", "</s>")))
     with pytest.raises(ValueError, match="use every word once"):
-        token_order(old, ("<2en>", "▁ich", "</s>"))
+        token_order(old, told_by_spelling(("<2en>", "▁ich", "</s>")))
 
 
 def test_without_positions_an_encoder_is_blind_to_order_and_a_causal_decoder_is_not(tiny_translator, trace) -> None:

@@ -6,7 +6,7 @@ from model.analysis.dissection import Dissection, dissect
 from viz.maps import labels
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.selected import resolve
-from viz.words import Words, known, say
+from viz.words import Words, say
 
 
 def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tuple[Dissection, Words, list[str]]:
@@ -15,6 +15,6 @@ def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tup
     maps = scene.trace.maps(chosen)
     found = dissect(scene.inspect(), chosen, at_layer, at_head, query=at)
     title = say("{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
-                kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, head=at_head + 1, n=at + 1,
+                kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1, n=at + 1,
                 token=labels.display(maps.query_tokens[at]))
     return found, title, [labels.display(token) for token in maps.key_tokens]

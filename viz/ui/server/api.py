@@ -17,19 +17,27 @@ import gradio as gr
 import numpy as np
 
 from model.analysis import paths
+from model.analysis.why.attribution import answer, check_methods
+from model.analysis.why.case import open_case
+from model.analysis.why.pinned import ask
+from model.analysis.why.registry import METHODS
+from model.analysis.why.split import parts
 from model.decode.trace_builder import TOP_TOKENS
 from model.serve.limits import Busy
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
+from model.trace.why.question import Against
 from model.translator import Translator, Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui.server.discreet import describe
 from viz.ui.session import TRANSLATES
+from viz.wire.why import parts_dict, why_dict
 
 VERSION = 1
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
-ENDPOINTS = ("translate", "attention", "step", "score")
+ENDPOINTS = ("translate", "attention", "step", "score", "why")
+MAX_WHY_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +71,8 @@ def build(translators: Translators) -> None:
     def attention(text: str, kind: str = "all", layer: int = 0, head: int = 0, format: str = "json",
                   direction: str = "") -> dict:
         """Translate one sentence and return attention maps, exact to the last bit of every float32.
+
+    Its six parameters are the fields of a request.
 
         Args:
             text: the sentence
@@ -128,8 +138,39 @@ def build(translators: Translators) -> None:
         ids = paths.typed_target(translator, _string("target", target), code)
         return described(paths.follow(translator, _string("text", text), ids, code))
 
+    @answering
+    def why(text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
+            ) -> dict:
+        """Why the model wrote one token of its translation and not another: words taken away, logits taken apart.
+
+        Args:
+            text: the sentence
+            step: which token of the translation, from 0; -1 for the least certain content word
+            contrast: another word to compare with; empty for the next most probable token
+            methods: names of rows; empty for all
+            direction: such as "de-en"; empty for the app's first
+
+        Returns:
+            question (step, token, contrast, note); metric: log p(token) - log p(contrast) in nats; columns: words of
+            the source, then (from source_columns on) of the prefix; special: which of them are symbols; rows (method,
+            evidence: "measured", "exact split" or "proxy", unit, values by column, sum with its error, notes,
+            agreement: rank correlation with occlusion under another replacement); parts: the metric as a sum over the
+            decoder's parts; translation and target_tokens.
+        """
+        trace = traced(text, direction)
+        translator, _ = chosen(direction)
+        question = ask(translator, trace, None if _whole("step", step) == -1 else step,
+                       _string("contrast", contrast) or Against.RUNNER_UP)
+        if (length := len(trace.source_ids) + question.step + 1) > MAX_WHY_TOKENS:
+            raise ValueError(f"The source and what was written before this token are {length} tokens long; the limit "
+                             f"here is {MAX_WHY_TOKENS} tokens.")
+        case = open_case(translator, trace, question)
+        found = answer(case, check_methods(methods or tuple(METHODS)))
+        return {**why_dict(found), "parts": parts_dict(parts(case)), "translation": trace.translation,
+                "target_tokens": list(trace.target_tokens)}
+
     gr.api(translate, api_name="translate", **TRANSLATES)
-    for endpoint in (attention, step, score):
+    for endpoint in (attention, step, score, why):
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")
 
 

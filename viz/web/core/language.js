@@ -18,7 +18,6 @@
     const language = chosen(languages), given = languages[language];
     const settle = (sections) => {
       atlas.words = Object.assign(Object.create(null), ...Object.values(sections));
-      atlas.sentences = Object.keys(sections.sentences || {});
       document.documentElement.lang = language;
     };
     const english = () => (document.documentElement.lang = "en");

@@ -19,6 +19,7 @@
       api.trigger(event, question);
     }
 
+    // The component's next value, or the one that it begins with. Returns what the component made of it.
     function take(value) {
       if (!value?.json) return;
       const { id, at } = value, question = questions.get(id);
@@ -29,7 +30,7 @@
         clearTimeout(question.again);
         question.at = at;
       }
-      (question ? question.answered : told)(JSON.parse(value.json));
+      return (question ? question.answered : told)(JSON.parse(value.json));
     }
 
     api.onValue(take);

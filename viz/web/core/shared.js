@@ -4,8 +4,9 @@
   const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
 
   // Called from a component's js_on_load. The component's script, or the page's words, may still be loading then. Gradio
-  // reads the names of the events off the call; options: what the component is told once.
-  atlas.mount = function (name, element, props, trigger, watch, server, events, options) {
+  // reads the names of the events off the call; options: what the component is told once; plotly: where Plotly.js is.
+  atlas.mount = function (name, element, props, trigger, watch, server, events, options, plotly) {
+    if (plotly) atlas.plotly(plotly);
     const start = () => {
       const root = element.querySelector(".atlas-root") || element;
       const api = {
@@ -15,11 +16,22 @@
         server,
         options,
       };
+      root.dataset.mounted = "";
       atlas.components[name](root, api);
     };
     const startInWords = () => (atlas.spoken ? atlas.spoken.then(start) : start());
     if (atlas.components[name]) startInWords();
     else window.addEventListener(`atlas:${name}`, startInWords, { once: true });
+  };
+
+  // Once Plotly.js is there. It is large: whoever draws with it draws all else meanwhile.
+  let loading = null;
+  atlas.plotly = function (address) {
+    loading ||= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
+      const script = atlas.element("script", { src: address, onload: resolve, onerror: () => reject(new Error(address)) });
+      document.head.append(script);
+    });
+    return loading;
   };
 
   // A component's script ends with this.
@@ -33,23 +45,13 @@
   atlas.parts = function (english, values = {}) {
     return (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? said(values[part]) : part));
   };
-  // A sentence composed elsewhere, whose words stand in the table with {names}: those words and the values.
-  function fitting(text, values) {
-    if (atlas.words?.[text]) return [text, values];
-    for (const english of atlas.sentences || []) {
-      const names = [...english.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
-      const found = new RegExp(`^${english.replace(/[.*+?^$()[\]\\|]/g, "\\$&").replace(/\{\w+\}/g, "(.+)")}$`, "s").exec(text);
-      if (found) return [english, Object.fromEntries(names.map((name, i) => [name, found[i + 1]]))];
-    }
-    return [text, values];
-  }
   atlas.t = (english, values) => atlas.parts(english, values).join("");
 
   // The same for later, such as a module's constants: words that said() and element() put into the page's language.
   atlas.say = (english, values = {}) => ({ say: english, with: values });
 
   // What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
-  const said = (given) => (given?.say === undefined ? given : atlas.t(...fitting(given.say, given.with)));
+  const said = (given) => (given?.say === undefined ? given : atlas.t(given.say, given.with));
   atlas.said = said;
 
   // document.createElement with attributes and children; strings become text, never markup.

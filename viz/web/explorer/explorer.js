@@ -33,14 +33,14 @@ AttentionAtlas.register("explorer", (root, api) => {
   const actions = atlas.explorerActions.create({ ask, formats: api.options?.formats, state: () => state, trace: () => trace, map: () => map, views,
     thumbnails, overlays, say: (text) => status.replaceChildren(text) });
   const help = atlas.explorerHelp.create(overlays.available.length > 0);
-  root.replaceChildren(
+  const parts = [
     el("div", { class: "bar" }, controls.kind, guide),
     el("div", { class: "panes" },
       el("section", { class: "atlas-pane", "aria-label": t("All heads") }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
       el("section", { class: "detail-pane", "aria-label": t("Selected head") },
         el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, reading), controls.view),
         views.root, status)),
-    el("div", { class: "actions" }, actions.root, help.button), summary, help.root);
+    el("div", { class: "actions" }, actions.root, help.button), summary, help.root];
 
   // Change the state and redraw what depends on it.
   function update(changes, { echo = true } = {}) {
@@ -174,11 +174,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     ask(event, question);
   }
 
-  // Trigger an event that is answered. Gradio does not pass on an answer equal to the one before: the serial number,
-  // which comes back in it, makes each a different one.
   function ask(event, question) {
-    ask.serial = (ask.serial || 0) + 1;
-    api.trigger(event, { ...question, serial: ask.serial });
+    rpc.ask(event, question, receive);
   }
 
   function tellOthers() {
@@ -193,9 +190,16 @@ AttentionAtlas.register("explorer", (root, api) => {
     }, SETTLED);
   }
 
+  // In place of the empty frame, as late as there is something to show in it: nothing jumps.
+  function lay() {
+    if (!help.root.isConnected) root.replaceChildren(...parts);
+  }
+
   async function receive(value) {
-    if (!value) return;
-    if (value.invitation) return atlas.invite(root, value.invitation);
+    if (value.invitation) {
+      lay();
+      return atlas.invite(root, value.invitation);
+    }
     if (value.download) return actions.receive(value.download);
     if (value.error) {
       asked = 0;
@@ -240,11 +244,12 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   async function receiveTrace(payload) {
     root.dispatchEvent(new CustomEvent("atlas-received"));
-    atlas.invite(root, null);
     const known = traces.find((one) => one.key === payload.key);
     const next = known || await atlas.explorerTrace.Trace.from(payload);
     traces = [...traces.filter((one) => one !== next), next].slice(-REMEMBERED);
     trace = next;
+    lay();
+    atlas.invite(root, null);
     controls.history(traces, trace);
     const selection = payload.selection;
     if (awaited) [state, awaited] = [awaited, null];
@@ -273,9 +278,9 @@ AttentionAtlas.register("explorer", (root, api) => {
       return tellOthers();
     }
     awaited = wanted;
-    ask("restore", what);
+    api.trigger("restore", what); // its answer is another translation, which everybody is told
   }
   window.addEventListener("hashchange", openLink);
-  receive(api.value()).then(openLink);
-  api.onValue(receive);
+  const rpc = atlas.rpc(api, receive);
+  rpc.take(api.value()).then(openLink);
 });

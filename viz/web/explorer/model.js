@@ -169,7 +169,7 @@
     const joint = view.combine === "rollout" && view.kind !== "encoder_self";
     const queries = trace.rowTokens(view.kind, view.predicted);
     const keys = joint ? joined(trace.tokens.source, trace.tokens.read) : trace.keyTokens(view.kind);
-    const entry = (tokens) => (i) => ({ label: tokens.labels[i], positions: [i] });
+    const entry = (tokens) => (i) => ({ label: tokens.labels[i], positions: [i], special: Boolean(tokens.special[i]) });
     const positions = (tokens) => tokens.labels.map((_, i) => i);
     let map = {
       values: combined(trace, view, used), rows: positions(queries).map(entry(queries)),

@@ -16,9 +16,9 @@
   function name(trace, traces, limit) {
     const others = traces.filter((one) => one !== trace && one.text === trace.text && one.direction === trace.direction);
     if (!others.length) return atlas.shorten(trace.text, limit);
-    const tokens = trace.tokens.predicted.labels;
+    const { labels: tokens, special } = trace.tokens.predicted;
     const shared = (one) => { const at = tokens.findIndex((token, i) => token !== one.tokens.predicted.labels[i]); return at < 0 ? tokens.length : at; };
-    const written = (from) => tokens.slice(from).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
+    const written = (from) => tokens.filter((_, i) => i >= from && !special[i]).join("").replaceAll("\u2581", " ").trim();
     let from = Math.max(...others.map(shared));
     while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
     const own = `${from ? "… " : ""}${written(from)}`, room = Math.max(16, Math.floor(limit * 0.4));

@@ -61,16 +61,13 @@
         el("table", {}, head, body, foot)));
   }
 
-  // What a figure's own texts are made of, "dimension 4" and "<br>sine %{y:.4f}": each run of words, but no tag or field.
-  const inWords = (text) => text.replace(/[A-Za-z]{2,}(?: [a-z]+)*(?![^{<]*[}>])/g, (words) => said({ say: words }));
-
   function figure(block, keep) {
     const box = el("div", { class: "figure", role: "img", "aria-label": block.label,
       style: `height: ${block.height}px;${block.width ? ` max-width: ${block.width}px` : ""}` });
     const layout = { ...block.figure.layout, height: block.height, autosize: true };
-    for (const { title } of [layout.xaxis, layout.yaxis]) if (title?.text) title.text = inWords(title.text);
+    for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
     if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
-    for (const trace of block.figure.data) for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = inWords(trace[key]);
+    for (const trace of block.figure.data) for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = said(trace[key]);
     const options = { displaylogo: false, showSendToCloud: false, displayModeBar: false, responsive: false };
     keep.push(() => Plotly.newPlot(box, block.figure.data, layout, options).then(() => {
       let width = box.clientWidth;

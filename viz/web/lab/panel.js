@@ -1,7 +1,9 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
-AttentionAtlas.register("panel", (root, api) => {
+AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
   let shown = false;
+  root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
+  await AttentionAtlas.plotly();
 
   function show(value) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
@@ -41,7 +43,6 @@ AttentionAtlas.register("panel", (root, api) => {
   for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  if (!root.children.length) root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   const rpc = AttentionAtlas.rpc(api, show, { replaces: true });
   look();
 });

@@ -49,8 +49,8 @@
 
     const pieces = (nodes, index) => {
       const texts = [];
-      for (let at = index; at !== null; at = nodes[at].parent) texts.unshift(nodes[at].text);
-      return texts.join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
+      for (let at = index; at !== null; at = nodes[at].parent) if (!nodes[at].symbol) texts.unshift(nodes[at].text);
+      return texts.join("").replaceAll("\u2581", " ").trim();
     };
 
     const legend = () => el("p", { class: "legend caption" }, ["kept", "finished", "pruned"].map((fate) =>

@@ -5,7 +5,7 @@
   const { element: el, t, say, said } = atlas;
   const { percent, logP } = atlas.stepperPath;
   const ORIGINS = { greedy: say("greedy"), forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
-  const joined = (tokens) => tokens.map((token) => token.text).join("").replaceAll("\u2581", " ").replaceAll("</s>", "").trim();
+  const joined = (tokens) => tokens.filter((token) => !token.symbol).map((token) => token.text).join("").replaceAll("\u2581", " ").trim();
   // Named by what is its own: the rest it shares with its parent.
   const title = (branch) => `${branch.number} · ${said(ORIGINS[branch.origin])}: ${branch.fork ? "… " : ""}${atlas.shorten(joined(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from model.analysis.why.case import Case
 from model.nets.sweep import Sweep
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.trace.why.evidence import Evidence
 from model.trace.why.heads import Head, HeadEffects, Replacement
 from model.translator import Translator
@@ -38,7 +39,7 @@ def silence() -> Voices:
 def mean_voices(case: Case) -> Voices:
     """Mean ablation. ValueError where the case has no means."""
     if case.means is None:
-        raise ValueError("there are no means of this model's heads: run python -m model.means, or switch heads off")
+        raise Refusal("there are no means of this model's heads: run python -m model.means, or switch heads off")
     return Voices(Replacement.MEAN, (
         {kind: torch.from_numpy(case.means.at(kind, _length(case, kind))[None]).to(case.source_rows)
          for kind in case.model.num_layers},))

@@ -20,6 +20,7 @@ from model.nets.records import ForwardOutput
 from model.nets.sweep import PatchValue, Sweep
 from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.language import Refusal
 from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, StreamGrid
 
 
@@ -80,8 +81,8 @@ def _pairs(into: Case, giver: Case, grid: Grid) -> tuple[int, ...]:
     mine, theirs = into.source_ids[0].tolist(), giver.source_ids[0].tolist()
     if isinstance(grid, HeadGrid):
         if len(mine) != len(theirs):
-            raise ValueError(f"heads of the encoder say something at each position: the sentences have {len(mine)} and "
-                             f"{len(theirs)} tokens, which cannot be exchanged as a whole")
+            raise Refusal("heads of the encoder say something at each position: the sentences have {n} and {m} tokens, "
+                          "which cannot be exchanged as a whole", n=len(mine), m=len(theirs))
         return ()
     if len(mine) == len(theirs):
         return tuple(range(len(mine)))

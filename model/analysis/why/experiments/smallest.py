@@ -19,6 +19,7 @@ from model.decode.greedy import greedy
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, SmallestSet
 from model.translator import Translator
@@ -29,11 +30,12 @@ SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05)  # of an order, t
 @dataclass(frozen=True, eq=False)
 class Whole:
     """A case over all rows of a translation, and the ids [target] that each row wrote; forced: how many of the first
-    were given to the decoder, and are not asked about."""
+    were given to the decoder, and are not asked about; end_id: what ends a translation."""
 
     case: Case
     target_ids: torch.Tensor
     forced: int
+    end_id: int
 
     @torch.inference_mode()
     def margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> tuple[np.ndarray, np.ndarray]:
@@ -70,10 +72,11 @@ def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
     device = case.source_ids.device
     question = replace(case.question, step=len(trace.target_ids) - 1)
     case = replace(case, question=question, decoder_ids=torch.tensor([trace.decoder_ids], device=device))
-    return Whole(case, torch.tensor(trace.target_ids, device=device), len(translator.forced_prefix(trace.direction)))
+    return Whole(case, torch.tensor(trace.target_ids, device=device), len(translator.forced_prefix(trace.direction)),
+                 translator.tokenizer.end_id)
 
 
-def smallest_set(translator: Translator, found: Whole, instead: Instead, *, seed: int | None = None) -> SmallestSet:
+def smallest_set(found: Whole, instead: Instead, *, seed: int | None = None) -> SmallestSet:
     """Take heads away for as long as every row still writes its token. Order: those first whose loss alone costs the
     translation the least log-probability; with a seed, shuffled a little, so that several orders can be compared.
 
@@ -81,7 +84,7 @@ def smallest_set(translator: Translator, found: Whole, instead: Instead, *, seed
     """
     heads = all_heads(found.case)
     if found.margins([[]], instead)[0].min() <= 0:
-        raise ValueError("the model by itself writes another translation: there is nothing to keep")
+        raise Refusal("the model by itself writes another translation: there is nothing to keep")
     costs = found.margins([[]], instead)[1][0] - found.margins([[head] for head in heads], instead)[1]
     if seed is not None:
         costs = costs * np.random.default_rng(seed).uniform(0.5, 2.0, len(costs))
@@ -90,7 +93,7 @@ def smallest_set(translator: Translator, found: Whole, instead: Instead, *, seed
         pass
     while search.drop(search.that_can_go()):
         pass
-    verified = _decodes_again(translator, found, search.gone, instead)
+    verified = _decodes_again(found, search.gone, instead)
     return SmallestSet(frozenset(search.left), len(heads), search.passes + len(heads) + 2, verified)
 
 
@@ -125,7 +128,7 @@ class _Search:
 
 
 @torch.inference_mode()
-def _decodes_again(translator: Translator, found: Whole, gone: Sequence[Head], instead: Instead) -> bool:
+def _decodes_again(found: Whole, gone: Sequence[Head], instead: Instead) -> bool:
     case, model = found.case, found.case.model
     gates = closed(case, [gone])
     sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
@@ -133,5 +136,5 @@ def _decodes_again(translator: Translator, found: Whole, gone: Sequence[Head], i
     target = found.target_ids.tolist()
     prefix, free = target[:found.forced], target[found.forced:]
     ids, = greedy(model, memory, [len(free)], begin_id=int(case.decoder_ids[0, 0]),
-                  end_id=translator.tokenizer.end_id, prefix=prefix, interventions=sweep)
+                  end_id=found.end_id, prefix=prefix, interventions=sweep)
     return ids == free

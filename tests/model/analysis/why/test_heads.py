@@ -134,7 +134,7 @@ def test_the_smallest_set_keeps_the_translation_and_none_of_it_can_go(tiny_trans
     """Against translating again with heads switched off."""
     trace = tiny_translator.translate("Zwei Kinder bauen.")
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
-    found = smallest.smallest_set(tiny_translator, smallest.whole(case, tiny_translator, trace), {}, seed=seed)
+    found = smallest.smallest_set(smallest.whole(case, tiny_translator, trace), {}, seed=seed)
     every = frozenset(heads.all_heads(case))
     assert found.verified and found.kept < every and found.total == 32
 
@@ -151,4 +151,4 @@ def test_a_forced_translation_has_no_smallest_set(tiny_translator):
     trace = paths.follow(tiny_translator, "Hund", tiny_translator.tokenizer.encode("boat"), "de-en")
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
     with pytest.raises(ValueError, match="writes another translation"):
-        smallest.smallest_set(tiny_translator, smallest.whole(case, tiny_translator, trace), {})
+        smallest.smallest_set(smallest.whole(case, tiny_translator, trace), {})

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from model.analysis import paths
 from model.analysis.why import pinned
 from model.analysis.why.attribution import attribute
+from model.analysis.why.case import open_case
 from model.analysis.why.registry import METHODS
+from model.analysis.why.split import parts
+from model.trace.interventions import Edge, Interventions, Positions
+from model.trace.kinds import AttentionKind
 from model.trace.why.evidence import Evidence
 from model.trace.why.question import Against
 from model.trace.words import word_groups
@@ -105,9 +111,25 @@ def test_the_ends_can_be_asked_about_too(tiny_translator, trace):
         assert all(np.isfinite(row.values[:len(why.columns.source)]).all() for row in why.rows)
 
 
-def test_traces_of_other_weights_or_of_a_broken_model_are_refused(tiny_translator, trace, hand_made_trace):
+def test_traces_of_other_weights_are_refused(tiny_translator, hand_made_trace):
     with pytest.raises(ValueError, match="other weights"):
         attribute(tiny_translator, hand_made_trace)
+
+
+def test_a_changed_models_trace_is_asked_about_the_changed_model(tiny_translator, trace):
+    """Heads off, edges cut and positions shifted hold in every run; patches and old prose cannot be run again."""
+    changes = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}), target_positions=Positions(shift=1),
+                            zeroed_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 2, 1)}),
+                            cut_edges=frozenset({Edge(AttentionKind.CROSS, 2, 3)}))
+    broken = paths.follow(tiny_translator, TEXT, trace.target_ids, "de-en", interventions=changes)
+    for step in (2, 4):
+        why = attribute(tiny_translator, broken, step=step, contrast=Against.NOTHING)
+        assert why.metric == pytest.approx(float(broken.log_probability[step]), abs=1e-4)
+        assert abs(why.metric - float(trace.log_probability[step])) > 1e-4
+        found = parts(open_case(tiny_translator, broken, why.question))
+        assert found.sum.holds and found.heads(AttentionKind.CROSS)[1, 2] == 0
+    with pytest.raises(ValueError, match="cannot be run again"):
+        attribute(tiny_translator, replace(trace, interventions=Interventions(in_words="a head off")))
 
 
 def test_class_agnostic_rows_do_not_see_the_contrast(tiny_translator, trace):

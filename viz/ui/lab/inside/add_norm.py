@@ -10,13 +10,13 @@ from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 
 def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int) -> list[dict]:
     record, index = record_of(scene, side, layer)
     passed = record.sublayers[min(sublayer, len(record.sublayers)) - 1]
-    config, name = scene.translator.config, known(stations.STATION_NAMES[passed.name])
+    config, name = scene.translator.config, stations.STATION_NAMES[passed.name]
     found = stations.add_and_norm(passed)
     limit, normed = float(np.abs(found.stream[:, :48]).max()), float(np.abs(found.normed[:, :48]).max())
     rows = [[blocks.token(token), blocks.strip(found.stream[i, :48], limit=limit, name=token),

@@ -6,13 +6,13 @@ from model.analysis import stations
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 
 def overview(scene: Scene) -> list[dict]:
     arrows = stations.arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
     columns = [{"title": title, "boxes": [
-        {"name": known(a.station), "shape": " × ".join(map(str, a.shape)), "axes": [known(axis) for axis in a.axes],
+        {"name": a.station, "shape": " × ".join(map(str, a.shape)), "axes": list(a.axes),
          "panel": a.panel, "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
              (say("Encoder: reads the source"), ("source",)),
              (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]

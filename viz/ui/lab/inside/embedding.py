@@ -21,14 +21,14 @@ def embedding(scene: Scene, side: str) -> list[dict]:
         cell for values in (found.scaled[n], found.positions[n], found.added[n]) for cell in (
             blocks.strip(values[:48], limit=limit, name=token), blocks.number(float(np.linalg.norm(values)))))]
         for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))]
-    error = float(np.abs(found.scaled + found.positions - found.added).max())
     return [
-        blocks.formula("x = E[token] · √d_model + PE(pos)"),
+        blocks.formula("x = E[token] · √d_model + PE(pos)" if scene.translator.config.scale_embedding
+                       else "x = E[token] + PE(pos)"),
         blocks.table((say("Token"), "id", "E · √d_model", say("length"), say("+ position"), say("length"), "= x",
                       say("length")), rows,
                      caption=say("The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
                                  "all. Length: the Euclidean norm of the whole vector.", n=found.added.shape[1])),
-        blocks.facts((say("Largest error of the sum"), blocks.compact(error),
+        blocks.facts((say("Largest error of the sum"), blocks.compact(found.error),
                       say("against what entered the first layer")))]
 
 

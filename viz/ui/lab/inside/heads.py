@@ -9,7 +9,7 @@ from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import KIND, LAYER, resolve
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 
 def both_ways(scene: Scene, kind: str, layer: int, runs: int) -> list[dict]:
@@ -19,7 +19,7 @@ def both_ways(scene: Scene, kind: str, layer: int, runs: int) -> list[dict]:
     ratio = found.loop_seconds / found.vectorised_seconds
     return [
         blocks.text(say("{kind}, layer {layer}: {heads} heads, {queries} queries, {keys} keys.",
-                        kind=known(labels.KIND_TITLES[chosen]), layer=at_layer + 1, heads=given.module.num_heads,
+                        kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, heads=given.module.num_heads,
                         queries=given.queries.shape[1], keys=given.memory.shape[1])),
         blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O"),
         blocks.facts(

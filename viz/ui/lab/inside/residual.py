@@ -8,20 +8,20 @@ from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import SIDE, records, tokens_of
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 
 def residual(scene: Scene, side: str) -> list[dict]:
     found = stations.residual_norms(records(scene, side))
     tokens = tokens_of(scene, side)
-    picture = plot_matrix(found.norms, rows=found.stations, columns=tokens, signed=False, unit="norm",
-                          column_title="token")
+    picture = plot_matrix(found.norms, rows=found.stations, columns=tokens, signed=False, unit=say("norm"),
+                          column_title=say("token"))
     mean = found.norms.mean(1)
     return [blocks.row(
-        blocks.figure(picture, height=100 + 24 * len(found.stations), rows=[known(name) for name in found.stations],
+        blocks.figure(picture, height=100 + 24 * len(found.stations), rows=found.stations,
                       label=say("Norm of the residual stream at every station, for each token")),
         blocks.table((say("Station"), say("mean norm"), say("grows by the factor")), [
-            [known(name), blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
+            [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
             for i, (name, m) in enumerate(zip(found.stations, mean))]))]
 
 

@@ -9,7 +9,7 @@ from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
@@ -20,12 +20,12 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
         for i, key in enumerate(keys)]
     columns = [say("Key")]
     for way in ways:
-        columns += [known(way.name), say("weight")]
+        columns += [way.name, say("weight")]
     return [
         blocks.text(title),
         blocks.table((say("Function"), say("score"), say("where it is from"), say("in this model"),
                       say("entropy of its weights")), [
-            [known(way.name), way.formula, way.source,
+            [way.name, way.formula, way.source,
              say("trained") if way.trained else say("an illustration: never trained so"),
              say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}")] for way in ways], marked=(0,)),
         blocks.table(columns, rows),

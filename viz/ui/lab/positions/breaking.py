@@ -13,9 +13,9 @@ from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.lab.controls import Button, Choice, Slider, Text
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
+from viz.ui.language import drawn, label
 from viz.wire import blocks
-from viz.words import Words, known, say
+from viz.words import Words, say
 
 OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
 CHOICES = {
@@ -38,7 +38,7 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
     return [
         blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
         blocks.table((say("Plain translation"), say("probability"),
-                      say("with {change}", change=known(CHOICES[choice].key)), say("change of log-probability")),
+                      say("with {change}", change=drawn(CHOICES[choice])), say("change of log-probability")),
                      _probability_rows(found),
                      caption=say("Both read the plain translation. The broken model may well prefer other tokens.")),
         blocks.text(say("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
@@ -75,12 +75,12 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
 
 def taken(scene: Scene, choice: str, shift: int) -> Words:
     """A choice of the menu with the head, the layer or the shift that it means."""
-    where = {"kind": known(labels.KIND_TITLES[scene.selection.kind]), "layer": scene.selection.layer + 1}
+    where = {"kind": labels.KIND_TITLES[scene.selection.kind], "layer": scene.selection.layer + 1}
     if choice == HEAD:
         return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
     if choice == LAYER:
         return say("{kind}, layer {layer}, all heads: off", **where)
-    return say("positions shifted by {k}", k=shift) if choice == SHIFT else known(CHOICES[choice].key)
+    return say("positions shifted by {k}", k=shift) if choice == SHIFT else drawn(CHOICES[choice])
 
 
 def _card(title: Words, trace) -> tuple[str, str, str]:
@@ -105,7 +105,7 @@ def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
              *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row)]
             for layer, row in enumerate(changes.tolist())]
     heads = (str(head + 1) for head in range(changes.shape[1]))
-    return blocks.table((say("head"), *heads), rows, caption=known(labels.KIND_TITLES[kind]))
+    return blocks.table((say("head"), *heads), rows, caption=labels.KIND_TITLES[kind])
 
 
 PANEL = Panel(

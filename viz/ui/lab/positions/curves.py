@@ -20,8 +20,8 @@ def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
     pairs = list(range(first, config.d_model // 2, step))[:4]
     waves = geometry.wavelengths(config.d_model, config.position_base)
     marks = [(float(waves[p]), f"{blocks.compact(waves[p])}") for p in pairs if waves[p] < length]
-    picture = plot_curves({f"dimension {2 * p}": values[:, 2 * p] for p in pairs}, x_title="position",
-                          marks=marks, limits=(-1.1, 1.1))
+    picture = plot_curves({say("dimension {i}", i=2 * p): values[:, 2 * p] for p in pairs},
+                          x_title=say("position"), marks=marks, limits=(-1.1, 1.1))
     rows = [(say("{first} and {second}", first=2 * p, second=2 * p + 1), blocks.number(waves[p]),
              blocks.number(length / waves[p]),
              blocks.number(float(np.abs(np.diff(values[:, 2 * p])).max()))) for p in pairs]

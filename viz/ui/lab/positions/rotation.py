@@ -22,13 +22,15 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     wave = geometry.wavelengths(config.d_model, config.position_base)[pair]
     shown = matrix[2 * pair:2 * pair + 2, 2 * pair:2 * pair + 2]
     corner = min(12, config.d_model)
-    circle = plot_rotation(values[:24, 2 * pair:2 * pair + 2], shift, name=f"dimensions {2 * pair}, {2 * pair + 1}")
+    name = say("dimensions {first}, {second}", first=2 * pair, second=2 * pair + 1)
+    circle = plot_rotation(values[:24, 2 * pair:2 * pair + 2], shift, name=name)
     return [
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
             blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
-            blocks.figure(plot_matrix(matrix[:corner, :corner], row_title="dimension", column_title="dimension",
-                                      limit=1.0), height=430, label=say("The corner of the block rotation"))),
+            blocks.figure(plot_matrix(matrix[:corner, :corner], row_title=say("dimension"),
+                                      column_title=say("dimension"), limit=1.0),
+                          height=430, label=say("The corner of the block rotation"))),
         blocks.facts(
             (say("Largest error of the rotation"), blocks.compact(residual),
              say("over 64 positions and all dimensions")),

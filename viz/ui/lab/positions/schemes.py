@@ -9,22 +9,22 @@ from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.words import Words, known, say
+from viz.words import Words, say
 
 
 def schemes(scene: Scene, length: int, d_model: int) -> list[dict]:
     base = scene.translator.config.position_base
-    rows = [[known(scheme.name), *(blocks.verdict(v.passed, known(v.shown_by)) for v in
+    rows = [[scheme.name, *(blocks.verdict(v.passed, v.shown_by) for v in
                             criteria.judge(scheme, length, d_model, base=base))] for scheme in SCHEMES]
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
-        fewest.append([known(scheme.name), scheme.formula, *(_width(found) for found in (exact, clear))])
+        fewest.append([scheme.name, scheme.formula, *(_width(found) for found in (exact, clear))])
     return [
-        blocks.table((say("Code"), *(known(c.name) for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
+        blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
                      caption=say("For {n} positions and d_model {width}.", n=length, width=d_model)),
         blocks.table((say("Criterion"), say("Meaning")), [
-            [known(c.name), known(c.meaning)] for c in criteria.CRITERIA]),
+            [c.name, c.meaning] for c in criteria.CRITERIA]),
         blocks.table((say("Code"), say("Value"), say("Fewest dimensions that tell {n} positions apart", n=length),
                       say("Fewest with every two at least 0.5 apart")), fewest, marked=(len(rows) - 1,))]
 

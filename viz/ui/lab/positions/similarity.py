@@ -8,9 +8,9 @@ from viz.figures.matrix import plot_matrix
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, longest, model_table
-from viz.ui.language import label
+from viz.ui.language import drawn, label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 DOT, DISTANCE = "dot", "distance"
 MEASURES = {DOT: label("dot product"), DISTANCE: label("Euclidean distance")}
@@ -20,15 +20,15 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     values = model_table(scene, length)
     found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
-    name = MEASURES[measure].key
+    name = drawn(MEASURES[measure])
     return [
         blocks.row(
-            blocks.figure(plot_matrix(found.matrix, row_title="position", column_title="position", unit=name,
+            blocks.figure(plot_matrix(found.matrix, row_title=say("position"), column_title=say("position"), unit=name,
                                       signed=bool((found.matrix < 0).any())),
                           height=430, label=say("{measure} between all pairs of {length} positions",
-                                            measure=known(name), length=length)),
-            blocks.figure(plot_curves({name: found.by_offset}, x_title="offset", y_title=name), height=430,
-                          label=say("mean {measure} by offset", measure=known(name)))),
+                                            measure=name, length=length)),
+            blocks.figure(plot_curves({name: found.by_offset}, x_title=say("offset"), y_title=name), height=430,
+                          label=say("mean {measure} by offset", measure=name))),
         blocks.facts(
             (say("Largest departure from its offset's mean"), blocks.compact(found.residual),
              say("positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",

@@ -12,9 +12,9 @@ from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import PAPERS_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, longest, model_table
-from viz.ui.language import label
+from viz.ui.language import drawn, label
 from viz.wire import blocks
-from viz.words import known, say
+from viz.words import say
 
 MODEL, FREE = "model", "free"
 TABLES = {MODEL: label("what the model adds"), FREE: label("a free-standing table")}
@@ -32,10 +32,10 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
         values, base = model_table(scene, length), config.position_base
     else:
         values = SCHEMES[-1].table(length, d_model, base=float(base))
-    width, name = values.shape[1], known(TABLES[which].key)
+    width, name = values.shape[1], drawn(TABLES[which])
     waves = geometry.wavelengths(width, base)
-    picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title="dimension", row_title="position",
-                          limit=1.0)
+    picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title=say("dimension"),
+                          row_title=say("position"), limit=1.0)
     return [
         blocks.formula("PE(pos, 2i) = sin(pos / base^(2i/d_model)),  PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
         blocks.figure(picture, height=max(260, min(680, 90 + 15 * length)),

@@ -13,14 +13,14 @@ from viz.ui.lab.controls import Button
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks, readback
-from viz.words import Words, known, say
+from viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
 PROGRESS = 0.25  # seconds between two pictures of a check that is running: each costs the page a redraw
 SHOWN = {
     say("Sent to the page"): say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
-    say("Drawn heatmap"): say("The heatmap of the selected head holds its weights."),
-    say("Drawn grid"): say("So does the grid of all heads, each in its place."),
+    say("Notebook heatmap"): say("The heatmap of the selected head holds its weights."),
+    say("Notebook grid"): say("So does the grid of all heads, each in its place."),
 }
 
 
@@ -34,9 +34,9 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
         say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        say("Drawn heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
+        say("Notebook heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        found[say("Drawn grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
+        found[say("Notebook grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
     return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
 
 
@@ -56,7 +56,7 @@ def _read_back(name: str, scene: Scene) -> list[Shown]:
 
 def check_all(scene: Scene) -> Iterator[list[dict]]:
     """The list of checks, filled in as they are carried out."""
-    names = [(known(check.name), known(check.claim)) for check in CHECKS]
+    names = [(check.name, check.claim) for check in CHECKS]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
     claims = SHOWN | {_exported(name): say("The {format} export reads back bit by bit.", format=name.upper())
@@ -77,7 +77,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     waiting = len(names) - len(done)
     if failed:
         verdict = blocks.text(say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done),
-                                  names=", ".join(failed)), tone="bad")
+                                  names=join(failed, ", ")), tone="bad")
     elif waiting:
         verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
     else:
@@ -86,7 +86,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
                                   seconds=f"{seconds:.2f}"), tone="good")
     rows = [[name, blocks.verdict(result.passed if result else None),
              blocks.number(result.error) if result else "", blocks.number(result.tolerance) if result else "",
-             claim, known(result.detail) if result else "",
+             claim, result.detail if result else "",
              f"{1e3 * result.seconds:.0f} ms" if result else ""]
             for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
     columns = (say("Check"), say("passed"), say("error"), say("tolerance"), say("claim"), say("on what"), say("time"))

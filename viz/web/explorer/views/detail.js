@@ -144,7 +144,10 @@
         current = { map, colouring, size, titles, pinned };
         cursor = null;
         const { data, layout } = cells(map, colouring, size);
-        Plotly.react(plot, data, layout, CONFIG);
+        const picture = () => Plotly.react(plot, data, layout, CONFIG);
+        const mine = current;
+        if (window.Plotly) picture();
+        else atlas.plotly().then(() => current === mine && picture());
         Object.assign(plot.style, { left: `${size.left}px`, top: `${size.top}px` });
         Object.assign(root.style, { width: `${size.width}px`, height: `${size.height}px` });
         root.setAttribute("aria-label", titles.label);

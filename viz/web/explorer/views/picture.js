@@ -19,6 +19,7 @@
     const shapes = [...layout.shapes];
     if (pinned.row !== null) shapes.push(band(-0.5, last.column, pinned.row - 0.5, pinned.row + 0.5));
     if (pinned.column !== null) shapes.push(band(pinned.column - 0.5, pinned.column + 0.5, -0.5, last.row));
+    await atlas.plotly();
     const uri = await Plotly.toImage({ data, layout: { ...layout, shapes, paper_bgcolor: style("--atlas-paper") } },
       { format: "svg", width: layout.width, height: layout.height });
     return fromSource(uri);

@@ -49,8 +49,8 @@
 
     return {
       root,
-      draw(map, colouring, titles, { words, special }) {
-        const spaced = (items) => items.map((item, i) => ({ ...item, spaced: words || item.label.startsWith("<") || i === 0 || special(item) }));
+      draw(map, colouring, titles, { words }) {
+        const spaced = (items) => items.map((item, i) => ({ ...item, spaced: words || i === 0 || item.special }));
         const chips = { row: spaced(map.rows).map((item, i) => chip("row", item, i)),
           column: spaced(map.columns).map((item, i) => chip("column", item, i)) };
         current = { map, chips, colouring, pinned: null, first: strongestRow(map) };

@@ -49,10 +49,7 @@
         if (shown === "map") detail.draw(map, colouring, { row: null, column: null }, titles);
         else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
         else if (shown === "compare") compare.draw(state, map, colouring, titles);
-        else {
-          const special = (item) => /^<(s|\/s|2[a-z]+)>$/.test(item.label);
-          text.draw(map, colouring, titles, { words: state.words, special });
-        }
+        else text.draw(map, colouring, titles, { words: state.words });
       },
       wait: () => root.replaceChildren(waiting),
       pin: (pinned) => parts[shown].pin?.(pinned),

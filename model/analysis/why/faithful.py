@@ -1,0 +1,130 @@
+"""Does a row hold? Words taken away in its order, by another replacement than the one it was made with; and what is
+left of it when weights are redrawn."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from model.analysis.why.attribution import agree
+from model.analysis.why.case import Case, Change, masked, open_case, replaced
+from model.analysis.why.methods import occlusion
+from model.analysis.why.pinned import ask
+from model.analysis.why.registry import METHODS, other_occlusion
+from model.nets.transformer import Transformer
+from model.trace.why.faithfulness import Curves, MethodFaithfulness, bootstrap
+from model.trace.why.means import Means
+from model.trace.why.ranks import spearman
+from model.translator import Translator
+
+RANDOM_ORDERS = 5
+LEAST_WORDS = 3
+Deletion = Callable[[np.ndarray, np.ndarray], Change]
+
+
+def deletion(method: str) -> Deletion:
+    """How words are taken away to judge a method: by the mean embedding; occlusion by the mean, by the mask."""
+    return masked if other_occlusion(method) is occlusion.MASK else replaced
+
+
+def curves(case: Case, order: Sequence[int], how: Deletion) -> tuple[np.ndarray, np.ndarray]:
+    """Columns taken away in an order: what the metric loses without the first k, and with the first k alone, k = 1 ..
+    n, float64 [n] each. Columns that the order does not name (symbols) stay."""
+    source, prefix = (np.cumsum(mask[list(order)], axis=0) > 0 for mask in case.columns.masks())
+    without = case.effects(how(source, prefix))
+    alone = case.effects(how(source[-1] & ~source, prefix[-1] & ~prefix))
+    return without, alone
+
+
+def order_of(values: np.ndarray, ordinary: np.ndarray) -> list[int]:
+    """The ordinary columns, bool [column], by falling value; those that a method says nothing of come last."""
+    ranked = np.where(np.isnan(values), -np.inf, values)
+    return [int(i) for i in np.argsort(-ranked, kind="stable") if ordinary[i]]
+
+
+def judge(case: Case, *, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Curves]]:
+    """Every method's values for a case, and its curves less those of random orders of the same words."""
+    ordinary = ~case.columns.special
+    values = {name: method(case).values for name, method in METHODS.items()}
+    chance = {how: _random(case, ordinary, how, seed) for how in (masked, replaced)}
+    found = {}
+    for name, mine in values.items():
+        without, alone = curves(case, order_of(mine, ordinary), deletion(name))
+        by_chance = chance[deletion(name)]
+        found[name] = Curves(agree(mine, values[other_occlusion(name).name], ordinary),
+                             float(without.mean() - by_chance[0]), float(alone.mean() - by_chance[1]))
+    return values, found
+
+
+def _random(case: Case, ordinary: np.ndarray, how: Deletion, seed: int) -> tuple[float, float]:
+    random, columns = np.random.default_rng(seed), np.flatnonzero(ordinary)
+    found = [[part.mean() for part in curves(case, random.permutation(columns), how)] for _ in range(RANDOM_ORDERS)]
+    return tuple(np.mean(found, axis=0))
+
+
+def redrawn(model: Transformer, *, seed: int = 0) -> list[tuple[str, Transformer]]:
+    """The model with its weights drawn anew, stage by stage from the top: the first stage alone, the first two, .. all
+    of them. Each as fresh as before training. The decoder goes first, then the encoder, the embeddings last."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        fresh = Transformer(model.config).to(next(model.parameters())).state_dict()
+    stages = [(f"decoder layer {layer + 1}", f"decoder.layers.{layer}.")
+              for layer in reversed(range(len(model.decoder.layers)))]
+    stages += [(f"encoder layer {layer + 1}", f"encoder.layers.{layer}.")
+               for layer in reversed(range(len(model.encoder.layers)))]
+    found, current = [], copy.deepcopy(model)
+    for name, prefix in (*stages, ("everything", "")):
+        state = current.state_dict()
+        current = copy.deepcopy(current)
+        current.load_state_dict({key: fresh[key] if key.startswith(prefix) else value for key, value in state.items()})
+        found.append((name, current.eval()))
+    return found
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What one sentence gave: curves by method; by method and stage the correlation with a redrawn model's values."""
+
+    curves: dict[str, Curves]
+    randomised: dict[str, dict[str, float | None]]
+
+
+def examine(translator: Translator, text: str, direction: str, means: Means | None, *,
+            stages: Sequence[tuple[str, Transformer]] = (), seed: int = 0) -> Sentence | None:
+    """One sentence, its least certain content word against the runner-up. None for fewer than three words, which cannot
+    be ranked. stages: of redrawn(), where its values are compared with theirs, too."""
+    trace = translator.translate(text, direction)
+    case = open_case(translator, trace, ask(translator, trace), means=means)
+    ordinary = ~case.columns.special
+    if ordinary.sum() < LEAST_WORDS:
+        return None
+    values, found = judge(case, seed=seed)
+    randomised: dict[str, dict[str, float | None]] = {name: {} for name in values}
+    for stage, model in stages:
+        # Means of the trained embeddings say nothing of redrawn ones.
+        other = replace(case, model=model, means=None)
+        for name, mine in values.items():
+            randomised[name][stage] = spearman(mine[ordinary], METHODS[name](other).values[ordinary])
+    return Sentence(found, randomised)
+
+
+def summarise(sentences: Sequence[Sentence]) -> tuple[MethodFaithfulness, ...]:
+    """Medians, means and their intervals over sentences, in the methods' order."""
+    found = []
+    for name, method in METHODS.items():
+        mine = [sentence.curves[name] for sentence in sentences]
+        stages = next((s.randomised[name] for s in sentences if s.randomised[name]), {})
+        randomised = {}
+        for stage in stages:
+            middle = bootstrap([s.randomised[name].get(stage) for s in sentences], median=True)
+            randomised[stage] = None if middle is None else middle.value
+        found.append(MethodFaithfulness(
+            name, method.evidence.value, method.class_agnostic,
+            bootstrap([one.agreement for one in mine], median=True),
+            bootstrap([one.comprehensiveness for one in mine]), bootstrap([one.sufficiency for one in mine]),
+            randomised))
+    return tuple(found)

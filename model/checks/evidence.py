@@ -1,0 +1,87 @@
+"""What the live checks read, each number measured once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.checks import oracle
+from model.decode.steps import StepDecoder
+from model.nets.records import ForwardOutput, LayerRecord
+from model.trace.kinds import AttentionKind, Side
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Weights as some other part of the program shows them: [layers, heads, query, key] of a kind, or of one layer and
+    head [query, key]."""
+
+    kind: AttentionKind
+    weights: np.ndarray
+    layer: int | None = None
+    head: int | None = None
+
+    def expected(self, trace: TranslationTrace) -> np.ndarray:
+        weights = trace.maps(self.kind).weights
+        return weights if self.layer is None else weights[self.layer, self.head]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the checks read: the trace under test and a second, independent pass of the model over the same ids.
+
+    shown: what other parts of the program show, by name, each with the tolerance that its format allows (a 16-bit
+    payload cannot carry more than half a step).
+    """
+
+    translator: Translator
+    trace: TranslationTrace
+    output: ForwardOutput
+    shown: Mapping[str, tuple[Sequence[Shown], float]]
+
+    def recomputed(self, kind: AttentionKind) -> np.ndarray:
+        """The maps of the second pass: [layers, heads, query, key]."""
+        return self.output.weights(kind)[:, 0].float().cpu().numpy()
+
+    @cached_property
+    def oracle_attention(self) -> tuple[list[float], list[float]]:
+        """Errors of weights and of outputs against torch's attention, one of each an attention."""
+        return oracle.attention_errors(self.translator, self.output, self.trace)
+
+    @cached_property
+    def cached_steps(self) -> list[tuple[float, float]]:
+        """Errors of logits and of weights at each step, decoded over the cache, against the pass at once."""
+        model, whole = self.translator.model, self.output
+        ids = torch.tensor([self.trace.decoder_ids], device=self.translator.device)
+        with torch.inference_mode():
+            source = model.encode(self.source_ids())
+            decoder = StepDecoder(model, source, ids[:, :1], record=True)
+            errors = []
+            for step in range(ids.shape[1]):
+                if step:
+                    decoder.append(ids[:, step])
+                logits = float((decoder.logits[0] - whole.logits[0, step]).abs().max())
+                errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
+        return errors
+
+    def source_ids(self) -> Tensor:
+        """[1, source], on the model's device."""
+        return torch.tensor([self.trace.source_ids], device=self.translator.device)
+
+
+def _row_error(records: tuple[LayerRecord, ...], whole: tuple[LayerRecord, ...], step: int) -> float:
+    """Of the one row that each layer recorded at this step, against row `step` of the whole map."""
+    errors = []
+    for mine, full in zip(records, whole):
+        self_row = full.self_attention.weights[:, :, step:step + 1, :step + 1]
+        cross_row = full.cross_attention.weights[:, :, step:step + 1]
+        errors.append(float((mine.self_attention.weights - self_row).abs().max()))
+        errors.append(float((mine.cross_attention.weights - cross_row).abs().max()))
+    return max(errors)

@@ -1,0 +1,53 @@
+"""What this project says to people, as a sentence of English and the values in it.
+
+As a string it is English, for the library, the programs and the API. The page says the same in the visitor's language:
+it looks the sentence up and puts the values in (viz/words.py), and nothing ever reads a sentence back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+
+
+class Words(str):
+    """The English string; beside it the sentence with its {names}, and the values, JSON-ready or Words themselves."""
+
+    english: str
+    values: Mapping[str, object]
+
+    def __new__(cls, english: str, values: Mapping[str, object]) -> Words:
+        words = super().__new__(cls, english.format(**values))
+        words.english, words.values = english, values
+        return words
+
+    def __getnewargs__(self) -> tuple[str, Mapping[str, object]]:  # for pickle and copy
+        return self.english, self.values
+
+
+def say(english: str, /, **values: object) -> Words:
+    """Words of the page, with values in place of their {names}."""
+    return Words(english, values)
+
+
+def join(parts: Iterable[str], separator: str = "") -> Words:
+    """Words and other strings one after another: each part is put into the page's language by itself."""
+    values = {f"part{index}": part for index, part in enumerate(parts)}
+    between = separator.replace("{", "{{").replace("}", "}}")
+    return Words(between.join(f"{{{name}}}" for name in values), values)
+
+
+class Refusal(ValueError):
+    """A user's mistake or misfortune, said in words: `Refusal("The text has {n} tokens.", n=99)`."""
+
+    def __init__(self, english: str, /, **values: object) -> None:
+        self.words = Words(english, values)
+        super().__init__(self.words)
+
+    def __reduce__(self) -> tuple:  # on a ZeroGPU Space errors cross from one process to another
+        return functools.partial(type(self), self.words.english, **self.words.values), ()
+
+
+def words_of(error: Exception) -> str:
+    """What to tell a person of an error: a Refusal's words; of any other its English."""
+    return error.words if isinstance(error, Refusal) else str(error)

@@ -1,0 +1,140 @@
+"""Does a row hold: curves against passes of their own, intervals, redrawn weights, one process as two."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from model.analysis.why import faithful
+from model.analysis.why.case import masked, open_case, replaced
+from model.analysis.why.methods import occlusion
+from model.analysis.why.pinned import ask
+from model.analysis.why.registry import METHODS
+from model.faithfulness import FILE, main
+from model.trace.why.faithfulness import bootstrap
+from tests import ROOT
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+@pytest.fixture(scope="module")
+def case(tiny_translator):
+    trace = tiny_translator.translate(TEXT, "de-en")
+    return open_case(tiny_translator, trace, ask(tiny_translator, trace, 3))
+
+
+@pytest.mark.parametrize("how", [masked, replaced])
+def test_curves_take_away_one_word_after_the_other(case, how):
+    order = np.flatnonzero(~case.columns.special)[::-1]
+    without, alone = faithful.curves(case, order, how)
+    source, prefix = case.columns.masks()
+    for k in range(1, len(order) + 1):
+        first, rest = order[:k], order[k:]
+        for found, gone in ((without[k - 1], first), (alone[k - 1], rest)):
+            expected = case.effects(how(source[gone].any(0)[None], prefix[gone].any(0)[None]))[0]
+            assert found == pytest.approx(expected, abs=1e-5)
+    assert alone[-1] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_method_is_judged_by_another_replacement_than_its_own():
+    assert faithful.deletion(occlusion.MASK.name) is replaced and faithful.deletion(occlusion.MEAN.name) is masked
+    assert all(faithful.deletion(name) is replaced for name in METHODS if name != occlusion.MEAN.name)
+
+
+def test_orders_leave_symbols_out_and_put_what_is_not_said_last():
+    values, ordinary = np.array([9.0, 1.0, np.nan, 5.0]), np.array([False, True, True, True])
+    assert faithful.order_of(values, ordinary) == [3, 1, 2]
+
+
+def test_the_best_order_beats_chance_and_the_worst_does_not(case):
+    """The order of occlusion itself, judged by its own replacement: by construction the best of single steps."""
+    ordinary = ~case.columns.special
+    values = occlusion.by_mean(case).values
+    best, worst = (faithful.curves(case, faithful.order_of(sign * values, ordinary), replaced)[0][0]
+                   for sign in (1, -1))
+    assert best == pytest.approx(values[ordinary].max(), abs=1e-5)
+    assert worst == pytest.approx(values[ordinary].min(), abs=1e-5)
+
+
+def test_intervals_are_the_bootstraps():
+    values = np.random.default_rng(1).normal(size=60)
+    found = bootstrap([*values, None, float("nan")])
+    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=4000, rng=3).confidence_interval
+    assert found.value == pytest.approx(values.mean()) and found.count == 60
+    assert found.low == pytest.approx(theirs.low, abs=0.05) and found.high == pytest.approx(theirs.high, abs=0.05)
+    assert found == bootstrap(list(values)) and bootstrap([None]) is None
+    assert bootstrap([1.0, 2.0, 9.0], median=True).value == 2.0
+
+
+def test_weights_are_redrawn_from_the_top_until_nothing_is_left(tiny_translator):
+    model = tiny_translator.model
+    stages = faithful.redrawn(model)
+    assert [name for name, _ in stages] == [
+        "decoder layer 3", "decoder layer 2", "decoder layer 1", "encoder layer 2", "encoder layer 1", "everything"]
+    state = model.state_dict()
+    for index, (_, other) in enumerate(stages):
+        changed = {name.rsplit(".", 1)[0] for name, tensor in other.state_dict().items()
+                   if tensor.ndim == 2 and not torch.equal(tensor, state[name])}
+        assert any(name.startswith("encoder") for name in changed) == (index >= 3)
+        assert any("embedding" in name for name in changed) == (index == 5)
+    again = faithful.redrawn(model)[-1][1].state_dict()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in stages[-1][1].state_dict().items())
+
+
+def test_redrawn_weights_have_other_reasons(tiny_translator):
+    """Medians over sentences and methods that look at the token: what is left of their order is below 0.3."""
+    texts = (TEXT, "Meine Schwester malt ein rotes Boot.", "Zwei Kinder bauen eine Burg aus Sand.",
+             "Heute scheint die Sonne über der Stadt.", "Ich trinke morgens gern schwarzen Tee.")
+    stages = faithful.redrawn(tiny_translator.model)[-1:]
+    found = [faithful.examine(tiny_translator, text, "de-en", None, stages=stages) for text in texts]
+    assert all(sentence is not None for sentence in found)
+    left = [sentence.randomised[name]["everything"] for sentence in found for name, method in METHODS.items()
+            if not method.class_agnostic]
+    assert np.median(left) < 0.3
+
+
+def test_a_sentence_that_cannot_be_ranked_is_left_out(tiny_translator, monkeypatch):
+    monkeypatch.setattr(faithful, "LEAST_WORDS", 100)
+    assert faithful.examine(tiny_translator, "Hund", "de-en", None) is None
+
+
+@pytest.fixture()
+def arguments(tiny_checkpoint, tmp_path):
+    file = tmp_path / "some.txt"
+    file.write_text(f"{TEXT}\nMeine Schwester malt ein rotes Boot.\nZwei Kinder bauen eine Burg.\n", encoding="utf-8")
+    yield ["--checkpoint", str(tiny_checkpoint), "--sentences", str(file), "--limit", "2", "--randomised", "1"]
+    (tiny_checkpoint / FILE).unlink(missing_ok=True)
+
+
+def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_checkpoint, arguments, capsys):
+    main(arguments)
+    table = capsys.readouterr().out
+    one = json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8"))
+    assert one["sentences"] == 4 and [method["method"] for method in one["methods"]] == list(METHODS)
+    assert all(name in table for name in METHODS) and "redrawn down to everything" in table
+    for method in one["methods"]:
+        assert set(method["randomised"]) == {name for name, _ in faithful_stages()}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m",
+                    "model.faithfulness", *arguments, "--device", "cpu"], cwd=ROOT, env=environment, check=True,
+                   capture_output=True, timeout=300)
+    assert json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8")) == one
+
+
+def faithful_stages():
+    return [("decoder layer 3", 0), ("decoder layer 2", 0), ("decoder layer 1", 0), ("encoder layer 2", 0),
+            ("encoder layer 1", 0), ("everything", 0)]
+
+
+def test_without_sentences_it_is_said(tiny_checkpoint, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no sentences"):
+        main(["--checkpoint", str(tiny_checkpoint), "--sentences", str(empty)])

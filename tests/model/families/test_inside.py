@@ -1,0 +1,88 @@
+"""What the page does with a model works on the models of other families, too: traces, forced paths, beams, checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.analysis import paths, stations
+from model.analysis.order import order_blindness
+from model.checks.verify import verify
+from model.trace.tokens import is_symbol
+from model.translator import Translator
+from tests.model.families import theirs
+
+TEXT = "Der kleine Hund schläft 漢."
+DIRECTIONS = {"marian": "de-en", "m2m100": "de-en", "nllb": "deu_Latn-eng_Latn", "mbart": "de_DE-en_XX"}
+
+
+@pytest.fixture(scope="module", params=DIRECTIONS)
+def opened(request, tmp_path_factory) -> tuple[Translator, str]:
+    folder = tmp_path_factory.mktemp("inside") / request.param
+    theirs.FAMILIES[request.param](folder).save_pretrained(folder)
+    return Translator.load(folder, "cpu"), DIRECTIONS[request.param]
+
+
+def test_every_live_check_passes(opened):
+    translator, direction = opened
+    failed = [(r.name, r.detail) for r in verify(translator, translator.translate(TEXT, direction)) if not r.passed]
+    assert not failed
+
+
+def test_a_trace_begins_with_what_is_forced_and_never_writes_what_is_banned(opened):
+    translator, direction = opened
+    trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
+    assert trace.target_ids[:len(forced)] == forced and trace.decoder_ids[0] == translator.tokenizer.begin_id
+    assert len(trace.target_ids) <= translator.config.max_length - 1
+    assert not set(trace.target_ids) & set(translator.config.banned_ids)
+    assert np.isfinite(trace.entropy).all() and np.isfinite(trace.log_probability).all()
+    assert [is_symbol(t) for t in trace.source_tokens].count(True) == 1 + len(forced)
+    assert translator.translate_batch([TEXT], direction) == [trace.translation]
+
+
+def test_its_own_ids_and_no_prefix_give_the_trace_again(opened):
+    translator, direction = opened
+    trace = translator.translate(TEXT, direction)
+    for again in (paths.follow(translator, TEXT, trace.target_ids, direction),
+                  paths.complete(translator, TEXT, [], direction)):
+        assert again.target_ids == trace.target_ids and (again.log_probability == trace.log_probability).all()
+        assert (again.cross.weights == trace.cross.weights).all()
+    typed = paths.typed_target(translator, "Der Hund", direction)
+    forced = translator.forced_prefix(direction)
+    assert tuple(typed[:len(forced)]) == forced and typed[-1] == translator.tokenizer.end_id
+
+
+def test_the_lens_ends_in_the_models_own_distribution(opened):
+    translator, direction = opened
+    trace = translator.translate(TEXT, direction)
+    found = paths.details(translator, trace.source_ids, trace.target_ids)
+    np.testing.assert_allclose(found.lens.chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5)
+
+
+def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):
+    translator, direction = opened
+    trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
+    one, = translator.beam([trace.source_ids], direction, width=1)
+    assert one.hypotheses[0].ids == trace.target_ids
+    wide, = translator.beam([trace.source_ids], direction, width=4, n_best=4, keep_pruned=True)
+    for hypothesis in wide.hypotheses:
+        assert hypothesis.ids[:len(forced)] == forced
+        found, = translator.log_probabilities([list(trace.source_ids)], [list(hypothesis.ids)])
+        if not translator.config.banned_ids:  # else the other tokens share their probability
+            assert sum(found[len(forced):]) == pytest.approx(hypothesis.log_probability, abs=1e-3)
+    assert all(node.token_id not in translator.config.banned_ids for node in wide.nodes)
+
+
+def test_the_stations_say_what_entered_the_first_layer(opened):
+    translator, direction = opened
+    trace = translator.translate(TEXT, direction)
+    output = translator.inspect(trace.source_ids, trace.target_ids)
+    for side, ids in (("source", trace.source_ids), ("target", trace.decoder_ids)):
+        assert stations.embedding_rows(translator, ids, output, side=side).error < 1e-5
+    names = [arrow.station for arrow in stations.arrows(translator, output, trace.source_ids)]
+    assert ("norm" in names) is translator.config.norm_embedding
+
+
+def test_without_positions_order_does_not_count(opened):
+    translator, direction = opened
+    assert order_blindness(translator, translator.translate(TEXT, direction)).encoder_off < 1e-4

@@ -1,0 +1,93 @@
+"""What one sees before the first picture is there: its frame, in its place, and nothing that jumps."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import screenshot
+
+pytestmark = pytest.mark.browser
+
+CELLS = ".atlas-explorer .detail .heatmaplayer image"
+# Each shift since the page began (Layout Instability, W3C): the share of the window that moved, times how far; what.
+SHIFTS = """() => new Promise((done) => {
+  const found = [], box = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
+  const name = (node) => node?.id || node?.className || node?.nodeName;
+  new PerformanceObserver((list) => found.push(...list.getEntries().map((entry) => [entry.value, entry.sources.map(
+    (source) => `${name(source.node)}: ${box(source.previousRect)} -> ${box(source.currentRect)}`)])))
+    .observe({ type: 'layout-shift', buffered: true });
+  setTimeout(() => done(found), 500); })"""
+TABS = ("explorer", "stepper", "positions", "inside", "verify")
+LEFT = """() => {
+  const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
+  const parts = [document.querySelector('#translation .atlas-root'), ...tab.querySelectorAll('.atlas-root')];
+  return parts.filter((part) => part.offsetWidth && part.offsetHeight).map((part) => part.getBoundingClientRect().left);
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_jumps_while_the_page_opens(app_url, open_page, width) -> None:
+    page = open_page(app_url, width=width)
+    page.wait_for_selector(CELLS)
+    shifts = page.evaluate(SHIFTS)
+    assert sum(value for value, _ in shifts) < 0.05, shifts
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_all_tabs_begin_at_one_edge(app_url, open_page, width) -> None:
+    page = open_page(app_url, width=width)
+    page.wait_for_selector(CELLS)
+    edges = {}
+    for tab in TABS:
+        open_tab(page, tab)
+        expect(page.locator("#tabs > [role=tabpanel]:visible .atlas-root:not(:empty)").first).to_be_visible()
+        edges[tab] = page.evaluate(LEFT)
+    assert all(len(found) > 1 for found in edges.values()), edges
+    assert max(map(max, edges.values())) - min(map(min, edges.values())) < 1, edges
+
+
+def open_tab(page: Page, name: str) -> None:
+    """From the menu of more tabs, where the page is narrow."""
+    button = page.locator(f"#tab-{name}-button")
+    if not button.is_visible():
+        page.locator("#tabs > .tab-wrapper").get_by_role("button", name="More tabs").click()
+        button = page.locator("#tabs .overflow-dropdown button").nth(TABS.index(name) - len(visible_tabs(page)))
+    button.click()
+
+
+def visible_tabs(page: Page) -> list[str]:
+    return [name for name in TABS if page.locator(f"#tab-{name}-button").is_visible()]
+
+
+def test_all_that_needs_no_plotly_is_there_before_it(app_url, open_page) -> None:
+    """Plotly.js is held back: the frame, the heads, the labels and the facts stand; the cells come with it."""
+    page = open_page("about:blank")
+    held = []
+    page.route("**/plotly.min.js*", lambda route: held.append(route))
+    page.goto(app_url)
+    page.wait_for_selector(".atlas-explorer .thumbnail canvas")
+    expect(page.locator(".atlas-explorer .axis-label.row").first).to_be_visible()
+    expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer")
+    height = page.locator(".atlas-explorer").bounding_box()["height"]
+    assert height > 400 and page.locator(CELLS).count() == 0 and len(held) == 1
+    held[0].continue_()
+    page.wait_for_selector(CELLS)
+    assert page.locator(".atlas-explorer").bounding_box()["height"] == height
+
+
+def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page) -> None:
+    page = open_page("about:blank")
+    held = []
+    page.route("**/viz/web/explorer/*.js*", lambda route: held.append(route))
+    page.goto(app_url)
+    page.wait_for_selector("#translation-text")
+    frame = page.locator(".atlas-explorer").bounding_box()
+    screenshot(page, "first-sight")
+    assert frame["height"] > 400 and page.locator(".atlas-explorer > *").count() == 0
+    for route in held:
+        route.continue_()
+    page.unroute_all()
+    page.wait_for_selector(CELLS)
+    found = page.locator(".atlas-explorer").bounding_box()
+    assert (found["x"], found["y"], found["width"]) == (frame["x"], frame["y"], frame["width"])
