@@ -27,7 +27,7 @@ MODEL = (
     ("model.translator",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
-    ("model.train", "model.evaluate", "model.typed", "model.translate", "model.checkpoints",
+    ("model.train", "model.evaluate", "model.translate", "model.checkpoints",
      "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness"),
 )
 VIZ = (

@@ -9,14 +9,15 @@ from model.files import read_json
 from model.training import options
 
 RECIPES = Path(__file__).with_name("recipes")
-KINDS = ("train", "translate")
+KINDS = ("train", "translate", "blend")
 CHECKPOINT = "checkpoint"  # what a stage that trains leaves in its folder
 SOURCE, TARGET = "source.txt", "target.txt"  # what a stage that translates leaves there
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step: of kind train (options of model.train by name) or translate (what is translated, and with what)."""
+    """One step: of kind train (options of model.train by name), translate (what is translated, and with what) or blend
+    (weights between two stages')."""
 
     recipe: str
     name: str
@@ -31,7 +32,8 @@ class Stage:
     @property
     def needs(self) -> tuple[str, ...]:
         """The stages that must be done before."""
-        return tuple(self.settings[name] for name in ("init", "with", "synthetic") if name in self.settings)
+        names = ("init", "with", "synthetic", "old", "new")
+        return tuple(self.settings[name] for name in names if name in self.settings)
 
 
 def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
@@ -41,7 +43,7 @@ def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
         raise ValueError(f"there is no recipe {name!r}: {', '.join(all_recipes(folder))}")
     known = {"train": {*options.TRAIN, *options.MODEL, "init", "directions", "tokenizer_directions", "corpora",
                        "repeat", "bf16", "synthetic", "probes", "updates_before"},
-             "translate": {"with", "direction", "captions", "everyday_of"}}
+             "translate": {"with", "direction", "captions", "everyday_of"}, "blend": {"old", "new", "share"}}
     stages = []
     for values in read_json(path)["stages"]:
         kind = next((kind for kind in KINDS if kind in values), None)
@@ -80,6 +82,10 @@ def in_order(name: str, folder: Path = RECIPES) -> list[Stage]:
 def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     """What makes a stage: arguments of `python -m`, one program after the other. A program with a single ">" writes
     into the file behind it; one with "<" reads from there."""
+    if stage.kind == "blend":
+        old, new = (str(work / stage.settings[name] / CHECKPOINT) for name in ("old", "new"))
+        return [["model.training.blend", "--old", old, "--new", new, "--share", str(stage.settings["share"]),
+                 "--out", str(work / stage.path / CHECKPOINT)]]
     return _train(stage, data, work) if stage.kind == "train" else _translate(stage, data, work)
 
 

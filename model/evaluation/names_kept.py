@@ -1,4 +1,4 @@
-"""Does a checkpoint keep the names, towns, numbers, dates and times that people type? python -m model.typed --help
+"""Does a checkpoint keep the names and numbers that people type? python -m model.evaluation.names_kept --help
 
 Look at the open frames while working; the sealed ones are for a report at the end.
 """
@@ -62,7 +62,7 @@ def show(sentences: list[TypedSentence], translations: list[str]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.typed", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m model.evaluation.names_kept", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
