@@ -28,8 +28,7 @@ from model.families import hub
 from model.serve.device import return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
 from model.translator import Translators
-from viz import theme
-from viz.assets import WEB
+from viz import assets, theme
 from viz.ui import header, language, tabs
 from viz.ui.component import serve_web_files
 from viz.ui.server import api
@@ -68,7 +67,7 @@ def launch_options() -> dict:
         button_primary_text_color="var(--atlas-on-accent)", button_primary_text_color_dark="var(--atlas-on-accent)")
     # Server-side rendering stays off, even on a Space: its Node process answers past the guard and without its headers,
     # and its page asks Google for fonts (measured with Gradio 6.31).
-    return {"theme": colours, "css": theme.css_variables() + (WEB / "page" / "page.css").read_text(encoding="utf-8"),
+    return {"theme": colours, "css": theme.css_variables() + assets.page_style(),
             "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
             **language.launch_options(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
             "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}

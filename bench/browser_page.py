@@ -12,8 +12,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 import gradio as gr
 
 from bench.synthetic import random_trace
-from viz import theme
-from viz.assets import WEB
+from viz import assets, theme
 from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
 from viz.ui import explorer
@@ -46,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=30)
     args = parser.parse_args(argv)
-    css = theme.css_variables() + (WEB / "page" / "page.css").read_text(encoding="utf-8")
+    css = theme.css_variables() + assets.page_style()
     build(args.tokens).launch(server_name="127.0.0.1", server_port=args.port, css=css, run_history=False, quiet=True)
 
 

@@ -28,6 +28,11 @@ SCRIPTS = {
 }
 
 
+# Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
+# would jump.
+EARLY = ("prose", "examples", "translation")
+
+
 def scripts(component: str) -> tuple[Path, ...]:
     """Everything that a component runs, in order, without Plotly.js."""
     return tuple(WEB / name for name in (*CORE, *SCRIPTS[component]))
@@ -36,3 +41,8 @@ def scripts(component: str) -> tuple[Path, ...]:
 def style(component: str) -> Path:
     """Its style sheet: beside its own script, under the same name."""
     return (WEB / SCRIPTS[component][-1]).with_suffix(".css")
+
+
+def page_style() -> str:
+    """What is part of the page itself: its own style sheet and those of EARLY."""
+    return "".join(path.read_text(encoding="utf-8") for path in (WEB / "page" / "page.css", *map(style, EARLY)))

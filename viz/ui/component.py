@@ -27,7 +27,7 @@ class Component(gr.HTML):
         """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
         stands in the script it is given. options: what the script is told once, as api.options. Each of the rest is an
         option of gr.HTML's own. Eight parameters, therefore."""
-        head = f'<link rel="stylesheet" href="{url(assets.style(name))}">'
+        head = "" if name in assets.EARLY else f'<link rel="stylesheet" href="{url(assets.style(name))}">'
         head += "".join(f'<script src="{url(path)}"></script>' for path in assets.scripts(name))
         # Plotly.js is most of all that is loaded: not before the scripts, which draw what they can without it.
         late = url(assets.PLOTLY) if plotly else None
