@@ -24,6 +24,7 @@ DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].f
 def choose(page: Page, group: str, title: str) -> None:
     """Open a tab of this group, from its menu of more tabs where the page is narrow."""
     strip = page.locator(f"{group} > .tab-wrapper")
+    expect(strip.get_by_role("tab").first).to_be_visible()  # all of them, or as many as fit
     tab = strip.get_by_role("tab", name=title, exact=True)
     if tab.count():
         tab.click()

@@ -34,6 +34,8 @@ from viz.ui.lab.verify import checks
 from viz.ui.language import label
 from viz.ui.session import Selection, Session
 from viz.wire import blocks
+from viz.wire.codecs import digest
+from viz.wire.payload import key_of
 from viz.words import say
 
 TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
@@ -176,11 +178,17 @@ def test_shuffling_needs_the_same_words(tiny_translator) -> None:
         breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel")
 
 
+def drawn(scene: Scene) -> Scene:
+    """The scene, with what an honest page says that it draws."""
+    layers = {kind.value: [digest(layer) for layer in scene.trace.maps(kind).weights] for kind in scene.trace.kinds}
+    return replace(scene, drawn={"key": key_of(scene.trace), "layers": layers})
+
+
 def test_verify_reports_progress_and_passes(scene) -> None:
-    pictures = list(checks.check_all(scene))
+    pictures = list(checks.check_all(drawn(scene)))
     last = pictures[-1]
     assert last[0]["tone"] == "good" and f"All {len(last[1]['rows'])} checks passed" in last[0]["text"]
-    assert len(last[1]["rows"]) == len(CHECKS) + 3 + len(FORMATS)
+    assert len(last[1]["rows"]) == len(CHECKS) + 4 + len(FORMATS)
     assert all(row[1]["passed"] is True for row in last[1]["rows"])
     json.dumps(pictures, allow_nan=False)
 
@@ -192,10 +200,19 @@ def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
         return {kind: np.roll(weights, 1, axis=1) for kind, weights in honest(trace).items()}
 
     monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
-    last = list(checks.check_all(scene))[-1]
+    last = list(checks.check_all(drawn(scene)))[-1]
     assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
     failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
     assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
+
+
+@pytest.mark.parametrize("said", [
+    None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}])
+def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(scene, said) -> None:
+    said = {"key": key_of(scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
+    last = list(checks.check_all(replace(scene, drawn=said)))[-1]
+    row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
+    assert row[1]["passed"] is False and "not drawn this translation yet" in row[5]
 
 
 def test_the_models_table_is_drawn(scene) -> None:

@@ -57,7 +57,9 @@ class Lab:
         answer = self._stream(panel) if streams else self._show(panel)
         once = {"inputs": [self.session.trace, self.session.selection, *controls], "outputs": content,
                 "concurrency_id": "model", "queue": streams, **PRIVATE}  # the queue costs more than most panels do
-        content.needed(answer, trigger_mode="always_last", **once)
+        # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier one,
+        # and the page waits for an answer that never comes.
+        content.needed(answer, trigger_mode="multiple", **once)
         if button:
             # By way of the panel, whose question also says what the page draws.
             button.click(lambda: told(stale=True), outputs=content, queue=False, **PRIVATE)
@@ -104,7 +106,7 @@ class Lab:
                 return question.answer(blocks=[blocks.text(INVITATION)])
             try:
                 with self.session.turns.one():
-                    scene = self.scene(trace, selection, question)
+                    scene = self.scene(trace, selection, question.data.get("drawn"))
                     return question.answer(blocks=panel.missing(scene) or panel.content(scene, *values))
             except ValueError as error:
                 return question.failed(error)
@@ -118,7 +120,7 @@ class Lab:
                 yield question.answer(blocks=[blocks.text(INVITATION)])
                 return
             try:
-                scene = self.scene(trace, selection, question)
+                scene = self.scene(trace, selection, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
                     yield question.answer(blocks=found)
@@ -126,9 +128,9 @@ class Lab:
                 yield question.failed(error)
         return stream
 
-    def scene(self, trace: TranslationTrace, selection: Selection, question: Question) -> Scene:
-        """ValueError if the trace's checkpoint is no longer served."""
-        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), question.data.get("drawn"))
+    def scene(self, trace: TranslationTrace, selection: Selection, drawn: object = None) -> Scene:
+        """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
+        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn)
 
     def follow_the_sentence(self) -> None:
         """Call once, after all panels: a new translation makes them stale; only an open one asks for more."""
