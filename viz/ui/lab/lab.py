@@ -57,8 +57,8 @@ class Lab:
         answer = self._stream(panel) if streams else self._show(panel)
         once = {"inputs": [self.session.trace, self.session.selection, *controls], "outputs": content,
                 "concurrency_id": "model", "queue": streams, **PRIVATE}  # the queue costs more than most panels do
-        # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier one,
-        # and the page waits for an answer that never comes.
+        # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
+        # one, and the page waits for an answer that never comes.
         content.needed(answer, trigger_mode="multiple", **once)
         if button:
             # By way of the panel, whose question also says what the page draws.
