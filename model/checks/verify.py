@@ -197,10 +197,6 @@ def verify(translator: Translator, trace: TranslationTrace, *,
         yield _carried_out(check, evidence, check.tolerance)
 
 
-def number_of_checks(shown: Mapping[str, object] | None = None) -> int:
-    return len(CHECKS) + len(shown or {})
-
-
 def _carried_out(check: Check, evidence: Evidence, tolerance: float) -> Result:
     started = time.perf_counter()
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.analysis.positions.geometry import pairwise_distances
-from model.analysis.positions.schemes import SCHEMES, Scheme
+from model.analysis.positions.schemes import Scheme
 from model.trace.language import say
 
 SAME = 1e-6  # two codes closer than this are one: below what float32 sums of order 1 resolve
@@ -130,8 +130,3 @@ def fewest_dimensions(scheme: Scheme, length: int, *, margin: float = SAME, limi
         if gap > margin:
             return FewestDimensions(scheme.name, margin, width, gap, (pair[0], pair[1]))
     return FewestDimensions(scheme.name, margin, None, gap, (pair[0], pair[1]))
-
-
-def judge_all(length: int, d_model: int, *, base: float = 10_000.0) -> dict[str, tuple[Verdict, ...]]:
-    """judge() for every scheme, by name."""
-    return {scheme.name: judge(scheme, length, d_model, base=base) for scheme in SCHEMES}

@@ -63,7 +63,7 @@ def planted(trace, kind: AttentionKind, fault: str):
 
 def test_a_clean_trace_passes_and_every_check_measures(tiny_translator, trace) -> None:
     results = list(verify.verify(tiny_translator, trace))
-    assert len(results) == verify.number_of_checks() == len({r.name for r in results})
+    assert len(results) == len(verify.CHECKS) == len({r.name for r in results})
     for result in results:
         assert result.passed and 0 <= result.error <= result.tolerance and result.detail and result.claim
 
