@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.analysis.why.case import Case
-from model.trace.language import Words
 from model.trace.why.evidence import Evidence, Sum, Unit
 from model.trace.why.rows import Row
 
@@ -19,28 +18,24 @@ class Answer:
 
     values: np.ndarray
     sum: Sum | None = None
-    notes: tuple[Words, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the matrix: what it is, and how it is computed. Its name is a key, and said to people.
+    """A row of the matrix: what it is, and how it is computed.
 
     done      what was done to get it, in a line;   misleads   where it misleads, in a line
     class_agnostic   it does not look at which token was written, so that it is the same for any contrast
-    by_layer   it is about one layer of cross-attention, or the mean over them
-    slow   it takes many passes: the page shows the other rows first
     """
 
-    name: Words
+    name: str
     evidence: Evidence
     unit: Unit
-    done: Words
-    misleads: Words
+    done: str
+    misleads: str
     compute: Callable[[Case], Answer]
     class_agnostic: bool = False
-    slow: bool = False
-    by_layer: bool = False
 
     def __call__(self, case: Case) -> Row:
         found = self.compute(case)

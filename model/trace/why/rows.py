@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.language import Words
 from model.trace.why.columns import Columns
 from model.trace.why.evidence import Evidence, Sum, Unit
 from model.trace.why.question import Question
@@ -28,7 +27,7 @@ class Row:
     values: np.ndarray
     class_agnostic: bool = False
     sum: Sum | None = None
-    notes: tuple[Words, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
