@@ -1,5 +1,4 @@
-"""All panels of the lab. A panel is a module in the folder of its tab, or below it, with a Panel named PANEL; it is
-found there."""
+"""All panels of the lab. A panel is a module in the folder of its tab, with a Panel named PANEL; it is found there."""
 
 from __future__ import annotations
 
@@ -15,19 +14,22 @@ from viz.ui.language import label
 
 @dataclass(frozen=True)
 class Tab:
-    """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last."""
+    """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last.
+    asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale."""
 
     name: str
     title: I18nData
     order: tuple[str, ...]
+    asks: bool = False
 
 
 TABS = (
+    Tab("why", label("Why"), ("why-tokens",), asks=True),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (
-        "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
-        "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
+        "map", "embedding", "attention", "scoring", "masks", "heads", "residual", "add-norm", "feed-forward",
+        "logits")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
 
@@ -36,7 +38,7 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
     """The panels of the tab's folder, in its order."""
     folder = importlib.import_module(f"viz.ui.lab.{tab.name}")
     found = [importlib.import_module(module.name).PANEL
-             for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.") if not module.ispkg]
+             for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}.")]
     by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
     named = [by_name.pop(name) for name in tab.order]

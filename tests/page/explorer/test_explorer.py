@@ -1,0 +1,209 @@
+"""The explorer in a real browser: a hand-made trace with hostile tokens, then the trained checkpoint."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+
+from model.trace.kinds import AttentionKind
+from tests.page.browser import screenshot
+from tests.page.explorer.page import KEYS, choose, drawn, status
+from viz.maps import labels
+from viz.maps.reduce import View, score_map
+from viz.ui import explorer
+
+pytestmark = pytest.mark.browser
+
+
+def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    for kind in AttentionKind:
+        page.keyboard.press(KEYS[kind])
+        maps = hand_made_trace.maps(kind)
+        assert page.locator(".atlas-explorer .thumbnails .thumbnail").count() == maps.num_layers * maps.num_heads
+        for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
+            page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
+            found = drawn(page)
+            assert np.abs(found["z"] - maps.weights[layer, head]).max() < 5e-4
+            assert found["heading"] == f"Layer {layer + 1} · Head {head + 1}" and found["limits"] == [0, 1]
+        predicted = kind == AttentionKind.CROSS
+        rows = labels.row_tokens(hand_made_trace, kind, predicted=predicted)
+        assert found["rows"] == [labels.shorten(labels.display(token)) for token in rows]
+        assert found["columns"] == [labels.shorten(labels.display(token)) for token in maps.key_tokens]
+        for layer, head in ((0, 0), (1, 3)):
+            shades = page.evaluate(
+                """(thumbnail) => { const c = document.querySelector(thumbnail + ' canvas');
+                   const { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+                   return [c.height, c.width, Array.from(data)]; }""",
+                f".thumbnail[data-layer='{layer}'][data-head='{head}']")
+            green = np.array(shades[2]).reshape(shades[0], shades[1], 4)[..., 1]  # rises steadily along viridis
+            weights = maps.weights[layer, head]
+            order = np.argsort(weights, axis=None)
+            assert green.shape == weights.shape and (np.diff(green.ravel()[order].astype(int)) >= -1).all()
+
+
+def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
+    for combine, words, special, rows in (
+            ("single", "words", "show", "read"), ("mean", "pieces", "hide", "predicted"),
+            ("max", "words", "hide", "predicted"), ("rollout", "pieces", "renormalise", "read"),
+            ("rollout", "words", "show", "predicted"), ("single", "pieces", "renormalise", "read")):
+        for label, value in (("Heads", combine), ("Tokens", words), ("Special", special), ("Rows", rows)):
+            choose(page, label, value)
+        view = View("cross", 1, 2, combine=combine, words=words == "words", special=special,
+                    predicted=rows == "predicted")
+        expected, found = score_map(hand_made_trace, view), drawn(page)
+        assert np.allclose(found["z"], expected.values, atol=5e-4, equal_nan=True)
+        assert found["rows"] == [labels.shorten(label) for label in expected.rows]
+        reading = page.inner_text(".atlas-explorer .reading")
+        if combine != "single":
+            assert expected.unit in reading
+        if expected.hidden is not None:
+            assert f"{100 * expected.hidden:.1f}% of the mass was on hidden tokens" in reading
+        assert page.inner_text(".axis-label.row-title") == f"query: token {rows}"
+    for value, ticks in (("log", ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]),
+                         ("sqrt", ["0", "0.05", "0.2", "0.5", "1"])):
+        choose(page, "Scale", value)
+        assert page.locator(".colour-bar span").all_inner_texts() == ticks
+    choose(page, "Scale", "linear")
+    choose(page, "Range", "own")
+    assert float(page.locator(".colour-bar span").last.inner_text()) == pytest.approx(np.nanmax(found["z"]), abs=6e-3)
+
+
+def test_a_selection_that_comes_back_late_takes_nobody_back(open_traces, hand_made_trace, monkeypatch):
+    """The server tells a selection to the tabs, and so to the page that it came from: which may be further on."""
+    told, whole = threading.Event(), explorer.selection_dict
+
+    def late(selection):
+        told.set()
+        time.sleep(0.5)
+        return whole(selection)
+
+    monkeypatch.setattr(explorer, "selection_dict", late)
+    page = open_traces(hand_made_trace)
+    page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
+    assert told.wait(20)
+    page.locator(".thumbnail[data-layer='2'][data-head='3']").click()
+    page.evaluate("""() => {
+      const heading = document.querySelector('.heading-line');
+      window.headings = [];
+      new MutationObserver(() => headings.push(heading.textContent)).observe(heading, { childList: true });
+    }""")
+    page.wait_for_function("document.querySelector('#selection :is(textarea, input)').value.startsWith('cross 2 3')")
+    page.wait_for_timeout(1500)  # both answers have come
+    assert set(page.evaluate("headings")) <= {"Layer 3 · Head 4"} and drawn(page)["heading"] == "Layer 3 · Head 4"
+
+
+def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    cells = page.locator(".atlas-explorer .detail .cells")
+    box = cells.bounding_box()
+    weights = hand_made_trace.cross.weights
+
+    def at(row: int, column: int) -> tuple[float, float]:
+        return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 6
+
+    page.mouse.move(*at(2, 3))
+    assert status(page).startswith("</b> → <img src=x onerror=alert(1)>: ")
+    assert float(status(page).rsplit(": ", 1)[1]) == pytest.approx(weights[0, 0, 2, 3], abs=6e-4)
+    page.mouse.click(*at(4, 5))
+    page.mouse.move(5, 5)
+    assert status(page).startswith("Pinned: {{value}} → &amp;: ")
+    page.locator(".thumbnail[data-layer='2'][data-head='3']").click()
+    assert float(status(page).rsplit(": ", 1)[1]) == pytest.approx(weights[2, 3, 4, 5], abs=6e-4)
+    assert page.locator(".mark.pinned").count() == 3
+    page.wait_for_function("document.querySelector('#selection textarea, #selection input').value === 'cross 2 3 4 5'")
+    page.keyboard.press("Escape")
+    assert page.locator(".mark.pinned").count() == 0
+    page.mouse.click(box["x"] - 20, at(3, 0)[1])  # a row's label
+    assert status(page).startswith("Pinned: שלום attends to") or "attends to" in status(page)
+    page.mouse.click(at(0, 6)[0], box["y"] - 12)  # a column's label
+    assert "gets most from" in status(page)
+
+
+def test_the_keyboard_alone(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    press = page.keyboard.press
+    press("a")
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        press(key)
+    assert drawn(page)["heading"] == "Layer 2 · Head 3"
+    assert page.evaluate("document.activeElement.dataset.head") == "2"
+    press("2")
+    assert drawn(page)["heading"] == "Layer 2 · Head 3" and drawn(page)["z"].shape == (8, 8)
+    press("3")
+    press("d")
+    press("ArrowDown")
+    press("ArrowDown")
+    press("Enter")
+    assert page.locator(".mark.pinned.cell").count() == 1 and "Pinned" in status(page)
+    press("Escape")
+    for key, expected in (("w", "words"), ("w", "pieces")):
+        press(key)
+        assert page.locator(".atlas-explorer .field", has_text="Tokens").locator("select").input_value() == expected
+    press("h")
+    assert drawn(page)["heading"] == "Mean of all 4 heads of layer 2"
+    press("x")
+    press("Escape")
+    press("l")
+    page.wait_for_selector(".atlas-explorer .line-token")
+    press("t")
+    page.wait_for_selector(".atlas-explorer .piece")
+    press("c")
+    page.wait_for_selector(".atlas-explorer .compare")
+    press("?")
+    assert page.locator("dialog.help").is_visible() and "▁" in page.inner_text("dialog.help")
+    press("Escape")
+    assert not page.locator("dialog.help").is_visible()
+    page.wait_for_function("document.querySelector('.atlas-explorer .sr-only').textContent.includes('Strongest')")
+
+
+def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace)
+    press = page.keyboard.press
+    press("l")
+    paths = "[...document.querySelectorAll('.edges path')].map((p) => p.getAttribute('d').split('M').length - 1)"
+    everything = sum(page.evaluate(paths))
+    token = page.locator(".line-token").nth(2)
+    token.focus()
+    alone = sum(page.evaluate(paths))
+    assert 0 < alone < everything and "</b> attends to" in status(page)
+    page.evaluate("document.activeElement.blur()")
+    page.locator("#atlas-coverage").evaluate("(n) => { n.value = 100; n.dispatchEvent(new Event('input')); }")
+    assert sum(page.evaluate(paths)) == int((hand_made_trace.cross.weights[0, 0] > 1e-20).sum())
+    page.locator(".thumbnail[data-layer='1'][data-head='1']").click(modifiers=["Shift"])
+    assert page.locator(".head-key span").all_inner_texts() == ["L1 H1", "L2 H2"]
+    strokes = page.evaluate("[...document.querySelectorAll('.edges path')].map((p) => p.getAttribute('stroke'))")
+    assert len(set(strokes)) == 2
+    press("Escape")
+    press("t")
+    page.locator(".sentence-row").first.locator(".piece").nth(1).focus()
+    shown = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
+    for text, value in zip(shown, hand_made_trace.cross.weights[0, 0, 1]):
+        assert text == ("·" if value < 0.005 else f"{value:.2f}") or abs(float(text) - value) < 6e-3
+    pieces = page.locator(".sentence-row").last.locator(".piece bdi").all_inner_texts()
+    assert pieces[3:6] == list(hand_made_trace.source_tokens[3:6])
+
+
+def test_the_trained_model_end_to_end(app_url, open_page, shipped_translators):
+    translator = next(iter(shipped_translators.values()))
+    trace = translator.translate("Zwei Kinder spielen im Park.")
+    page = open_page(app_url)
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    box = page.locator("#source-text textarea, #source-text input").first
+    box.fill("Zwei Kinder spielen im Park.")
+    box.press("Enter")
+    page.wait_for_function("(n) => document.querySelectorAll('.atlas-explorer .axis-label.column').length === n",
+                           arg=len(trace.source_ids))
+    for kind in AttentionKind:
+        page.locator(f".segmented button[data-value='{kind.value}']").click()
+        maps = trace.maps(kind)
+        for layer, head in ((0, 0), (maps.num_layers - 1, maps.num_heads - 1)):
+            page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
+            assert np.abs(drawn(page)["z"] - maps.weights[layer, head]).max() < 1e-3
+    screenshot(page, "explorer")

@@ -1,0 +1,145 @@
+"""What the explorer lets one take away, compare and reach: exports, links, history, long inputs, touch, axe-core."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlparse
+
+import numpy as np
+import pytest
+
+from bench.synthetic import random_trace
+from model.trace import storage
+from model.trace.kinds import AttentionKind
+from tests.page.browser import no_violations, screenshot
+from tests.page.explorer.page import KEYS, choose, download, drawn, status
+from tests.viz.export.test_export import assert_equal
+from viz.export import table
+from viz.maps import labels
+from viz.maps.reduce import View, score_map
+from viz.wire.payload import payload
+
+pytestmark = pytest.mark.browser
+
+def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, open_page, tmp_path):
+    page = open_traces(hand_made_trace)
+
+    def downloaded(name: str) -> bytes:
+        return download(page, name, tmp_path)
+
+    assert_equal(storage.from_json(downloaded("JSON").decode()), hand_made_trace)
+    assert_equal(storage.from_npz(downloaded("NPZ")), hand_made_trace)
+    _, columns, values = table.from_csv(downloaded("CSV").decode())
+    assert np.array_equal(values, hand_made_trace.cross.weights[0, 0])
+    assert columns == tuple(map(labels.display, hand_made_trace.source_tokens))
+    for key in "mltc":
+        page.keyboard.press(key)
+        assert downloaded("PNG").startswith(b"\x89PNG") and b"<svg" in downloaded("SVG")[:200]
+    downloaded("HTML")
+    file = next(tmp_path.glob("*.html"))
+    alone = page.context.new_page()  # the same context: its problems fail the test, too
+    problems = []
+    alone.on("pageerror", lambda e: problems.append(str(e)))
+    alone.on("console", lambda m: m.type == "error" and problems.append(m.text))
+    alone.on("request", lambda r: r.url.startswith(("http", "ws")) and problems.append(r.url))
+    alone.goto(file.as_uri())
+    alone.wait_for_selector(".detail .heatmaplayer image")
+    for kind, layer, head in ((AttentionKind.CROSS, 2, 3), (AttentionKind.ENCODER_SELF, 1, 0)):
+        alone.keyboard.press(KEYS[kind])
+        alone.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
+        z = np.array(drawn(alone)["z"], np.float32)
+        assert np.array_equal(z, hand_made_trace.maps(kind).weights[layer, head])
+    assert alone.locator("h1 img").count() == 0 and not problems
+
+
+def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
+    other = random_trace(9, 7, layers=3, heads=4)
+    page = open_traces(hand_made_trace, other)
+    # Headless Chromium stops painting while its own clipboard is asked: catch what would be written there.
+    page.evaluate("""() => Object.defineProperty(navigator, 'clipboard', {
+      value: { writeText: async (text) => { window.__copied = text; } } })""")
+    page.locator(".thumbnail[data-layer='2'][data-head='1']").click()
+    page.locator(".thumbnail[data-layer='1'][data-head='3']").click(modifiers=["Shift"])
+    for label, value in (("Scale", "log"), ("Colours", "cividis"), ("Special", "renormalise"), ("Rows", "read")):
+        choose(page, label, value)
+    expected = drawn(page)
+    page.locator(".exports button", has_text="Copy link").click()
+    page.locator(".atlas-explorer .status", has_text="Link copied").wait_for()
+    link = page.evaluate("window.__copied")
+    address = urlparse(link)
+    assert hand_made_trace.source_text not in address.query
+    assert parse_qs(address.fragment)["text"] == [hand_made_trace.source_text]
+    assert parse_qs(address.fragment)["kind"] == ["cross"]
+    page.locator("#next").click()
+    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.evaluate("(f) => { location.hash = f; }", address.fragment)
+    fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # and in a page that opens with it
+    for opened in (page, fresh):
+        opened.wait_for_function(
+            "([heading, rows]) => document.querySelector('.heading-line').textContent === heading && "
+            "document.querySelectorAll('.axis-label.row').length === rows",
+            arg=[expected["heading"], len(expected["rows"])])
+        found = drawn(opened)
+        assert np.allclose(found["z"], expected["z"]) and found["rows"] == expected["rows"]
+        assert opened.locator(".colour-bar span").first.inner_text() == "≤ 0.0001"
+
+
+def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
+    traces = [hand_made_trace, *(random_trace(6 + i, 5 + i, layers=3, heads=4, seed=i) for i in range(7))]
+    page = open_traces(*traces)
+    page.keyboard.press("c")
+    assert "Translate a second sentence" in page.inner_text(".compare-body")
+    for i in range(1, 8):
+        page.locator("#next").click()
+        page.wait_for_function(
+            "(text) => document.querySelector('.field.wide select').selectedOptions[0].textContent === text",
+            arg=labels.shorten(traces[i].source_text, 60))
+    assert page.locator(".field.wide select option").count() == 6
+    shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")
+    assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
+    page.locator(".segmented button", has_text="Sentences").click()
+    assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
+    page.locator(".field.wide select").select_option(index=5)
+    page.keyboard.press("m")
+    assert drawn(page)["z"].shape == (len(traces[2].target_ids), len(traces[2].source_ids))
+
+
+def test_long_inputs_load_their_layers_when_asked(open_traces):
+    trace = random_trace(128, 128, layers=3)
+    page = open_traces(trace)
+    assert payload(trace)["lazy"]
+    page.locator(".thumbnail[data-layer='2'][data-head='5']").click()
+    page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
+                           "document.querySelector('.detail .plot')?.data[0].z.length === 128")
+    assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < 5e-4
+    choose(page, "Heads", "rollout")
+    page.wait_for_function("document.querySelector('.detail .plot')?.data[0].z[0].length === 256")
+    expected = score_map(trace, View("cross", 2, 5, combine="rollout")).values
+    assert np.abs(drawn(page)["z"] - expected).max() < 5e-4
+    assert page.locator(".axis-label.row").count() <= 40
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
+    page = open_traces(hand_made_trace, random_trace(7, 6, layers=3, heads=4), dark=dark)
+    page.locator("#next").click()
+    for key in "mltc":
+        page.keyboard.press(key)
+        page.wait_for_timeout(100)
+        no_violations(page, ".atlas-explorer")
+    page.keyboard.press("?")
+    no_violations(page, "dialog.help")
+
+
+def test_a_phone_works_by_touch(open_traces, hand_made_trace):
+    page = open_traces(hand_made_trace, width=390)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator(".thumbnail[data-layer='1'][data-head='2']").tap()
+    assert drawn(page)["heading"] == "Layer 2 · Head 3"
+    page.locator(".several").tap()
+    page.locator(".thumbnail[data-layer='0'][data-head='0']").tap()
+    assert drawn(page)["heading"] == "Mean of 2 chosen heads"
+    page.locator(".detail .cells").scroll_into_view_if_needed()
+    box = page.locator(".detail .cells").bounding_box()
+    page.touchscreen.tap(box["x"] + 5, box["y"] + 5)
+    assert status(page).startswith("Pinned: ")
+    screenshot(page, "explorer-hostile-390")

@@ -1,0 +1,123 @@
+"""A walk through every panel of the lab in a real browser, with the trained checkpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import sacrebleu
+from playwright.sync_api import Page, expect
+
+from model.trace.interventions import positions_off
+from tests.page.browser import no_violations, screenshot
+from viz.ui.lab import registry
+
+pytestmark = pytest.mark.browser
+
+TABS = {tab.title.key: [panel.title.key for panel in registry.PANELS[tab.name]] for tab in registry.TABS}
+PAPERS = {(tab.title.key, panel.title.key): panel.paper for tab in registry.TABS for panel in registry.PANELS[tab.name]}
+GROUPS = {tab.title.key: f"#{tab.name}-tabs" for tab in registry.TABS}
+DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].filter(p => p.offsetParent);
+  return seen.length === 1 && Number(seen[0].dataset.drawn) > 0 && seen[0].getAttribute('aria-busy') === 'false'; }"""
+
+
+def choose(page: Page, group: str, title: str) -> None:
+    """Open a tab of this group, from its menu of more tabs where the page is narrow."""
+    strip = page.locator(f"{group} > .tab-wrapper")
+    expect(strip.get_by_role("tab").first).to_be_visible()  # all of them, or as many as fit
+    tab = strip.get_by_role("tab", name=title, exact=True)
+    if tab.count():
+        tab.click()
+        return
+    strip.get_by_role("button", name="More tabs").click()
+    strip.locator(".overflow-dropdown").get_by_role("button", name=title, exact=True).click()
+
+
+def open_panel(page: Page, tab: str, panel: str):
+    """The panel's element, once its content is there."""
+    choose(page, "#tabs", tab)
+    choose(page, GROUPS[tab], panel)
+    page.wait_for_function(DRAWN)
+    return page.locator(".atlas-panel:visible")
+
+
+def start(open_page, url: str, **options) -> Page:
+    page = open_page(url, **options)
+    page.wait_for_selector("#translation-text")
+    return page
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark) -> None:
+    page = start(open_page, app_url, width=width, dark=dark)
+    for tab, panels in TABS.items():
+        for name in panels:
+            panel = open_panel(page, tab, name)
+            look = page.locator("[role=tabpanel] .atlas-prose:visible")
+            assert len(look.inner_text()) > 60
+            assert look.locator("a").get_attribute("href") == PAPERS[tab, name]
+            assert panel.locator(".failed").count() == 0
+            words = panel.inner_text()
+            assert not re.search(r"undefined|\bNaN\b|\[object|null", words), f"{name}: {words[:200]}"
+            assert re.search(r"\d", words), f"{name} shows no number"
+            for figure in panel.locator(".figure").all():
+                expect(figure.locator(".main-svg").first).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
+            # What stands around a panel is the same for all of a tab: looked at once.
+            no_violations(page, None if name == panels[0] else panel.locator("xpath=ancestor::*[@role='tabpanel'][1]"))
+            screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
+
+
+def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped_translators) -> None:
+    page = start(open_page, app_url)
+    translator = next(iter(shipped_translators.values()))
+    trace = translator.translate(page.locator("#source-text textarea, #source-text input").first.input_value())
+
+    boxes = open_panel(page, "Inside", "Map").locator(".station .shape").all_inner_texts()
+    source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
+    assert f"{config.num_heads} × {target} × {source}" in boxes and f"{target} × {config.vocabulary_size}" in boxes
+
+    panel = open_panel(page, "Positions", "Table")
+    drawn = panel.locator(".figure").evaluate("e => Array.from(e._fullData[0].z, row => Array.from(row))")
+    assert json.dumps(drawn[5]) == json.dumps([float(v) for v in translator.model.source_positions.table[5].tolist()])
+
+    panel = open_panel(page, "Positions", "Break it")
+    broken = translator.translate(trace.source_text, interventions=positions_off())
+    assert panel.locator(".card p").all_inner_texts() == [trace.translation, broken.translation]
+
+    panel = open_panel(page, "Verify", "BLEU")
+    reference = translator.examples[trace.direction][0].reference
+    score = sacrebleu.sentence_bleu(trace.translation, [reference]).score
+    assert panel.locator("dd").first.inner_text() == f"{score:.1f}"
+    page.locator("#bleu-reference textarea, #bleu-reference input").first.fill("")
+    expect(panel).to_contain_text("nothing to compare with")
+
+    panel = open_panel(page, "Verify", "Verify")
+    expect(panel.locator(".text.good")).to_contain_text("checks passed")
+    assert panel.locator(".verdict.no, .verdict.waiting").count() == 0
+
+
+def test_a_box_of_the_map_opens_its_panel(app_url, open_page) -> None:
+    page = start(open_page, app_url)
+    panel = open_panel(page, "Inside", "Map")
+    panel.get_by_role("button", name="feed-forward, inside").first.click()
+    expect(page.locator("#panel-feed-forward")).to_be_visible()
+    page.wait_for_function(DRAWN)
+    assert "hidden units" in page.locator(".atlas-panel:visible").inner_text()
+
+
+def test_an_open_panel_follows_the_sentence_and_the_controls(app_url, open_page, shipped_translators) -> None:
+    page = start(open_page, app_url)
+    panel = open_panel(page, "Inside", "Logits")
+    expect(panel.locator(".text").first).to_contain_text("Step 1 of")
+    box = page.locator("#source-text textarea, #source-text input").first
+    box.fill("Der Hund schläft.")
+    box.press("Enter")
+    trace = next(iter(shipped_translators.values())).translate("Der Hund schläft.")
+    expect(panel.locator(".text").first).to_contain_text(f"Step 1 of {len(trace.target_ids)},")
+    expect(panel.locator("tbody tr.marked .token")).to_have_text(trace.target_tokens[0])
+    page.locator("[role=tabpanel]:visible input[type=number]:visible").first.fill("2")
+    page.keyboard.press("Tab")
+    expect(panel.locator(".text").first).to_contain_text(f"Step 2 of {len(trace.target_ids)},")
+    expect(panel.locator("tbody tr.marked .token")).to_have_text(trace.target_tokens[1])

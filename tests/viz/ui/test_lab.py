@@ -1,0 +1,264 @@
+"""The lab's panels without a browser: what they say is what the model says, and it is plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import gradio as gr
+import numpy as np
+import pytest
+import torch
+
+from model.checkpoint import Checkpoint
+from model.checks.verify import CHECKS
+from model.config import Activation, PositionCode
+from model.serve.limits import BatchLimits
+from model.serve.turns import Turns
+from model.trace.interventions import Interventions, heads_off
+from model.trace.kinds import AttentionKind
+from model.translator import Translator, Translators
+from tests.conftest import build_tiny_model
+from tests.viz.ui import panels
+from viz.export.formats import FORMATS
+from viz.ui.asked import Asked
+from viz.ui.lab import inside, registry, selected
+from viz.ui.lab.controls import Choice, Slider, Text
+from viz.ui.lab.inside import attention
+from viz.ui.lab.lab import Lab
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.positions import breaking, table
+from viz.ui.lab.sides import SIDES
+from viz.ui.lab.tables import last_pair, model_table
+from viz.ui.lab.verify import checks
+from viz.ui.language import label
+from viz.ui.session import Selection, Session
+from viz.wire import blocks
+from viz.wire.codecs import digest
+from viz.wire.payload import key_of
+from viz.words import say
+
+TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
+         " ".join(["Boot"] * 14))
+
+
+@pytest.fixture(scope="module", params=TEXTS)
+def scene(request, tiny_translator) -> Scene:
+    return Scene(tiny_translator.translate(request.param), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
+                 tiny_translator)
+
+
+def texts(found: object) -> list[str]:
+    """Every string inside blocks."""
+    if isinstance(found, str):
+        return [found]
+    if isinstance(found, dict):
+        return [text for key, value in found.items() if key != "figure" for text in texts(value)]
+    return [text for value in found for text in texts(value)] if isinstance(found, (list, tuple)) else []
+
+
+def rows_of(found: list[dict]) -> list[list]:
+    tables = [block for block in found if block["type"] == "table"]
+    for block in found:
+        if block["type"] == "row":
+            tables += [part for part in block["blocks"] if part["type"] == "table"]
+    return [row for table in tables for row in table["rows"]]
+
+
+@pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
+def test_every_panel_is_plain_json(scene, panel) -> None:
+    assert panel.missing(scene) == []
+    for values in panels.settings(panel, scene):
+        try:
+            found = panels.contents(panel, scene, *values)[-1]
+        except ValueError:  # of what was typed, or of a sentence that cannot be shuffled
+            assert any(isinstance(control, Text) for control in panel.controls), values
+            continue
+        written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
+        assert len(written) < 700_000
+        assert {block["type"] for block in found} <= {
+            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "matrix"}
+        assert not any("nan" in text.split() for text in texts(found))
+
+
+def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
+    given = []
+    panel = Panel("dummy", label("Map"), say("look"), say("section"), lambda scene, *values: given.append(values),
+                  controls=(Slider("pair", 0, last_pair, 8), Slider("base", 2, 20, 4), Choice("side", SIDES, "encoder"),
+                            Text("words")))
+    for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):
+        panel.content(scene, *values)
+    assert given == [(15, 7, "decoder", "a boat"), (8, 4, "encoder", ""), (0, 2, "encoder", "")]
+    assert all(type(value) is int for values in given for value in values[:2])
+    with pytest.raises(ValueError, match="'roof' is none of the choices: encoder, decoder"):
+        panel.content(scene, 1, 2, "roof", "")
+
+
+@pytest.mark.parametrize(("changes", "cannot"), [
+    ({"position_code": PositionCode.LEARNED}, {"position-table", "position-curves", "position-rotation"}),
+    ({"position_code": PositionCode.HALVES}, {"position-table", "position-curves", "position-rotation"}),
+    ({"activation": Activation.GELU}, {"feed-forward"})])
+def test_a_panel_that_cannot_serve_a_model_says_so_and_the_others_serve_it(tokenizer, changes, cannot) -> None:
+    model = build_tiny_model(tokenizer, **changes)
+    translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+    other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
+    for panel in panels.EVERY:
+        missing = panel.missing(other)
+        assert bool(missing) == (panel.name in cannot), panel.name
+        if missing:
+            assert missing[0]["text"].startswith("This model")
+        else:
+            assert panels.contents(panel, other, *next(panels.settings(panel, other)))
+
+
+def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
+    (tmp_path / "dummy.py").write_text("""
+from viz.ui.lab.panel import Panel
+from viz.ui.language import label
+from viz.words import say
+PANEL = Panel("a-dummy", label("Map"), say("look"), say("section"), lambda scene: [])
+""")
+    monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
+    tab = next(tab for tab in registry.TABS if tab.name == "inside")
+    assert [panel.name for panel in registry.in_folder(tab)] == [*tab.order, "a-dummy"]
+
+
+def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene) -> None:
+    names = [panel.name for panel in panels.EVERY]
+    assert len(set(names)) == len(names)
+    for tab, found in registry.PANELS.items():
+        for panel in found:
+            if panel.opens:
+                flow, = (block for block in panel.content(scene) if block["type"] == "flow")
+                boxes = {box["panel"] for column in flow["columns"] for box in column["boxes"]}
+                assert boxes <= {panel.name for panel in registry.PANELS[tab]} and len(boxes) > 3
+
+
+def test_attention_panel_shows_the_selected_head(scene) -> None:
+    found = attention.attention(scene, "", 0, 0, 0)
+    weights = scene.trace.decoder_self.weights[2, 3, 1]
+    assert "Decoder self-attention, layer 3, head 4: the query is token 2" in found[0]["text"]
+    rows = found[2]["rows"][1:]
+    assert [row[6]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
+    assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]
+    other = attention.attention(scene, "cross", 1, 2, 2)
+    cross = scene.trace.cross.weights[0, 1, 1]
+    assert [row[6]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
+
+
+def test_menus_stay_inside_the_trace(scene) -> None:
+    kind, layer, head, query = selected.resolve(scene, "encoder_self", 3, 4, 64)
+    maps = scene.trace.maps(kind)
+    assert (layer, head, query) == (1, 3, len(maps.query_tokens) - 1)
+    assert selected.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
+
+
+def test_the_broken_model_is_the_models_own(scene) -> None:
+    found = breaking.broken(scene, breaking.HEAD, 0, "")
+    expected = scene.translator.translate(
+        scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,)))
+    assert found[0]["items"][1][1] == (expected.translation or "(nothing)")
+    assert found[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
+    assert found[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
+
+
+def test_what_a_choice_takes_away(scene) -> None:
+    assert breaking.interventions_for(scene, breaking.PLAIN_SHUFFLE, 3) == Interventions()
+    assert len(breaking.interventions_for(scene, breaking.LAYER, 0).heads_off) == 4
+    assert breaking.interventions_for(scene, breaking.SHIFT, 7).source_positions.shift == 7
+    with pytest.raises(ValueError, match="'the roof'"):
+        breaking.interventions_for(scene, "the roof", 0)
+
+
+def test_shuffling_needs_the_same_words(tiny_translator) -> None:
+    scene = Scene(tiny_translator.translate("ich bin dein Vater"), Selection(), tiny_translator)
+    found = breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater")
+    assert "reads: bin ich dein Vater" in found[0]["items"][1][2]
+    with pytest.raises(ValueError, match="not a word of the sentence"):
+        breaking.broken(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel")
+
+
+def drawn(scene: Scene) -> Scene:
+    """The scene, with what an honest page says that it draws."""
+    layers = {kind.value: [digest(layer) for layer in scene.trace.maps(kind).weights] for kind in scene.trace.kinds}
+    return replace(scene, drawn={"key": key_of(scene.trace), "layers": layers})
+
+
+def test_verify_reports_progress_and_passes(scene) -> None:
+    pictures = list(checks.check_all(drawn(scene)))
+    last = pictures[-1]
+    assert last[0]["tone"] == "good" and f"All {len(last[1]['rows'])} checks passed" in last[0]["text"]
+    assert len(last[1]["rows"]) == len(CHECKS) + 4 + len(FORMATS)
+    assert all(row[1]["passed"] is True for row in last[1]["rows"])
+    json.dumps(pictures, allow_nan=False)
+
+
+def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
+    honest = checks.readback.drawn_maps
+
+    def swapped(trace):
+        return {kind: np.roll(weights, 1, axis=1) for kind, weights in honest(trace).items()}
+
+    monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
+    last = list(checks.check_all(drawn(scene)))[-1]
+    assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
+    failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
+    assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
+
+
+@pytest.mark.parametrize("said", [
+    None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}])
+def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(scene, said) -> None:
+    said = {"key": key_of(scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
+    last = list(checks.check_all(replace(scene, drawn=said)))[-1]
+    row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
+    assert row[1]["passed"] is False and "not drawn this translation yet" in row[5]
+
+
+def test_the_models_table_is_drawn(scene) -> None:
+    found = model_table(scene, 20)
+    np.testing.assert_array_equal(found, scene.translator.model.source_positions.table[:20].numpy())
+    rows = table.sentence_rows(scene, 200)
+    assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
+
+
+def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
+    with gr.Blocks():
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
+        lab = Lab(Translators([tiny_translator]), session)
+    assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
+    object.__setattr__(trace, "digest", "gone")
+    with pytest.raises(ValueError, match="translate again"):
+        lab.scene(trace, Selection())
+
+
+def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
+    with gr.Blocks() as demo:
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(),
+                          Turns(BatchLimits(seconds=0.01)))
+        made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
+        Lab(Translators([tiny_translator]), session).add(made)
+    show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
+    assert json.loads(show(None, trace, Selection(), Asked())["json"])["blocks"] == [{"kind": "made"}]
+    with session.turns.one():
+        answer = json.loads(show(None, trace, Selection(), Asked())["json"])
+    assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (0.0, "0"), (5, "5"), (np.int64(1200), "1,200"), (0.957, "0.957"), (-12.34, "−12.3"), (58470.2, "58,470"),
+    (2.4e-7, "2.4·10⁻⁷"), (-3.0e8, "−3.0·10⁸"), (math.inf, "∞"), (-math.inf, "−∞"), (math.nan, "–"), (999.6, "1,000"),
+])
+def test_numbers_are_written_as_people_do(value, shown) -> None:
+    assert blocks.compact(value) == shown
+
+
+def test_a_strip_has_no_numbers_where_there_are_none() -> None:
+    cell = blocks.strip(np.array([1.0, -np.inf, 0.123456]))
+    assert cell["values"] == [1.0, None, 0.1235] and cell["limit"] == 1.0
+    assert blocks.strip(np.zeros(2))["limit"] == 1.0
+    with pytest.raises(AssertionError):
+        blocks.table(("a", "b"), [["only one"]])

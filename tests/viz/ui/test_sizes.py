@@ -1,0 +1,72 @@
+"""Two checkpoints of different sizes behind one page: every panel's controls, at both their ends, serve both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import gradio as gr
+import pytest
+import torch
+
+import app
+from model.checkpoint import Checkpoint
+from model.translator import Translator, Translators
+from tests.conftest import build_tiny_model
+from viz.ui.asked import Asked
+from viz.ui.component import Component
+from viz.ui.session import Selection, most_telling
+
+
+@pytest.fixture(scope="module")
+def small_translator(tokenizer) -> Translator:
+    """Narrower, shallower and shorter than the tiny one, with other layers and heads, and post-norm."""
+    model = build_tiny_model(tokenizer, d_model=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=2,
+                             d_feedforward=10, max_length=24, norm_first=False)
+    checkpoint = Checkpoint("small", model, tokenizer, ("en-de",), {}, "5" * 16)
+    return Translator(checkpoint, torch.device("cpu"))
+
+
+def questions(demo: gr.Blocks) -> Iterator[tuple[str, Callable, list]]:
+    """Of every panel: its name, what computes it, and its controls."""
+    for function in demo.fns.values():
+        if any(event == "needed" for _, event in function.targets):
+            panel, = (block for block in function.outputs if isinstance(block, Component))
+            if panel.elem_id.startswith("panel-"):
+                yield panel.elem_id, function.fn, list(function.inputs)[3:]
+
+
+def ends(control: gr.components.Component) -> list:
+    """The values at which a control begins and ends, and what it starts with."""
+    if isinstance(control, gr.Slider):
+        return [control.minimum, control.maximum, control.value]
+    return [value for _, value in control.choices] if hasattr(control, "choices") else [control.value, "A boat.", ""]
+
+
+@pytest.mark.parametrize("first", ["small", "tiny"])
+def test_every_panel_serves_models_of_every_size(tiny_translator, small_translator, first) -> None:
+    order = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}[first]
+    demo, asked = app.build_demo(Translators(order)), 0
+    for translator in order:
+        trace = translator.translate("A red boat.")
+        for name, compute, controls in questions(demo):
+            if name == "panel-verify":
+                continue  # it has no controls, and takes seconds
+            choices = [ends(control) for control in controls]
+            for i in range(max(map(len, choices), default=1)):
+                values = [options[i % len(options)] for options in choices]
+                answer = json.loads(compute(None, trace, Selection(layer=9, head=9, query=99), Asked(), *values)["json"])
+                # Words may be refused, in words; a slider or a menu never.
+                typed = any(isinstance(control, gr.Textbox) for control in controls)
+                assert "blocks" in answer or (typed and answer["error"]), (name, values, answer)
+                asked += 1
+    assert asked > 60
+    assert most_telling(trace).fitted(trace) == most_telling(trace)
+
+
+def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, small_translator) -> None:
+    demo = app.build_demo(Translators([small_translator, tiny_translator]))
+    sliders = {control.label if isinstance(control.label, str) else control.label.key: control.maximum
+               for _, _, controls in questions(demo) for control in controls if isinstance(control, gr.Slider)}
+    assert sliders["Pair of dimensions on the circle"] == tiny_translator.config.d_model // 2 - 1
+    assert sliders["Layer"] == 3 and sliders["Head"] == 4

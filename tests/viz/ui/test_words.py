@@ -1,0 +1,239 @@
+"""The page's words in all its languages: none missing, none left over, no visible English that goes round them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import app
+from model.analysis import ablation, paths
+from model.analysis.order import shuffled
+from model.evaluation import bleu
+from model.trace.interventions import Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal, words_of
+from model.translator import Translators
+from tests.viz.ui import label_scan, panels
+from viz.ui.lab.panel import Scene
+from viz.ui.session import Selection
+from viz.ui.stepper import _words as stepper_error
+from viz.words import files, for_page, join, read, say
+
+FIELD = re.compile(r"\{(\w+)\}")
+# Of these Chinese or Korean has no words of its own.
+SAME = {"BLEU", "Logits", "softmax", "rollout", "{n}-grams", "{table}; base {base}", "{first} and {second}"}
+WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # in a figure's text, but for Plotly's tags and fields
+JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words or not, one after another
+# Whatever these do is done for a visitor, so a mistake of theirs is a Refusal, which has words in every language. Plain
+# ValueErrors are left where no visitor gets: at the start of the program; in the API, which answers in English; inside
+# a check, whose failure the page shows as such; and where no control of the page leads, but a caller's slip or a forged
+# request does.
+FOR_VISITORS = ("model/translator.py", "model/decode", "model/serve", "model/evaluation/bleu.py",
+                "model/text/interface.py", "model/analysis", "model/checks", "viz/ui", "viz/maps", "viz/wire")
+AT_THE_START = {("model/translator.py", "__init__"), ("model/translator.py", "load"),
+                ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
+                ("viz/ui/server/guard.py", "check_port")}
+IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
+NO_CONTROL = {
+    ("model/decode/beam.py", "beam_search"), ("model/decode/beam.py", "prefix_of"),
+    ("model/analysis/dissection.py", "dissect"), ("model/analysis/positions/criteria.py", "judge"),
+    ("model/analysis/positions/geometry.py", "rotation_matrix"),
+    ("model/analysis/positions/geometry.py", "rotation_residual"), ("model/analysis/positions/schemes.py", "table"),
+    ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
+    ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
+    ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
+    ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
+    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
+    ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
+    ("model/analysis/why/averages.py", "collect"),
+    ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
+    ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
+    ("viz/ui/overlays.py", "shown"),
+    ("viz/ui/explorer.py", "exported"), ("viz/ui/lab/positions/breaking.py", "interventions_for"),
+    ("viz/ui/stepper.py", "_step"), ("viz/ui/stepper.py", "rows"), ("viz/maps/reduce.py", "used_heads"),
+    ("viz/wire/payload.py", "block"), ("viz/wire/readback.py", "grid_maps")}
+LANGUAGES = {language: read(path) for language, path in files().items()}
+TABLE = {section: set().union(*(given.get(section, {}) for given in LANGUAGES.values()))
+         for section in ("controls", "page", "sentences")}
+KEYS = set().union(*TABLE.values())
+LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
+
+
+@pytest.fixture(scope="module")
+def wanted() -> dict[str, set[str]]:
+    return label_scan.wanted()
+
+
+@pytest.mark.parametrize("section", TABLE)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_language_has_every_label_and_no_other(wanted, language, section) -> None:
+    said, there = wanted[section], set(LANGUAGES[language][section])
+    assert len(said) > 50
+    assert said - there == set(), f"missing in {files()[language].name}, section {section!r}"
+    assert there - said == set(), f"nothing uses these of {files()[language].name}, section {section!r}"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_label_is_in_its_language(language) -> None:
+    assert list(LANGUAGES[language]) == list(TABLE), "the sections"
+    merged = {}
+    for english, text in (item for rows in LANGUAGES[language].values() for item in rows.items()):
+        assert text.strip(), f"{english!r} is empty in {language}"
+        assert sorted(set(FIELD.findall(text))) == sorted(set(FIELD.findall(english))), f"{language}: {text}"
+        assert text.count("{") == len(FIELD.findall(text)), f"{language}: {text}"
+        assert merged.setdefault(english, text) == text, f"{english!r} is said in two ways: the page knows no sections"
+        if language in LETTERS and re.search("[a-z]{3}", FIELD.sub("", english)) and english not in SAME:
+            assert re.search(LETTERS[language], text), f"{english!r} is not in {language}: {text!r}"
+
+
+def test_what_a_visitor_can_do_wrong_is_said_in_words() -> None:
+    plain = set().union(*(label_scan.errors_without_words(label_scan.VIZ.parent / part) for part in FOR_VISITORS))
+    plain = {(path, scope) for path, scope in plain if path != "viz/ui/server/api.py"}
+    assert plain - AT_THE_START - IN_A_CHECK - NO_CONTROL == set(), "a ValueError without words: raise a Refusal"
+    assert (AT_THE_START | IN_A_CHECK | NO_CONTROL) - plain == set(), "named here, but gone"
+
+
+def test_nothing_matches_english_back() -> None:
+    """A sentence is looked up by its template, never found by its looks; an error's text is shown, never read."""
+    root, uses = label_scan.VIZ / "web", {}
+    for path in root.glob("**/*.js"):
+        text = path.read_text(encoding="utf-8")
+        uses[path.relative_to(root).as_posix()] = re.findall(r".*\batlas\.words\b.*", text)
+        assert "new RegExp(" not in text, path.name
+        assert not re.search(r"message\.(match|search|replace|split|includes|startsWith)|"
+                             r"\.(test|exec)\([^)]*(message|error|say)", text), path.name
+    assert {name: len(found) for name, found in uses.items() if found} == {"core/shared.js": 1, "core/language.js": 2}
+    assert "(atlas.words?.[english] ?? english)" in uses["core/shared.js"][0]
+    for path in (*label_scan.VIZ.rglob("*.py"), *label_scan.MODEL.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\bin str\(error\)|(match|search|split|partition|startswith)\([^\n]*str\(error\)|"
+                             r"str\(error\)\.(startswith|endswith|find|index|replace|r?partition)\b", text), path
+
+
+def every_panel(translator) -> Iterator[object]:
+    """The content of every panel of the lab with every choice, as it is sent to the page."""
+    scene = Scene(translator.translate("Der kleine Hund schläft."), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
+                  translator)
+    for panel in panels.EVERY:
+        for values in panels.settings(panel, scene):
+            yield for_page(panels.contents(panel, scene, *values))
+
+
+def strings(found: object) -> Iterator[tuple[str, bool]]:
+    """The strings that the page shows of these blocks, and whether it is to say them in its own language."""
+    if isinstance(found, str):
+        yield found, False
+    elif isinstance(found, dict) and "say" in found:
+        yield found["say"], True
+        for value in found["with"].values():
+            yield from strings(value) if isinstance(value, dict) else ()
+    elif isinstance(found, dict):
+        if found.get("cell") in ("token", "strip") and isinstance(found.get("name", ""), str):
+            return  # a token of the sentence
+        if found.get("type") == "cards":  # title, a sentence, a note
+            found = {"items": [(title, note) for title, sentence, note in found["items"]
+                               ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
+        for key, value in found.items():
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
+                yield from strings(value)
+    elif isinstance(found, list | tuple):
+        for value in found:
+            yield from strings(value)
+
+
+def figure_texts(found: object) -> Iterator[object]:
+    """Figures' own texts: titles, names of lines, what the pointer shows; of joined ones the parts."""
+    if isinstance(found, dict) and "figure" in found:
+        layout, lines = found["figure"]["layout"], found["figure"]["data"]
+        for text in [layout[axis]["title"].get("text", "") for axis in ("xaxis", "yaxis")] + [
+                line.get(key) or "" for line in lines for key in ("name", "hovertemplate")]:
+            yield from text["with"].values() if isinstance(text, dict) and JOINED.fullmatch(text["say"]) else [text]
+    for value in found.values() if isinstance(found, dict) else found if isinstance(found, list | tuple) else ():
+        yield from figure_texts(value)
+
+
+def test_what_the_panels_say_is_in_the_table(tiny_translator) -> None:
+    # Not words: formulas, times, references to literature, sacreBLEU's signature, the paper's symbols.
+    silent = re.compile(r"[=·√Σ]|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^(id|logit|d_model|d_feedforward"
+                        r"|pre-norm|post-norm|softmax|pos|bit i of pos|pos / .length − 1.)$")
+    said = 0
+    for found in every_panel(tiny_translator):
+        for text, ours in strings(found):
+            if ours:
+                assert text in KEYS or JOINED.fullmatch(text), text
+                said += 1
+            elif re.search("[A-Za-z]{2}", text) and text not in tiny_translator.tokenizer.pieces:
+                assert silent.search(text), f"English that goes round the table: {text!r}"
+        for text in figure_texts(found):
+            assert text["say"] in KEYS if isinstance(text, dict) else not WORDS.search(text), text
+    assert said > 500
+
+
+def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
+    trace = tiny_translator.translate("ich bin dein Vater")
+    limit, end = tiny_translator.config.max_length, tiny_translator.tokenizer.end_id
+    mistakes = (
+        lambda: tiny_translator.translate("  "), lambda: tiny_translator.translate("Hund " * limit),
+        lambda: tiny_translator.translate("x" * 200_000), lambda: tiny_translator.translate("a\ud800"),
+        lambda: Translators([tiny_translator])["xx"], lambda: bleu.lay_out("a", ""),
+        lambda: shuffled("ich ich", seed=1),
+        lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein Onkel"),
+        lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein"),
+        lambda: paths.typed_ids(tiny_translator, "", joined=False),
+        lambda: paths.complete(tiny_translator, "ich", [end, end], trace.direction),
+        lambda: paths.complete(tiny_translator, "ich", [5] * (limit + 1), trace.direction))
+    for mistake in mistakes:
+        with pytest.raises(Refusal) as caught:
+            mistake()
+        sent = for_page(words_of(caught.value))
+        assert sent["say"] in KEYS and str(caught.value) == sent["say"].format(**sent["with"])
+        again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
+        assert (type(again), str(again), for_page(words_of(again))) == (
+            type(caught.value), str(caught.value), sent)
+    assert stepper_error(KeyError("x")).english in KEYS
+
+
+def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
+    """Gradio would send its translation in its place."""
+    seen = 0
+    for component in app.build_demo(Translators([tiny_translator])).config["components"]:
+        values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]
+        assert not any(isinstance(value, str) and value in TABLE["controls"] for value in values
+                       ) or component["type"] == "button", values
+        seen += len(values) > 1
+    assert seen > 5
+
+
+def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
+    words = say("{name}: {share} of its mass", name=say("diagonal"), share="40%")
+    assert words == "diagonal: 40% of its mass"
+    sent = for_page([words, say("count"), "plain", {"rows": [1, 2]}])
+    assert sent == [{"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}},
+                                                                   "share": "40%"}},
+                    {"say": "count", "with": {}}, "plain", {"rows": [1, 2]}]
+    row = join((say("diagonal"), "{x}"), ", ")
+    assert row == "diagonal, {x}" and copy.deepcopy(row).values == row.values
+    assert for_page(row)["with"]["part0"] == {"say": "diagonal", "with": {}}
+
+
+def test_no_script_shows_english_of_its_own() -> None:
+    """A string of viz/web/*.js with a capitalised word or a phrase is an argument of t(), or is none to be read."""
+    silent = {"use strict", "noopener noreferrer", "px px"} | {"Escape", "Home", "End", "Enter", "Esc", "Enter, r, k"}
+    classes = {name for path in label_scan.VIZ.glob("web/**/*.css")
+               for name in re.findall(r"\.([a-z][\w-]*)", path.read_text(encoding="utf-8"))}
+    literal = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
+    seen = 0
+    for path in label_scan.VIZ.glob("web/**/*.js"):
+        text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", path.read_text(encoding="utf-8"))
+        text = re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text)
+        for found in literal.finditer(label_scan.CALL.sub("(", text)):
+            words = re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "", found[1] if found[2] is None else found[2])
+            seen += 1
+            if words in silent or set(words.split()) <= classes or words.startswith(("<", "Arrow", "background:")):
+                continue
+            assert not re.search(r"\b[A-Z][a-z]{2,}|[a-z]{2,} [a-z]{2,}", words), f"{path.name}: {words!r}"
+    assert seen > 500
