@@ -28,7 +28,8 @@ MODEL = (
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.translate", "model.checkpoints",
-     "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness", "model.survey"),
+     "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness",
+     "model.survey", "model.align"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),
