@@ -95,9 +95,9 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
 
 
 @pytest.mark.parametrize(("changes", "cannot"), [
-    ({"position_code": PositionCode.LEARNED}, {"position-table", "position-curves", "position-rotation"}),
-    ({"position_code": PositionCode.HALVES}, {"position-table", "position-curves", "position-rotation"}),
-    ({"activation": Activation.GELU}, {"feed-forward"})])
+    ({"position_code": PositionCode.LEARNED}, {"position-curves", "position-rotation"}),
+    ({"position_code": PositionCode.HALVES, "norm_first": False, "activation": Activation.SILU}, set()),
+    ({"position_code": PositionCode.FAIRSEQ, "activation": Activation.GELU}, set())])
 def test_a_panel_that_cannot_serve_a_model_says_so_and_the_others_serve_it(tokenizer, changes, cannot) -> None:
     model = build_tiny_model(tokenizer, **changes)
     translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))

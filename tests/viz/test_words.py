@@ -41,7 +41,7 @@ IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.p
 NO_CONTROL = {
     ("model/decode/beam.py", "beam_search"), ("model/decode/beam.py", "prefix_of"),
     ("model/analysis/dissection.py", "dissect"), ("model/analysis/positions/criteria.py", "judge"),
-    ("model/analysis/positions/geometry.py", "rotation_matrix"),
+    ("model/analysis/positions/geometry.py", "waves"),
     ("model/analysis/positions/geometry.py", "rotation_residual"), ("model/analysis/positions/schemes.py", "table"),
     ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
