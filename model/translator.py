@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model import checkpoint as checkpoints
 from model.checkpoint import Checkpoint
-from model.decode.beam import BeamResult, beam_search, check_beam
+from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
 from model.decode.recorded import greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
@@ -25,6 +25,7 @@ from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
 from model.text.tidy import tidy
+from model.trace.decoding import GREEDY, Decoding
 from model.trace.directions import Route, parse_direction, routes
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
@@ -87,14 +88,15 @@ class Translator:
         return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
 
     def translate(self, text: str, direction: str | None = None, *,
-                  interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
-        """Translate one text greedily and return everything that happened inside.
+                  interventions: Interventions = NO_INTERVENTIONS, beam: int = 1, length_penalty: float = 0.0
+                  ) -> TranslationTrace:
+        """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
 
         Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
         more wait than its limits allow.
         """
-        request = self.request(text, direction, interventions)
-        key = (interventions, self.forced_prefix(request.direction))
+        request = self.request(text, direction, interventions, Decoding(beam, length_penalty))
+        key = (interventions, request.decoding, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
@@ -102,22 +104,21 @@ class Translator:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
         return self._trace([self.request(text, direction, interventions) for text in texts])
 
-    def request(self, text: str, direction: str | None, interventions: Interventions) -> Request:
+    def request(self, text: str, direction: str | None, interventions: Interventions,
+                decoding: Decoding = GREEDY) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
         self.model.check(interventions, batch=1)
-        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions)
+        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions, decoding)
 
     def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        """Traces of requests of equal interventions and forced prefixes, in one batch."""
+        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
         if not requests:
             return []
         started = time.perf_counter()
-        interventions = requests[0].interventions
         sources = [list(request.source_ids) for request in requests]
         try:
-            prefix = self.forced_prefix(requests[0].direction)
-            targets, output = self._decode_and_record(sources, interventions, prefix)
+            targets, output = self._decode_and_record(sources, requests[0])
         except torch.OutOfMemoryError:
             if len(requests) > 1 or self.device.type == "cpu":
                 raise  # of many, the batcher tries again with fewer
@@ -154,13 +155,13 @@ class Translator:
     def generate(self, sources: Sequence[list[int]], direction: str | None = None, *, batch_size: int = 64,
                  beam: int = 1, length_penalty: float = 0.0) -> list[list[int]]:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
-        check_beam(beam, length_penalty)
+        Decoding(beam, length_penalty)  # raises
         prefix = self.forced_prefix(direction)
 
         def decoded(rows: list[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
             if beam == 1:
-                return [[*prefix, *ids] for ids in self._greedy(batch, NO_INTERVENTIONS, prefix)]
+                return [[*prefix, *ids] for ids in self._greedy(batch, prefix)]
             return [list(r.hypotheses[0].ids) for r in self.beam(
                 batch, direction, width=beam, length_penalty=length_penalty)]
 
@@ -191,17 +192,18 @@ class Translator:
 
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
-             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
+             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False,
+             interventions: Interventions = NO_INTERVENTIONS) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
 
-        Six parameters: those of beam_search() that a user chooses.
+        Seven parameters: those of beam_search() that a user chooses.
         """
         prefix = self.forced_prefix(direction)
-        memory = self.model.encode(self._padded([list(ids) for ids in sources]))
+        memory = self.model.encode(self._padded([list(ids) for ids in sources]), interventions=interventions)
         return beam_search(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            prefix=prefix, keep_pruned=keep_pruned)
+            interventions=interventions, prefix=prefix, keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
@@ -222,23 +224,23 @@ class Translator:
         return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
-    def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
-                           ) -> tuple[list[list[int]], ForwardOutput]:
-        """Greedy ids and the recorded pass over them; the encoder runs once for both."""
+    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], ForwardOutput]:
+        """The ids that are asked for and the recorded pass over them; of greedy ones the encoder runs once for both."""
+        prefix, interventions = self.forced_prefix(asked.direction), asked.interventions
+        if asked.decoding.width > 1:
+            found = self.beam(sources, asked.direction, width=asked.decoding.width, interventions=interventions,
+                              length_penalty=asked.decoding.length_penalty)
+            ids = [list(result.hypotheses[0].ids) for result in found]
+            return ids, self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
-    def _greedy(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
-                ) -> list[list[int]]:
-        if not sources:
-            return []
-        memory = self.model.encode(self._padded(sources), interventions=interventions)
-        return greedy(
-            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
+    def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:
+        return greedy(self.model, self.model.encode(self._padded(sources)), self._limits(sources, prefix),
+                      begin_id=self.tokenizer.begin_id, end_id=self.tokenizer.end_id, prefix=prefix)
 
     @torch.inference_mode()
     def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],

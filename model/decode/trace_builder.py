@@ -10,7 +10,8 @@ import torch
 
 from model.nets.records import ForwardOutput
 from model.text.interface import TextTokenizer
-from model.trace.interventions import Interventions
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
 from model.trace.translation import TranslationTrace, tokens_of
@@ -25,7 +26,8 @@ class Request:
     text: str
     source_ids: tuple[int, ...]
     direction: str
-    interventions: Interventions
+    interventions: Interventions = NO_INTERVENTIONS
+    decoding: Decoding = GREEDY
 
 
 class TraceBuilder:
@@ -67,7 +69,7 @@ class TraceBuilder:
             top_probabilities=top.exp().cpu().numpy(),
             chosen_rank=((log_p > chosen).count_nonzero(-1) + 1).cpu().numpy().astype(np.int32),
             entropy=entropy.cpu().numpy(), log_probability=chosen[:, 0].cpu().numpy(),
-            interventions=request.interventions, **self.origin)
+            interventions=request.interventions, decoding=request.decoding, **self.origin)
 
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
         """The maps of one row by kind, without its padding; None for a kind that the model does not have."""

@@ -51,9 +51,9 @@ def page_of(*traces):
 
         def restore(event: gr.EventData):
             found = next(t for t in traces if t.source_text == event._data["text"])
-            return event._data["text"], "de-en", None, found
+            return event._data["text"], "de-en", None, None, found
 
-        session = Session(state, selection, text, direction)
+        session = Session(state, selection, text, direction, gr.Dropdown(["1"], label="Decoding"))
         explorer.build(None, Header(session, traces[0], Selection(), result, restore))
     return demo
 

@@ -225,7 +225,7 @@ def test_the_models_table_is_drawn(scene) -> None:
 def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks():
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(), gr.Dropdown())
         lab = Lab(Translators([tiny_translator]), session)
     assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
     object.__setattr__(trace, "digest", "gone")
@@ -236,7 +236,7 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
 def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(),
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(), gr.Dropdown(),
                           Turns(BatchLimits(seconds=0.01)))
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
         Lab(Translators([tiny_translator]), session).add(made)

@@ -57,8 +57,8 @@ def build(translators: Translators, header: Header) -> None:
             explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"})):
         on_overlay(overlay, [history], [explorer], **turn, **private)
         on_export(export, [history, session.selection], [explorer], **turn, **private)
-    explorer.restore(header.restore, [], [session.text, session.direction, header.result, session.trace],
-                     **TRANSLATES, **private)
+    explorer.restore(header.restore, [], [session.text, session.direction, session.search, header.result,
+                                          session.trace], **TRANSLATES, **private)
 
 
 def component(value: dict) -> Component:

@@ -13,11 +13,12 @@ from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
 from viz.ui.component import Component
-from viz.ui.language import label
+from viz.ui.language import choices, label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
+SEARCHES = {"1": label("greedy"), "5": label("beam 5")}  # how a translation is decoded: the beam's width -> label
 LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
                   ("en", "fr"): label("English → French")}
 
@@ -30,7 +31,7 @@ class Header:
     first: TranslationTrace | None
     first_selection: Selection
     result: Component
-    restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
+    restore: Callable  # of an event that names a translation: -> text, direction, search, result, session.trace
 
 
 def label_of(route: Route) -> I18nData | str:
@@ -63,32 +64,36 @@ def build(translators: Translators) -> Header:
             submit_btn=False)
         direction = gr.Dropdown(
             [(label_of(route), route.label) for route in translators.routes], value=default.label,
-            label=label("Direction"), scale=2, min_width=170, elem_id="direction", filterable=False)
+            label=label("Direction"), scale=2, min_width=160, elem_id="direction", filterable=False)
+        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=110,
+                             elem_id="decoding", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     examples = Component("examples", examples_for(default.label), events=("pick",), elem_id="examples")
     result = Component("translation", summarise(first, model) if first else inviting(model), elem_id="translation")
 
-    def translate(text: str, label: str):
+    def translate(text: str, label: str, width: str):
         try:
             translator = translators[label]
-            trace = translator.translate(text or "", translators.route(label).direction)
+            trace = translator.translate(text or "", translators.route(label).direction, beam=int(width or 1))
         except ValueError as error:
             return {"error": words_of(error)}, gr.skip()
         return summarise(trace, translator), trace
 
-    def pick(label: str, event: gr.EventData):
+    def pick(label: str, width: str, event: gr.EventData):
         text = str(event._data.get("text", ""))
-        return text, *translate(text, label)
+        return text, *translate(text, label, width)
 
     def restore(event: gr.EventData):
         text, *wanted = (str(event._data.get(field, "")) for field in ("text", "direction", "checkpoint"))
         route = find_route(translators.routes, *wanted) or default
-        return text, route.label, *translate(text, route.label)
+        width = str(event._data.get("beam", 1))
+        width = width if width in SEARCHES else "1"
+        return text, route.label, width, *translate(text, route.label, width)
 
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
-    gr.on([text.submit, go.click], translate, [text, direction], [result, trace_state], **private)
-    examples.pick(pick, [direction], [text, result, trace_state], **private)
+    gr.on([text.submit, go.click], translate, [text, direction, search], [result, trace_state], **private)
+    examples.pick(pick, [direction, search], [text, result, trace_state], **private)
     direction.input(examples_for, [direction], [examples], api_visibility="private",
                     queue=False, show_progress="hidden")
-    session = Session(trace_state, selection_state, text, direction, turns_for(translators))
+    session = Session(trace_state, selection_state, text, direction, search, turns_for(translators))
     return Header(session, first, selection, result, restore)

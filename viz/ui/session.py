@@ -48,7 +48,7 @@ class Session:
 
     trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
-    text, direction   the header's input fields
+    text, direction, search   the header's input fields
     turns      for handlers outside Gradio's queue that use the model
     """
 
@@ -56,6 +56,7 @@ class Session:
     selection: gr.State
     text: gr.Textbox
     direction: gr.Dropdown
+    search: gr.Dropdown
     turns: Turns = field(default_factory=Turns)
 
 

@@ -28,7 +28,7 @@ def summarise(trace: TranslationTrace, model) -> dict:
         "finished": trace.finished,
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
-            say("greedy, {n} steps", n=len(trace.target_ids)),
+            say("{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
             _sizes(model),
         ],
         "about": about(model),

@@ -18,6 +18,7 @@ from viz.ui.rpc import Question, told
 from viz.ui.session import Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
+from viz.words import Words, say
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
@@ -107,7 +108,8 @@ class Lab:
             try:
                 with self.session.turns.one():
                     scene = self.scene(trace, selection, question.data.get("drawn"))
-                    return question.answer(blocks=panel.missing(scene) or panel.content(scene, *values))
+                    return question.answer(blocks=panel.missing(scene) or panel.content(scene, *values),
+                                           about=about(trace))
             except ValueError as error:
                 return question.failed(error)
         return show
@@ -123,7 +125,7 @@ class Lab:
                 scene = self.scene(trace, selection, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
-                    yield question.answer(blocks=found)
+                    yield question.answer(blocks=found, about=about(trace))
             except ValueError as error:
                 yield question.failed(error)
         return stream
@@ -141,6 +143,16 @@ class Lab:
             return stale()[0]
 
         self.session.trace.change(stale if len(self.components) > 1 else single, outputs=self.components, **PRIVATE)
+
+
+def about(trace: TranslationTrace) -> Words:
+    """Which translation a panel is about, and how it was decoded."""
+    return say("{source} → {target}. Decoding: {how}.", source=shortened(trace.source_text),
+               target=shortened(trace.translation) or say("(nothing)"), how=trace.decoded_by)
+
+
+def shortened(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[:limit - 1]}…"
 
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:

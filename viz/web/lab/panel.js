@@ -16,7 +16,8 @@ AttentionAtlas.register("panel", async (root, api) => {
     if (!value.blocks) return;
     for (const figure of root.querySelectorAll(".figure")) Plotly.purge(figure);
     const after = [];
-    root.replaceChildren(...value.blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, api)));
+    root.replaceChildren(...(value.about ? [el("p", { class: "about", dir: "auto" }, value.about)] : []),
+      ...value.blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, api)));
     for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
