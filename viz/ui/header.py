@@ -60,8 +60,8 @@ def build(translators: Translators) -> Header:
 
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
-            example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
-            submit_btn=False)
+            example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, min_width=320,
+            elem_id="source-text", submit_btn=False)
         direction = gr.Dropdown(
             [(label_of(route), route.label) for route in translators.routes], value=default.label,
             label=label("Direction"), scale=2, min_width=160, elem_id="direction", filterable=False)
