@@ -30,6 +30,12 @@ class Decoding:
         if not _whole(self.given) or self.given < 0:
             raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")
 
+    @property
+    def beam(self) -> int | None:
+        """The width alone, where that and the sentence give the target again; None where tokens or a penalty were set.
+        """
+        return None if self.given or self.length_penalty else self.width
+
     def describe(self, steps: int) -> Words:
         """In words. steps: how many tokens the target has."""
         if self.given >= steps:

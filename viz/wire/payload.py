@@ -45,7 +45,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks,
         "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
         "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
-        "interventions": trace.interventions.describe(), "decoding": trace.decoded_by, "beam": _beam(trace),
+        "interventions": trace.interventions.describe(), "decoding": trace.decoded_by, "beam": trace.decoding and trace.decoding.beam,
         "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
                    "predicted": _tokens(trace.target_tokens)},
         "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},
@@ -77,12 +77,6 @@ def selection_dict(selection: object) -> dict:
     """A Selection as the page reads it."""
     return {"kind": selection.kind.value, "layer": selection.layer, "head": selection.head,
             "query": selection.query, "key": selection.key}
-
-
-def _beam(trace: TranslationTrace) -> int | None:
-    """With which width a translation of its sentence gives this trace again; None: no translation does."""
-    decoding = trace.decoding
-    return None if decoding is None or decoding.given or decoding.length_penalty else decoding.width
 
 
 def _tokens(tokens: Sequence[str]) -> dict:

@@ -82,7 +82,7 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> d
     cannot be had. ValueError, in words, for what cannot be asked."""
     question = asked.question(translator, trace)
     found = {"asked": name_of(asked.fitted(trace)), "text": trace.source_text, "direction": trace.direction,
-             "checkpoint": trace.checkpoint,
+             "checkpoint": trace.checkpoint, "beam": trace.decoding and trace.decoding.beam,
              **question_payload(trace, question, pinned.contrasts(trace, question.step))}
     try:
         case = case_of(translator, trace, question)
