@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -26,7 +26,7 @@ from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
 from model.text.tidy import tidy
 from model.trace.decoding import GREEDY, Decoding
-from model.trace.directions import Route, parse_direction, routes
+from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -40,6 +40,7 @@ class Translator:
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
         self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
+        self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
         self.examples = checkpoint.examples
         self.device = device
         self.model = checkpoint.model.to(device)
@@ -78,7 +79,7 @@ class Translator:
     def check_direction(self, direction: str | None) -> str:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
         direction = self.directions[0] if direction is None else direction
-        if direction not in self.directions:
+        if direction not in self.directions and not (self.languages and direction in self.languages):
             raise Refusal("Unknown direction {direction}: this model translates {all}.", direction=repr(direction),
                           all=", ".join(self.directions))
         return direction
@@ -134,7 +135,8 @@ class Translator:
             if self._twin is None:
                 model = type(self.model)(self.config)
                 model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
-                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest)
+                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest,
+                                  languages=self.languages)
                 self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)
             return self._twin
 
@@ -250,46 +252,3 @@ class Translator:
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
-
-
-class Translators(Mapping[str, Translator]):
-    """The label of a Route -> the Translator that serves it. routes: all of them, the app's first one first."""
-
-    def __init__(self, translators: Sequence[Translator]) -> None:
-        if not translators:
-            raise ValueError("no translator was given")
-        self.routes = routes((translator.name, translator.directions) for translator in translators)
-        serving = [translator for translator in translators for _ in translator.directions]
-        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
-             models: Sequence[Path] = ()) -> Translators:
-        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
-        be loaded."""
-        found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
-        if not found:
-            raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
-        return cls([Translator.load(path, device, limits=limits) for path in found])
-
-    def to(self, device: str) -> None:
-        """Move every model. For an app that is not serving yet."""
-        for translator in set(self._by_label.values()):
-            translator.to(torch.device(device))
-
-    def __getitem__(self, label: str) -> Translator:
-        if label not in self._by_label:
-            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
-                          all=", ".join(self._by_label))
-        return self._by_label[label]
-
-    def route(self, label: str) -> Route:
-        """The route of this label. ValueError if none has it."""
-        self[label]  # raises
-        return next(route for route in self.routes if route.label == label)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_label)
-
-    def __len__(self) -> int:
-        return len(self._by_label)

@@ -25,6 +25,7 @@ MODEL = (
     ("model.decode", "model.serve", "model.families"),
     ("model.checkpoint",),
     ("model.translator",),
+    ("model.translators",),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.translate", "model.checkpoints",

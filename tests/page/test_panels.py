@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import app
-from model.translator import Translators
+from model.translators import Translators
 from tests.page.browser import no_violations, screenshot
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider

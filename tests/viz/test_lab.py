@@ -18,7 +18,8 @@ from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from tests.conftest import build_tiny_model
 from tests.viz import panels
 from viz.export.formats import FORMATS
@@ -226,7 +227,7 @@ def test_the_models_table_is_drawn(scene) -> None:
 def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks():
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(), gr.Dropdown())
+        session = Session(gr.State(trace), gr.State(Selection()))
         lab = Lab(Translators([tiny_translator]), session)
     assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
     object.__setattr__(trace, "digest", "gone")
@@ -237,7 +238,7 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
 def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(), gr.Dropdown(),
+        session = Session(gr.State(trace), gr.State(Selection()),
                           Turns(BatchLimits(seconds=0.01)))
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
         Lab(Translators([tiny_translator]), session).add(made)

@@ -15,7 +15,8 @@ from model.analysis import paths
 from model.trace.decoding import Decoding
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
 from viz.ui.explorer import chosen

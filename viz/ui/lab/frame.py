@@ -16,7 +16,8 @@ from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.ui.asked import Asked, Contrast, case_of
 from viz.ui.component import Component
 from viz.ui.header import Header

@@ -13,7 +13,7 @@ from inspect import isgeneratorfunction
 import gradio as gr
 
 from model.trace.translation import TranslationTrace
-from model.translator import Translators
+from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.header import Header

@@ -27,7 +27,8 @@ from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui.asked import case_of
