@@ -17,7 +17,7 @@ from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
 from model.translators import Translators
-from tests.viz import label_scan, panels
+from tests.viz.ui import label_scan, panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
@@ -33,7 +33,8 @@ JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words
 # a check, whose failure the page shows as such; and where no control of the page leads, but a caller's slip or a forged
 # request does.
 FOR_VISITORS = ("model/translator.py", "model/translators.py", "model/decode", "model/serve",
-                "model/evaluation/bleu.py", "model/text/interface.py", "model/analysis", "model/checks", "viz/ui", "viz/maps", "viz/wire")
+                "model/evaluation/bleu.py", "model/text/interface.py", "model/analysis", "model/checks", "viz/ui",
+                "viz/maps", "viz/wire")
 AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "load"),
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
                 ("viz/ui/server/guard.py", "check_port")}
