@@ -78,7 +78,9 @@ def directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tuple[st
     pairs = [(source, target) for source in sources for target in targets if source != target]
     languages = Languages(tuple(sources), tuple(targets)) if len(pairs) > MANY else None
     if languages:
-        well_known = [pair for pair in pairs if set(map(language_of, pair)) <= set(KNOWN_FIRST)
-                      ] if len(sources) > 1 and len(targets) > 1 else []
-        pairs = (well_known or pairs)[:LISTED]
+        known = [tuple(KNOWN_FIRST.index(language_of(code)) if language_of(code) in KNOWN_FIRST else len(KNOWN_FIRST)
+                       for code in pair) for pair in pairs]
+        few = len(sources) > 1 and len(targets) > 1 and min(map(max, known)) < len(KNOWN_FIRST)
+        ranked = sorted(zip(known, pairs), key=lambda one: one[0])  # English first, where there is any
+        pairs = [pair for rank, pair in ranked if not few or max(rank) < len(KNOWN_FIRST)][:LISTED]
     return tuple(f"{source}-{target}" for source, target in pairs), languages

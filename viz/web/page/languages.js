@@ -4,20 +4,20 @@ AttentionAtlas.register("languages", (root, api) => {
   const known = new Intl.DisplayNames([document.documentElement.lang || "en", "en"], { type: "language", fallback: "none" });
   let value = null;
 
-  // "zho_Hans": with its script or country; "zho": without. A code that is no language's is shown as it is.
+  // "zho_Hans": with its script or country; "zho": without. Undefined for what the browser has no name for.
   function named(code) {
     try {
-      return known.of(code.replaceAll("_", "-")) || code;
+      return known.of(code.replaceAll("_", "-"));
     } catch {
-      return code;
+      return undefined;
     }
   }
 
   // code -> name, by name; the script or the country only where a language stands in the list twice
   function names(codes) {
-    const short = codes.map((code) => named(code.split("_")[0])), count = new Map();
+    const short = codes.map((code) => named(code.split("_")[0]) ?? code), count = new Map();
     short.forEach((name) => count.set(name, (count.get(name) || 0) + 1));
-    const found = codes.map((code, i) => [code, count.get(short[i]) > 1 ? named(code) : short[i]]);
+    const found = codes.map((code, i) => [code, count.get(short[i]) > 1 ? named(code) ?? code : short[i]]);
     const twice = new Set(found.map(([, name]) => name).filter((name, i, all) => all.indexOf(name) !== i));
     return new Map(found.map(([code, name]) => [code, twice.has(name) ? `${name} (${code})` : name])
       .sort((a, b) => a[1].localeCompare(b[1])));
