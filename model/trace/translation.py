@@ -51,6 +51,7 @@ class TranslationTrace:
     checkpoint: str
     digest: str  # first 16 hex digits of the weights file's SHA-256
     interventions: Interventions = NO_INTERVENTIONS
+    attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
     decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
 
     def __post_init__(self) -> None:

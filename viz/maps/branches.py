@@ -11,8 +11,8 @@ from enum import Enum
 import numpy as np
 
 from model.trace.decoding import Decoding
-from model.trace.divergence import jensen_shannon_bits
 from model.trace.language import Refusal
+from model.trace.maps import jensen_shannon_bits
 from model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24

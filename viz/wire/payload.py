@@ -46,7 +46,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
         "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
         "interventions": trace.interventions.describe(), "decoding": trace.decoded_by,
-        "beam": trace.decoding and trace.decoding.beam,
+        "attention_only": trace.attention_only, "beam": trace.decoding and trace.decoding.beam,
         "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
                    "predicted": _tokens(trace.target_tokens)},
         "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},

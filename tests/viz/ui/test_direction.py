@@ -32,7 +32,7 @@ def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(serve
     entries = direction.entries(served)
     assert [getattr(shown, "key", shown) for shown, _ in entries] == ["nllb", "German → English", "English → French"]
     many = served.all[0]
-    assert len(many.languages) == 202 and len(many.directions) < 60
+    assert len(many.languages) == 202 and len(many.directions) <= 60
     assert many.directions[0] == "eng_Latn-deu_Latn", "English first"
     assert "zul_Latn-ace_Arab" not in many.directions
     route = direction.route_of(served, entries[0][1], "zul_Latn-ace_Arab")

@@ -81,7 +81,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     controls.show(state, map);
     const used = model.usedHeads(trace, states.viewOf(state)), name = words.heading(state, used, overlay);
     heading.textContent = name;
-    decoded.textContent = t("Decoding: {how}.", { how: trace.payload.decoding });
+    decoded.textContent = t("Decoding: {how}.", { how: trace.payload.decoding }) + (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
     reading.textContent = map ? words.reading(state, trace, map, overlay) : overlay ? t("Computing …") : t("Loading this layer…");
     clearTimeout(draw.wait);
     if (map) {
