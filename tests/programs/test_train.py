@@ -313,3 +313,17 @@ def test_errors_of_the_program_are_words(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.startswith("error: no corpus for the direction de-en")
+
+
+@pytest.mark.parametrize("options", [[], ["--no-attention"]], ids=["attention", "one vector"])
+def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, options):
+    run, out = tmp_path / "run", tmp_path / "out"
+    family = ["--family", "gru", "--d-model", "32", "--tokens-per-batch", "100", "--warmup-updates", "20",
+              "--learning-rate", "0.01", "--cooldown-updates", "10", "--evaluate-every", "100000", "--device", "cpu"]
+    train.main(["--run", str(run), *corpus, *family, *options, "--max-updates", "60"])
+    train.main(["--run", str(run), *corpus, "--resume", "--max-updates", "120", "--out", str(out)])
+    found = losses(run)
+    assert found[-1][1] < found[0][1] - 1
+    translator = Translator.load(out, device="cpu")
+    assert type(translator.model).__name__ == "Recurrent" and translator.config.attention is not bool(options)
+    assert bool(translator.translate("Ein Hund.").kinds) is not bool(options)
