@@ -90,10 +90,10 @@ def faulty_attention(fault: str):
     """model.nets.attention.attention_weights with a fault; transposed only where queries and keys are as many."""
     true = attention.attention_weights
 
-    def weights(queries, keys, mask=None):
+    def weights(queries, keys, mask=None, **options):
         if fault == "mask off":
-            return true(queries, keys, None)
-        found = true(queries, keys, mask)
+            return true(queries, keys, None, **options)
+        found = true(queries, keys, mask, **options)
         if fault == "transposed" and found.shape[-1] != found.shape[-2]:
             return found
         return torch.from_numpy(np.ascontiguousarray(FAULTS[fault](found.numpy())))
