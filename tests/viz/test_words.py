@@ -46,6 +46,8 @@ NO_CONTROL = {
     ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
+    ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
+    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
     ("model/analysis/why/averages.py", "collect"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
@@ -136,7 +138,7 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:
