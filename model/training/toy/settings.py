@@ -71,7 +71,8 @@ class ToySettings:
     def config(self, vocabulary_size: int) -> ModelConfig | RecurrentConfig:
         """The network's own config for a vocabulary of this size."""
         if self.network is not ToyNetwork.TRANSFORMER:
-            return RecurrentConfig(vocabulary_size, self.d_model, self.dropout, self.network is ToyNetwork.GRU, MAX_LENGTH)
+            attention = self.network is ToyNetwork.GRU
+            return RecurrentConfig(vocabulary_size, self.d_model, self.dropout, attention, MAX_LENGTH)
         return ModelConfig(
             vocabulary_size, self.d_model, self.heads, self.layers, self.layers, 2 * self.d_model, self.dropout,
             norm_first=self.norm_first, max_length=MAX_LENGTH, position_code=self.positions,

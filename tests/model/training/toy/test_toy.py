@@ -17,7 +17,7 @@ from model.training.toy.settings import ToySettings
 
 SMALL = {"layers": 1, "d_model": 32, "heads": 2}
 ORDER, SENTENCES = (corpora.read(corpora.CORPORA[name].text) for name in ("order", "sentences"))
-EVERY_SEED = [pytest.param(1, id="1"), *(pytest.param(seed, marks=pytest.mark.long, id=str(seed)) for seed in range(2, 6))]
+EVERY_SEED = [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))]
 
 
 def trained(pairs, updates: int, **changes) -> ToyRun:
@@ -113,7 +113,7 @@ def test_frames_hold_what_the_model_does_then():
             np.testing.assert_allclose(frame.maps[number][kind.value] / 255, weights, atol=0.5 / 255 + 1e-5)
     run.turn(updates=5)
     assert opened.translate(SENTENCES[0][0]).target_ids == frame.outputs[0], "what was opened went on training"
-    with pytest.raises(ValueError, match="This model knows .* words, .*; 'bier' is none of them"):
+    with pytest.raises(ValueError, match=r"knows \d+ words, those of .*; 'bier' is none"):
         opened.translate("ich trinke bier")
 
 
