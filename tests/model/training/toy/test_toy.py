@@ -144,10 +144,7 @@ def test_frames_are_thinned_to_their_bound_and_keep_both_ends():
         found = frames.within([*found, Frame(update, (), 0.0, maps)], limit=2000)
         assert sum(frame.size for frame in found) <= 2000 and found[0].update == 0 and found[-1].update == update
     assert len(found) > 5
-    largest = ToyRun(corpora.read("\n".join(" ".join("abcdefghijkl") + " | " + " ".join("abcdefghijkl")
-                                            for _ in range(6))), ToySettings(layers=3, heads=8, d_model=128))
-    largest.turn()
-    assert frames.MAX_BYTES + largest.size < 20e6 and sum(map(frames.due, range(1, 2001))) < 60
+    assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.due, range(1, 2001))) < 60
 
 
 def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
