@@ -53,6 +53,7 @@ class TranslationTrace:
     interventions: Interventions = NO_INTERVENTIONS
     attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
     decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
+    alignment: AttentionMaps | None = None
 
     def __post_init__(self) -> None:
         steps = len(self.target_ids)

@@ -56,8 +56,8 @@ def test_every_panel_serves_models_of_every_size(tiny_translator, small_translat
             choices = [ends(control) for control in controls]
             for i in range(max(map(len, choices), default=1)):
                 values = [options[i % len(options)] for options in choices]
-                beyond = Selection(layer=9, head=9, query=99)
-                answer = json.loads(compute(None, trace, beyond, Asked(), *values)["json"])
+                selected = Selection(layer=9, head=9, query=99)
+                answer = json.loads(compute(None, trace, selected, Asked(), *values)["json"])
                 # Words may be refused, in words; a slider or a menu never.
                 typed = any(isinstance(control, gr.Textbox) for control in controls)
                 assert "blocks" in answer or (typed and answer["error"]), (name, values, answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.analysis import stations
+from model.analysis.arrows import arrows
 from model.config import PositionCode
 from viz.ui.lab import formulas
 from viz.ui.lab.panel import Panel, Scene
@@ -23,10 +23,10 @@ CODES = {
 
 
 def overview(scene: Scene) -> list[dict]:
-    arrows = stations.arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
+    found = arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
     columns = [{"title": title, "boxes": [
         {"name": a.station, "shape": " × ".join(map(str, a.shape)), "axes": list(a.axes),
-         "panel": a.panel, "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
+         "panel": a.panel, "repeated": a.repeated} for a in found if a.side in sides]} for title, sides in (
              (say("Encoder: reads the source"), ("source",)),
              (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]
     config = scene.translator.config
