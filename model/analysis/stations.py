@@ -40,6 +40,7 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
     """The map of the architecture with this sentence's shapes (Vaswani et al. 2017, figure 1), without the batch."""
     config = translator.config
     target = _shape(output.hidden)[:1]
+    logits = (*target, config.num_target_tokens)
     heads, wide = config.num_heads, (config.d_feedforward,)
     first, last = output.layers(Side.ENCODER)[0], output.layers(Side.DECODER)[0]
 
@@ -77,8 +78,8 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
         Arrow(say("decoder inputs"), target, (say("target"),), "target", "embedding"),
         *entry("target", last),
         *stack("target", last, config.num_decoder_layers),
-        Arrow(say("projection"), _shape(output.logits), (say("target"), say("vocabulary")), "output", "logits"),
-        Arrow(say("softmax"), _shape(output.logits), (say("target"), say("vocabulary")), "output", "logits"),
+        Arrow(say("projection"), logits, (say("target"), say("vocabulary")), "output", "logits"),
+        Arrow(say("softmax"), logits, (say("target"), say("vocabulary")), "output", "logits"),
     )
 
 
@@ -195,10 +196,11 @@ class NextToken:
 
 def next_token(translator: Translator, output: ForwardOutput, step: int, *, count: int = 20) -> NextToken:
     """Logits and softmax at one step. ValueError if there is no such step."""
-    steps = output.logits.shape[1]
+    steps = output.hidden.shape[1]
     if not 0 <= step < steps:
         raise ValueError(f"steps are 0 to {steps - 1}, found {step}")
-    logits = output.logits[0, step].double()
+    with torch.inference_mode():
+        logits = output.project(output.hidden[0, step]).double()
     log_probabilities = logits.log_softmax(-1)
     probabilities = log_probabilities.exp()
     best, ids = logits.topk(min(count, len(logits)))

@@ -36,6 +36,7 @@ FOR_VISITORS = ("model/translator.py", "model/decode", "model/serve", "model/eva
                 "model/text/interface.py", "model/analysis", "model/checks", "viz/ui", "viz/maps", "viz/wire")
 AT_THE_START = {("model/translator.py", "__init__"), ("model/translator.py", "load"),
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
+                ("model/serve/limits.py", "longest"),
                 ("viz/ui/server/guard.py", "check_port")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
