@@ -16,8 +16,8 @@ COMPONENT = """(options) => {
   window.sent = []; window.heard = [];
   const api = { onValue: (take) => (window.value = take), trigger: (event, data) => sent.push({ event, ...data }) };
   window.rpc = AttentionAtlas.rpc(api, (content) => heard.push(["told", content]), options);
-  window.ask = (data, patience) =>
-    rpc.ask("act", data, (content) => heard.push(["answer", data.name, content]), patience);
+  window.ask = (data, patience, options) =>
+    rpc.ask("act", data, (content) => heard.push(["answer", data.name, content]), patience, options);
 }"""
 
 
@@ -75,6 +75,17 @@ def test_where_contents_replace_one_another_what_was_asked_earlier_is_dropped(co
     send(page, 2, 20, x="new")
     assert send(page, 1, 10, x="old") == [["answer", "fast", {"x": "new"}]]
     assert len(send(page, None, 15, x="old")) == 1
+    assert send(page, None, 30, x="newest")[-1] == ["told", {"x": "newest"}]
+
+
+def test_an_answer_beside_the_contents_is_neither_dropped_nor_makes_them_old(component) -> None:
+    page = component(replaces=True)
+    page.evaluate("ask({ name: 'part' }, null, { beside: true })")
+    page.evaluate("ask({ name: 'whole' })")
+    send(page, 2, 20, x="new")
+    assert send(page, 1, 10, x="slow")[-1] == ["answer", "part", {"x": "slow"}]
+    page.evaluate("ask({ name: 'later part' }, null, { beside: true })")
+    send(page, 3, 40, x="fast")
     assert send(page, None, 30, x="newest")[-1] == ["told", {"x": "newest"}]
 
 

@@ -66,7 +66,8 @@ def build(translators: Translators) -> Header:
             label=label("Direction"), scale=2, min_width=170, elem_id="direction", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     examples = Component("examples", examples_for(default.label), events=("pick",), elem_id="examples")
-    result = Component("translation", summarise(first, model) if first else inviting(model), elem_id="translation")
+    result = Component("translation", summarise(first, model) if first else inviting(model),
+                       events=("pin", "open"), elem_id="translation")
 
     def translate(text: str, label: str):
         try:

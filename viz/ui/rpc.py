@@ -40,7 +40,10 @@ class Question:
 
     def answer(self, **content: object) -> dict:
         """A component's next value. content: JSON-ready, with Words as they are; no NaN."""
-        return {"id": self.id, "at": self.at, "json": json.dumps(for_page(content), allow_nan=False)}
+        # Compact, and letters as themselves: Gradio writes this text into JSON once more, which doubles each escape.
+        # (Half a surrogate pair, which UTF-8 cannot write, is refused with the text it stands in.)
+        text = json.dumps(for_page(content), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        return {"id": self.id, "at": self.at, "json": text}
 
     def failed(self, error: Exception) -> dict:
         """The same for what cannot be answered: why, in words."""

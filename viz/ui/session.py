@@ -15,6 +15,7 @@ from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, Translators
 from viz.maps.branches import Tree
+from viz.ui.asked import Asked
 
 # How many events of a kind run at once. Translations share batches inside the translator, so many may be under way;
 # other work on the model ("concurrency_id": "model") goes one by one, as many at once as `--concurrency` says.
@@ -50,6 +51,8 @@ class Session:
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
     text, direction   the header's input fields
     turns      for handlers outside Gradio's queue that use the model
+    asked      gr.State of an Asked: the pinned token and its contrast, written by the tab "Why" and by a click on any
+               written token
     """
 
     trace: gr.State
@@ -57,6 +60,7 @@ class Session:
     text: gr.Textbox
     direction: gr.Dropdown
     turns: Turns = field(default_factory=Turns)
+    asked: gr.State = field(default_factory=lambda: gr.State(Asked()))
 
 
 def turns_for(translators: Translators) -> Turns:

@@ -21,7 +21,8 @@ TABS = (  # (title, id, build(translators, header))
 
 def build(translators: Translators, header: Header) -> None:
     """Lay out the tabs. header.session holds what they share, header.first what the page opens with."""
-    with gr.Tabs(elem_id="tabs"):
+    with gr.Tabs(elem_id="tabs") as tabs:
         for title, name, build_tab in TABS:
             with gr.Tab(title, id=name, elem_id=f"tab-{name}"):
                 build_tab(translators, header)
+    header.result.open(lab.opened, outputs=tabs, **lab.PRIVATE)  # a link names one

@@ -1,7 +1,7 @@
 """What a lab panel is made of, as plain JSON-ready values; viz/web/lab/panel.js draws them.
 
-A panel is a list of blocks: text, formula, facts, cards, row, table, figure, flow. A table's cell is a string, or one
-of the cell functions below. Text is text: the page never reads it as markup.
+A panel is a list of blocks: text, formula, facts, cards, row, slot, table, figure, flow; other modules here add some.
+A table's cell is a string, or one of the cell functions below. Text is text: the page never reads it as markup.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ def cards(*items: tuple[str, str, str]) -> dict:
 def row(*blocks: dict) -> dict:
     """Blocks side by side, where the page is wide enough."""
     return {"type": "row", "blocks": list(blocks)}
+
+
+def slot(name: str, *blocks: dict) -> dict:
+    """Where the answer to an act of the panel (viz.ui.lab.panel) is put; until then, these blocks."""
+    return {"type": "slot", "slot": name, "blocks": list(blocks)}
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence], *, caption: str = "", marked: Sequence[int] = (),

@@ -33,7 +33,7 @@ class Codec:
     from_bytes: Callable[[bytes, Sequence[int]], np.ndarray]
 
     def encode(self, values: np.ndarray) -> str:
-        return base64.b64encode(gzip.compress(self.to_bytes(values), compresslevel=6, mtime=0)).decode("ascii")
+        return base64.b64encode(gzip.compress(self.to_bytes(values), compresslevel=7, mtime=0)).decode("ascii")
 
     def decode(self, data: str, shape: Sequence[int]) -> np.ndarray:
         """What the page reads from encode(). ValueError if it is not of this shape."""

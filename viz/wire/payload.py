@@ -87,10 +87,10 @@ def _tokens(tokens: Sequence[str]) -> dict:
 
 def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps, *, thumbnails: bool) -> dict:
     layers, heads, queries, keys = maps.weights.shape
-    patterns = [[{"entropy": round(p.entropy, 3), "reading": p.reading} for p in layer]
-                for layer in head_patterns(trace, kind)]
+    patterns = head_patterns(trace, kind)
     found = {"title": labels.KIND_TITLES[kind], "layers": layers, "heads": heads, "queries": queries, "keys": keys,
-             "patterns": patterns}
+             "entropies": [[round(pattern.entropy, 2) for pattern in layer] for layer in patterns],
+             "readings": [[pattern.reading for pattern in layer] for layer in patterns]}
     if thumbnails:
         pooled = pool(maps.weights)
         found["thumbnails"] = {"rows": pooled.shape[2], "columns": pooled.shape[3], "data": ROOT.encode(pooled)}

@@ -16,7 +16,7 @@ from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.language import Refusal
+from model.trace.language import Refusal, Words, say
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns, columns
 from model.trace.why.means import Means
@@ -99,16 +99,16 @@ class Case:
             return self.model.token_rows(ids, decoder=decoder)
 
     @cached_property
-    def mean_rows(self) -> tuple[Tensor, Tensor, str]:
+    def mean_rows(self) -> tuple[Tensor, Tensor, Words]:
         """What an average token of either side is [d_model], without position, and of what it is the average."""
         if self.means is not None:
             source, target = (torch.from_numpy(row).to(self.source_rows)
                               for row in (self.means.source_embedding, self.means.target_embedding))
-            return source, target, f"mean embedding of {self.means.sentences} sentences"
+            return source, target, say("mean embedding of {n} sentences", n=self.means.sentences)
         with torch.inference_mode(False), torch.no_grad():
             source, target = (matrix.mean(0) * self.model.scale
                               for matrix in (self.model.embedding.weight, self.model.target_matrix))
-        return source, target, "mean embedding of the vocabulary"
+        return source, target, say("mean embedding of the vocabulary")
 
     def metric(self) -> float:
         """The metric of the plain pass, in nats."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.analysis.why.case import Case
+from model.trace.language import Words
 from model.trace.why.evidence import Evidence, Sum, Unit
 from model.trace.why.rows import Row
 
@@ -18,24 +19,28 @@ class Answer:
 
     values: np.ndarray
     sum: Sum | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
 
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the matrix: what it is, and how it is computed.
+    """A row of the matrix: what it is, and how it is computed. Its name is a key, and said to people.
 
     done      what was done to get it, in a line;   misleads   where it misleads, in a line
     class_agnostic   it does not look at which token was written, so that it is the same for any contrast
+    by_layer   it is about one layer of cross-attention, or the mean over them
+    slow   it takes many passes: the page shows the other rows first
     """
 
-    name: str
+    name: Words
     evidence: Evidence
     unit: Unit
-    done: str
-    misleads: str
+    done: Words
+    misleads: Words
     compute: Callable[[Case], Answer]
     class_agnostic: bool = False
+    slow: bool = False
+    by_layer: bool = False
 
     def __call__(self, case: Case) -> Row:
         found = self.compute(case)

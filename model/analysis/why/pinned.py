@@ -6,7 +6,7 @@ import numpy as np
 
 from model.analysis.paths import typed_ids
 from model.trace.directions import parse_direction
-from model.trace.language import Refusal
+from model.trace.language import Refusal, say
 from model.trace.scores import Groups
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
@@ -106,4 +106,5 @@ def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str
     if len(ids) == 1:
         return word[0], ids[0], ""
     pieces = " + ".join(translator.tokenizer.tokens(ids))
-    return word[0] + same, ids[same], f"{text.strip()} is {pieces}: compared at piece {same + 1}"
+    return word[0] + same, ids[same], say(
+        "{text} is {pieces}: compared at piece {n}", text=text.strip(), pieces=pieces, n=same + 1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.trace.language import Words
 from model.trace.why.columns import Columns
 from model.trace.why.evidence import Evidence, Sum, Unit
 from model.trace.why.question import Question
@@ -27,7 +28,7 @@ class Row:
     values: np.ndarray
     class_agnostic: bool = False
     sum: Sum | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,9 @@
-"""A tab of the lab on the page: its panels, each with its controls, and content that is computed when it is seen."""
+"""A tab of the lab on the page: its panels, each with its controls, and content that is computed when it is seen.
+
+In a tab that asks (registry.Tab.asks) a panel is declared as anywhere else, and its compute finds what is asked in its
+scene: scene.question (the pinned token, its contrast), scene.case (for model.analysis.why, the pass recorded once). It
+is computed again for another question as for another sentence, and a Refusal of either is shown in its place.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,10 @@ import gradio as gr
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translators
+from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.header import Header
-from viz.ui.lab import registry
+from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.rpc import Question, told
@@ -19,24 +25,28 @@ from viz.ui.session import Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 
-PAPER = "https://arxiv.org/abs/1706.03762"
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(tab: registry.Tab, translators: Translators, header: Header) -> None:
     """Lay out and wire the panels that the registry has for this tab."""
     lab = Lab(translators, header.session)
+    asked = frame.build(translators, header) if tab.asks else None
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
         for panel in registry.PANELS[tab.name]:
             with gr.Tab(panel.title, id=panel.name):
                 content = lab.add(panel)
             if panel.opens:
-                content.open(_opened, outputs=tabs, **PRIVATE)
-    lab.follow_the_sentence()
+                content.open(opened, outputs=tabs, **PRIVATE)
+    lab.follow(header.session.trace)
+    if asked:
+        asked.open(opened, outputs=tabs, **PRIVATE)
+        lab.follow(header.session.asked)
 
 
-def _opened(event: gr.EventData) -> gr.Tabs:
-    return gr.Tabs(selected=event._data["panel"])
+def opened(event: gr.EventData) -> gr.Tabs:
+    """The tab that an event names."""
+    return gr.Tabs(selected=str(event._data["tab"]))
 
 
 class Lab:
@@ -49,17 +59,21 @@ class Lab:
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
-        Component("prose", {"text": panel.look, "link": {"url": PAPER, "text": panel.section}})
+        Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
-        content = Component("panel", told(stale=True), plotly=True, events=("needed", "open"),
+        content = Component("panel", told(stale=True), plotly=True, events=("needed", "act", "open"),
                             options={"checks_page": panel.checks_page}, elem_id=f"panel-{panel.name}")
         streams = isgeneratorfunction(panel.compute)
         answer = self._stream(panel) if streams else self._show(panel)
-        once = {"inputs": [self.session.trace, self.session.selection, *controls], "outputs": content,
-                "concurrency_id": "model", "queue": streams, **PRIVATE}  # the queue costs more than most panels do
+        session = self.session
+        asks = {"inputs": [session.trace, session.selection, session.asked, *controls], "outputs": content,
+                "concurrency_id": "model", **PRIVATE}
+        once = {**asks, "queue": streams}  # the queue costs more than most panels do
         # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
         # one, and the page waits for an answer that never comes.
         content.needed(answer, trigger_mode="multiple", **once)
+        if panel.acts:
+            content.act(self._act(panel), trigger_mode="multiple", queue=False, **asks)
         if button:
             # By way of the panel, whose question also says what the page draws.
             button.click(lambda: told(stale=True), outputs=content, queue=False, **PRIVATE)
@@ -100,27 +114,35 @@ class Lab:
         self.session.trace.change(changed, [self.session.trace, about], [box, about], **PRIVATE)
 
     def _show(self, panel: Panel) -> Callable[..., dict]:
-        def show(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, *values) -> dict:
+        return self._answering(lambda scene, data, *values: panel.missing(scene) or panel.content(scene, *values))
+
+    def _act(self, panel: Panel) -> Callable[..., dict]:
+        return self._answering(panel.act)
+
+    def _answering(self, blocks_for: Callable[..., list[dict]]) -> Callable[..., dict]:
+        """A handler that answers with blocks_for(scene, what the page sent, *values of the controls)."""
+        def show(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
+                 ) -> dict:
             question = Question.of(event)
             if trace is None:
                 return question.answer(blocks=[blocks.text(INVITATION)])
             try:
                 with self.session.turns.one():
-                    scene = self.scene(trace, selection, question.data.get("drawn"))
-                    return question.answer(blocks=panel.missing(scene) or panel.content(scene, *values))
+                    scene = self.scene(trace, selection, asked, question.data.get("drawn"))
+                    return question.answer(blocks=blocks_for(scene, question.data, *values))
             except ValueError as error:
                 return question.failed(error)
         return show
 
     def _stream(self, panel: Panel) -> Callable[..., Iterator[dict]]:
-        def stream(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, *values
+        def stream(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
                    ) -> Iterator[dict]:
             question = Question.of(event)
             if trace is None:
                 yield question.answer(blocks=[blocks.text(INVITATION)])
                 return
             try:
-                scene = self.scene(trace, selection, question.data.get("drawn"))
+                scene = self.scene(trace, selection, asked, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
                     yield question.answer(blocks=found)
@@ -128,19 +150,20 @@ class Lab:
                 yield question.failed(error)
         return stream
 
-    def scene(self, trace: TranslationTrace, selection: Selection, drawn: object = None) -> Scene:
+    def scene(self, trace: TranslationTrace, selection: Selection, asked: Asked = Asked(), drawn: object = None
+              ) -> Scene:
         """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
-        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn)
+        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked)
 
-    def follow_the_sentence(self) -> None:
-        """Call once, after all panels: a new translation makes them stale; only an open one asks for more."""
+    def follow(self, state: gr.State) -> None:
+        """Call once for a state, after all panels: its changes make them stale; only an open one asks for more."""
         def stale() -> list[dict]:
             return [told(stale=True)] * len(self.components)
 
         def single() -> dict:
             return stale()[0]
 
-        self.session.trace.change(stale if len(self.components) > 1 else single, outputs=self.components, **PRIVATE)
+        state.change(stale if len(self.components) > 1 else single, outputs=self.components, **PRIVATE)
 
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:

@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from gradio.i18n import I18nData
 
+from model.analysis.why.case import Case
 from model.nets.records import ForwardOutput
 from model.trace.translation import TranslationTrace
+from model.trace.why.question import Question
 from model.translator import Translator
+from viz.ui.asked import Asked, case_of
 from viz.ui.lab.controls import Button, Control
 from viz.ui.session import Selection
 from viz.wire import blocks
 from viz.words import Words
 
 Blocks = list[dict]  # of viz/wire/blocks.py
+PAPER = "https://arxiv.org/abs/1706.03762"  # Vaswani et al. 2017
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What a panel is about: the current translation, the explorer's selection in it, and the model."""
+    """What a panel is about: the current translation, the explorer's selection in it, the model, and what is asked in
+    the tab "Why"."""
 
     trace: TranslationTrace
     selection: Selection
     translator: Translator
     drawn: object = None  # what the page says that it draws, for a panel that checks it: anything at all may come
+    asked: Asked = Asked()
 
     def inspect(self) -> ForwardOutput:
         """The model's records of this translation."""
         return self.translator.inspect(self.trace.source_ids, self.trace.target_ids)
+
+    @cached_property
+    def question(self) -> Question:
+        """The pinned token and its contrast. A Refusal, in words, for what cannot be asked."""
+        return self.asked.question(self.translator, self.trace)
+
+    @cached_property
+    def case(self) -> Case:
+        """The question with its recorded pass and all that experiments on it share. A Refusal as in question."""
+        return case_of(self.translator, self.trace, self.question)
 
 
 @dataclass(frozen=True)
@@ -42,7 +59,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Panel:
-    """name: its id in the page; title: of its tab; look: what to look for; section: where the paper says it.
+    """name: its id in the page; title: of its tab; look: what to look for; section: where the paper says it; paper: its
+    address.
 
     compute   compute(scene, *values of the controls) -> blocks, or a generator of them, each in place of the one
               before. A ValueError is shown in words. A slider's value is a whole number, inside this model's bounds
@@ -50,6 +68,8 @@ class Panel:
     again     a button that computes again
     opens     whether its blocks open other panels of the tab
     checks_page  whether the page is to say what it draws: scene.drawn
+    acts      what its blocks may ask for besides: name -> act(scene, data, *values of the controls) -> blocks, which
+              take the place of one blocks.slot(). data is what the block sent: anything at all may come
     """
 
     name: str
@@ -62,6 +82,8 @@ class Panel:
     again: Button | None = None
     opens: bool = False
     checks_page: bool = False
+    acts: Mapping[str, Callable[..., Blocks]] = field(default_factory=dict)
+    paper: str = PAPER
 
     def missing(self, scene: Scene) -> Blocks:
         """What this scene lacks, in words; empty: it has all that the panel needs."""
@@ -69,6 +91,15 @@ class Panel:
 
     def content(self, scene: Scene, *values: object) -> Blocks | Iterator[Blocks]:
         """Computed for this scene, with the values that the controls were set to. ValueError for what cannot be."""
+        return self.compute(scene, *self._fitted(scene, values))
+
+    def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks:
+        """What a block of this panel asks for: data["act"] names it. ValueError for what cannot be."""
+        name = data.get("act")
+        if name not in self.acts:
+            raise ValueError(f"the panel {self.name} has no act {name!r}")
+        return self.acts[name](scene, data, *self._fitted(scene, values))
+
+    def _fitted(self, scene: Scene, values: Sequence[object]) -> list[object]:
         config = scene.translator.config
-        fitted = [control.fitted(value, config) for control, value in zip(self.controls, values, strict=True)]
-        return self.compute(scene, *fitted)
+        return [control.fitted(value, config) for control, value in zip(self.controls, values, strict=True)]

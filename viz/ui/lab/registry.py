@@ -14,14 +14,17 @@ from viz.ui.language import label
 
 @dataclass(frozen=True)
 class Tab:
-    """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last."""
+    """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last.
+    asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale."""
 
     name: str
     title: I18nData
     order: tuple[str, ...]
+    asks: bool = False
 
 
 TABS = (
+    Tab("why", label("Why"), ("why-tokens",), asks=True),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (

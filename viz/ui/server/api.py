@@ -18,7 +18,6 @@ import numpy as np
 
 from model.analysis import paths
 from model.analysis.why.attribution import answer, check_methods
-from model.analysis.why.case import open_case
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
@@ -30,6 +29,7 @@ from model.trace.why.question import Against
 from model.translator import Translator, Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
+from viz.ui.asked import case_of
 from viz.ui.server.discreet import describe
 from viz.ui.session import TRANSLATES
 from viz.wire.why import parts_dict, why_dict
@@ -37,7 +37,6 @@ from viz.wire.why import parts_dict, why_dict
 VERSION = 1
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
 ENDPOINTS = ("translate", "attention", "step", "score", "why")
-MAX_WHY_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
 
 log = logging.getLogger(__name__)
 
@@ -161,10 +160,7 @@ def build(translators: Translators) -> None:
         translator, _ = chosen(direction)
         question = ask(translator, trace, None if _whole("step", step) == -1 else step,
                        _string("contrast", contrast) or Against.RUNNER_UP)
-        if (length := len(trace.source_ids) + question.step + 1) > MAX_WHY_TOKENS:
-            raise ValueError(f"The source and what was written before this token are {length} tokens long; the limit "
-                             f"here is {MAX_WHY_TOKENS} tokens.")
-        case = open_case(translator, trace, question)
+        case = case_of(translator, trace, question)
         found = answer(case, check_methods(methods or tuple(METHODS)))
         return {**why_dict(found), "parts": parts_dict(parts(case)), "translation": trace.translation,
                 "target_tokens": list(trace.target_tokens)}

@@ -42,9 +42,8 @@
 
   // English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
   // a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
-  atlas.parts = function (english, values = {}) {
-    return (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? said(values[part]) : part));
-  };
+  const split = (english, value) => (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? value(part) : part));
+  atlas.parts = (english, values = {}) => split(english, (name) => said(values[name]));
   atlas.t = (english, values) => atlas.parts(english, values).join("");
 
   // The same for later, such as a module's constants: words that said() and element() put into the page's language.
@@ -53,6 +52,12 @@
   // What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
   const said = (given) => (given?.say === undefined ? given : atlas.t(given.say, given.with));
   atlas.said = said;
+
+  // Words of the server as a list of texts and nodes: wrap(text) in place of each value whose name is among these.
+  atlas.saidParts = (given, names, wrap) => split(given.say, (name) => (names.includes(name) ? wrap(said(given.with[name])) : said(given.with[name])));
+
+  // What the part of the page's address behind # says, as URLSearchParams. No server sees it.
+  atlas.link = () => new URLSearchParams(location.hash.replace(/^#/, ""));
 
   // document.createElement with attributes and children; strings become text, never markup.
   atlas.element = function (tag, attributes = {}, ...children) {

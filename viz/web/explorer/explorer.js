@@ -112,9 +112,9 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
 
   function hoverThumbnail(layer, head) {
-    const place = layer === null ? null : trace.kinds[state.kind].patterns[layer][head];
-    tip.textContent = place
-      ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: place.reading, bits: place.entropy.toFixed(2) })
+    const { entropies, readings } = trace.kinds[state.kind];
+    tip.textContent = layer !== null
+      ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: readings[layer][head], bits: entropies[layer][head].toFixed(2) })
       : t("Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.");
   }
 

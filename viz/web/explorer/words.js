@@ -56,7 +56,8 @@
     const parts = [];
     if (state.combine === "single" && state.view === "lines" && state.heads.length > 1) parts.push(t("attention weights, head by head"));
     else if (state.combine === "single") {
-      const { reading: words, entropy } = trace.kinds[state.kind].patterns[state.layer][state.head];
+      const { entropies, readings } = trace.kinds[state.kind];
+      const words = readings[state.layer][state.head], entropy = entropies[state.layer][state.head];
       parts.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
     } else {
       parts.push(map.unit);

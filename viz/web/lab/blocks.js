@@ -82,7 +82,7 @@
   }
 
   function flow(block, keep, api) {
-    const box = (b) => el("button", { type: "button", class: "station", onclick: () => api.trigger("open", { panel: b.panel }) },
+    const box = (b) => el("button", { type: "button", class: "station", onclick: () => api.trigger("open", { tab: b.panel }) },
       el("span", { class: "name" }, b.name), el("span", { class: "shape" }, b.shape), el("small", {}, b.axes.map(said).join(" × ")));
     const group = (boxes) => boxes[0].repeated > 1
       ? el("div", { class: "layers" }, el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })), boxes.map(box))
@@ -106,6 +106,8 @@
       el("div", {}, el("dt", {}, name), el("dd", {}, value), note ? el("dd", { class: "note" }, note) : null))),
     cards: (b) => el("div", { class: "cards" }, b.items.map(([title, words, note]) =>
       el("div", { class: "card" }, el("h2", {}, title), el("p", { dir: "auto" }, words), note ? el("small", {}, note) : null))),
+    slot: (b, keep, api) => el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" },
+      b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
     row: (b, keep, api) => el("div", { class: "row" },
       b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
     table, figure, flow,

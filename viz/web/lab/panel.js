@@ -1,7 +1,8 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
 AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
-  let shown = false, asked; // asked: what the page drew when the last question went out, for a panel that checks it
+  const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
+  let shown = false, acts = 0, asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
 
@@ -14,11 +15,29 @@ AttentionAtlas.register("panel", async (root, api) => {
       return; // what was there stays readable
     }
     if (!value.blocks) return;
-    for (const figure of root.querySelectorAll(".figure")) Plotly.purge(figure);
-    const after = [];
-    root.replaceChildren(...value.blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, api)));
-    for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
+    place(root, value.blocks);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
+  }
+
+  function place(parent, blocks) {
+    for (const figure of parent.querySelectorAll(".figure")) Plotly.purge(figure);
+    const after = [];
+    parent.replaceChildren(...blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, { ...api, act, request })));
+    for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
+  }
+
+  const request = (name, data, answered) => rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
+
+  // What a block asks for besides: its answer takes the place of what stood in a slot. Of several, the last one counts.
+  function act(name, slot, data = {}) {
+    const box = root.querySelector(`[data-slot="${slot}"]`), mine = String(++acts);
+    box.dataset.act = mine;
+    box.setAttribute("aria-busy", "true");
+    request(name, data, (value) => {
+      if (!box.isConnected || box.dataset.act !== mine) return;
+      box.setAttribute("aria-busy", "false");
+      place(box, value.error ? [{ type: "text", text: value.error, tone: "bad" }] : value.blocks);
+    });
   }
 
   function ask() {

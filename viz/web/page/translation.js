@@ -5,9 +5,9 @@ AttentionAtlas.register("translation", (root, api) => {
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
 
-  function chip(token, extra) {
+  function chip(token, extra, tag = "span") {
     const kind = token.symbol ? " symbol" : token.byte ? " byte" : "";
-    return el("span", { class: `chip${kind}${starts(token) ? " starts" : ""}`, ...extra }, shown(token));
+    return el(tag, { class: `chip${kind}${starts(token) ? " starts" : ""}`, ...extra }, shown(token));
   }
 
   function sourceRow(value) {
@@ -16,12 +16,15 @@ AttentionAtlas.register("translation", (root, api) => {
   }
 
   function targetRow(value, status) {
-    const chips = value.target.map((token) => {
+    const chips = value.target.map((token, step) => {
       const others = token.others.map(([text, p]) => `${text.replaceAll("\u2581", "") || "␣"} ${percent(p)}`).join(" · ");
       const words = t("{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}", {
         token: shown(token), p: percent(token.probability), rank: token.rank, bits: token.entropy.toFixed(2), others });
       const show = () => (status.textContent = words);
-      const node = chip(token, { tabindex: "0", "aria-label": words, onmouseenter: show, onfocus: show });
+      const node = chip(token, { type: "button", "aria-label": words, onmouseenter: show, onfocus: show, onclick: () => {
+        api.trigger("pin", { step });
+        mark(step);
+      } }, "button");
       node.style.setProperty("--p", token.probability.toFixed(4));
       node.classList.add("shaded");
       return node;
@@ -56,7 +59,7 @@ AttentionAtlas.register("translation", (root, api) => {
     const about = () => el("div", { class: "facts" }, el("span", {}, value.facts.map(said).join("  ·  ")), aboutModel(value.about));
     if (value.invitation) return root.replaceChildren(el("p", { class: "invitation" }, value.invitation), about());
     const status = el("div", { class: "status", "aria-live": "polite" },
-      t("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up."));
+      t("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up; click it to ask why it was written."));
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       el("p", { class: "sentence", id: "translation-text", dir: "auto" }, value.text || t("(nothing)")),
@@ -65,6 +68,19 @@ AttentionAtlas.register("translation", (root, api) => {
         sourceRow(value), targetRow(value, status), status)
     );
   }
+  // Which written token is asked about, on every tab.
+  function mark(step) {
+    root.querySelectorAll("button.chip").forEach((node, i) => node.classList.toggle("pinned", i === step));
+  }
+  document.addEventListener("atlas-pinned", (event) => mark(event.detail.step));
+
+  // A link may name the tab that it opens.
+  function follow() {
+    const tab = AttentionAtlas.link().get("tab");
+    if (tab) api.trigger("open", { tab });
+  }
+  window.addEventListener("hashchange", follow);
   draw(api.value());
   api.onValue(draw);
+  follow();
 });

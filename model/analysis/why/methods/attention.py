@@ -9,6 +9,7 @@ from model.analysis.why.case import Case
 from model.analysis.why.contributions import mixed
 from model.analysis.why.method import Answer, Method
 from model.trace.kinds import AttentionKind
+from model.trace.language import say
 from model.trace.why.evidence import Evidence, Unit
 
 
@@ -31,14 +32,16 @@ def norms(case: Case) -> Answer:
 
 def _over_source(case: Case, layers: torch.Tensor) -> Answer:
     chosen = layers.mean(0) if case.cross_layer is None else layers[case.cross_layer]
-    note = "mean over layers" if case.cross_layer is None else f"layer {case.cross_layer + 1}"
+    note = say("Mean over layers.") if case.cross_layer is None else say("Layer {n}.", n=case.cross_layer + 1)
     prefix = np.full(len(case.columns.prefix_tokens), np.nan)
     return Answer(case.columns.gather(chosen.cpu().numpy(), prefix), notes=(note,))
 
 
 RAW = Method(
-    "cross-attention", Evidence.PROXY, Unit.SHARE, "The mean weight that heads put on the word.",
-    "A weight says where a head looks, not what it takes from there.", raw, class_agnostic=True)
+    say("cross-attention"), Evidence.PROXY, Unit.SHARE, say("The mean weight that heads put on the word."),
+    say("A weight says where a head looks, not what it takes from there."), raw, class_agnostic=True,
+    by_layer=True)
 NORMS = Method(
-    "norm-based attention", Evidence.PROXY, Unit.SHARE, "Weight times the length of what is read.",
-    "A long vector may point where the decision does not look.", norms, class_agnostic=True)
+    say("norm-based attention"), Evidence.PROXY, Unit.SHARE, say("Weight times the length of what is read."),
+    say("A long vector may point where the decision does not look."), norms, class_agnostic=True,
+    by_layer=True)

@@ -10,6 +10,7 @@ from model.analysis.why.contributions import decoder_contributions, encoder_cont
 from model.analysis.why.method import Answer, Method
 from model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
 from model.trace.kinds import AttentionKind
+from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
 
 TOLERANCE = 1e-6
@@ -37,13 +38,15 @@ def _shared(case: Case, row: np.ndarray) -> Answer:
     values = case.columns.gather(row[:source], row[source:])
     share = float(row[:source].sum())
     return Answer(values, Sum(1.0, float(values.sum()), TOLERANCE),
-                  (f"{share:.0%} from the source, {1 - share:.0%} from the prefix",))
+                  (say("{source} from the source, {prefix} from the prefix.", source=f"{share:.0%}",
+                       prefix=f"{1 - share:.0%}"),))
 
 
 ALTI = Method(
-    "ALTI+", Evidence.PROXY, Unit.SHARE, "How near each layer's output is to what each word put into it.",
-    "It says whose vectors arrive, not whether they speak for this token.", alti, class_agnostic=True)
+    say("ALTI+"), Evidence.PROXY, Unit.SHARE, say("How near each layer's output is to what each word put into it."),
+    say("It says whose vectors arrive, not whether they speak for this token."), alti, class_agnostic=True)
 ROLLOUT = Method(
-    "attention rollout", Evidence.PROXY, Unit.SHARE, "Attention multiplied through the layers, half of each residual.",
-    "The residual's share is rather four fifths than one half, and heads are averaged away.", attention_rollout,
+    say("attention rollout"), Evidence.PROXY, Unit.SHARE,
+    say("Attention multiplied through the layers, half of each residual."),
+    say("The residual's share is rather four fifths than one half, and heads are averaged away."), attention_rollout,
     class_agnostic=True)

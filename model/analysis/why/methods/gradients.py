@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.analysis.why.case import Case
 from model.analysis.why.method import Answer, Method
+from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
 
 STEPS = (25, 50, 100, 200)  # of the integral: doubled until it is complete
@@ -51,9 +52,9 @@ def integrated_gradients(case: Case) -> Answer:
         found = Sum(gap, float(values.sum()), tolerance)
         if found.holds:
             break
-    notes = [f"from the {of_what} at every position, {steps} steps"]
+    notes = [say("From the {mean} at every position, {steps} steps.", mean=of_what, steps=steps)]
     if not found.holds:
-        notes.append("incomplete: the sum misses its target by more than 2 %")
+        notes.append(say("Incomplete: the sum misses its target by more than 2 %."))
     return Answer(values, found, tuple(notes))
 
 
@@ -79,10 +80,11 @@ def _integral(case: Case, baselines: tuple[Tensor, Tensor], ends: tuple[Tensor, 
 
 
 GRADIENT_X_INPUT = Method(
-    "gradient x input", Evidence.PROXY, Unit.NATS,
-    "How the metric would move if the word's embedding grew a little.",
-    "The slope here says little about what happens without the word.", gradient_x_input)
+    say("gradient x input"), Evidence.PROXY, Unit.NATS,
+    say("How the metric would move if the word's embedding grew a little."),
+    say("The slope here says little about what happens without the word."), gradient_x_input)
 INTEGRATED_GRADIENTS = Method(
-    "integrated gradients", Evidence.EXACT_SPLIT, Unit.NATS,
-    "The slope summed along the way from average words to these.",
-    "It splits the difference to a sentence of average words, which is no sentence.", integrated_gradients)
+    say("integrated gradients"), Evidence.EXACT_SPLIT, Unit.NATS,
+    say("The slope summed along the way from average words to these."),
+    say("It splits the difference to a sentence of average words, which is no sentence."), integrated_gradients,
+    slow=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from model.analysis.why.case import Case, masked, replaced
 from model.analysis.why.method import Answer, Method
+from model.trace.language import say
 from model.trace.why.evidence import Evidence, Unit
 
 
 def by_mask(case: Case) -> Answer:
     """Each column's keys masked in every layer and head; what the row itself reads is replaced by the mean."""
-    note = f"the word just read reaches this row whatever is masked: it is the {case.mean_rows[2]} instead"
+    note = say("The word just read reaches this row whatever is masked: it is the {mean} instead.",
+               mean=case.mean_rows[2])
     return Answer(case.effects(masked(*case.columns.masks())), notes=(note,))
 
 
@@ -23,10 +25,9 @@ def by_mean(case: Case) -> Answer:
 
 
 MASK = Method(
-    "occlusion by mask", Evidence.MEASURED, Unit.NATS,
-    "No head may read the word; the model runs again.",
-    "Two words that say the same hide each other: without one, the other still speaks.", by_mask)
+    say("occlusion by mask"), Evidence.MEASURED, Unit.NATS, say("No head may read the word; the model runs again."),
+    say("Two words that say the same hide each other: without one, the other still speaks."), by_mask)
 MEAN = Method(
-    "occlusion by mean", Evidence.MEASURED, Unit.NATS,
-    "The word's embedding becomes the average one; the model runs again.",
-    "No word is average: the model reads something that it was never trained on.", by_mean)
+    say("occlusion by mean"), Evidence.MEASURED, Unit.NATS,
+    say("The word's embedding becomes the average one; the model runs again."),
+    say("No word is average: the model reads something that it was never trained on."), by_mean)

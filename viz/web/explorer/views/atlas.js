@@ -44,7 +44,7 @@
     root.addEventListener("mouseleave", () => hooks.hover(null));
 
     function build(trace, kind) {
-      const { layers, heads, patterns } = trace.kinds[kind], title = atlas.explorerWords.TITLES[kind];
+      const { layers, heads, entropies, readings } = trace.kinds[kind], title = atlas.explorerWords.TITLES[kind];
       root.style.setProperty("--heads", heads);
       root.setAttribute("aria-label", t("{title}: {layers} layers of {heads} heads", { title, layers, heads }));
       const all = (length, pair) => Array.from({ length }, (_, i) => pair(i));
@@ -57,7 +57,7 @@
       for (let layer = 0; layer < layers; layer++) {
         root.append(heading(`L${layer + 1}`, t("Choose all heads of layer {layer}", { layer: layer + 1 }), all(heads, (head) => [layer, head])));
         buttons.push(Array.from({ length: heads }, (_, head) => {
-          const { reading, entropy } = patterns[layer][head];
+          const reading = readings[layer][head], entropy = entropies[layer][head];
           const button = el("button", {
             type: "button", class: "thumbnail", tabindex: "-1", "data-layer": layer, "data-head": head,
             "aria-label": t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", { layer: layer + 1, head: head + 1, reading, bits: entropy.toFixed(2) }),

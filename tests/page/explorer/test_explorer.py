@@ -11,7 +11,7 @@ import pytest
 
 from model.trace.kinds import AttentionKind
 from tests.page.browser import screenshot
-from tests.page.explorer_page import KEYS, choose, drawn, status
+from tests.page.explorer.page import KEYS, choose, drawn, status
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
 from viz.ui import explorer

@@ -20,8 +20,9 @@ from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
 from model.translator import Translator, Translators
 from tests.conftest import build_tiny_model
-from tests.viz import panels
+from tests.viz.ui import panels
 from viz.export.formats import FORMATS
+from viz.ui.asked import Asked
 from viz.ui.lab import inside, registry, selected
 from viz.ui.lab.controls import Choice, Slider, Text
 from viz.ui.lab.inside import attention
@@ -77,7 +78,7 @@ def test_every_panel_is_plain_json(scene, panel) -> None:
         written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
         assert {block["type"] for block in found} <= {
-            "text", "formula", "facts", "cards", "row", "table", "figure", "flow"}
+            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "matrix"}
         assert not any("nan" in text.split() for text in texts(found))
 
 
@@ -241,9 +242,9 @@ def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_tr
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
         Lab(Translators([tiny_translator]), session).add(made)
     show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
-    assert json.loads(show(None, trace, Selection())["json"])["blocks"] == [{"kind": "made"}]
+    assert json.loads(show(None, trace, Selection(), Asked())["json"])["blocks"] == [{"kind": "made"}]
     with session.turns.one():
-        answer = json.loads(show(None, trace, Selection())["json"])
+        answer = json.loads(show(None, trace, Selection(), Asked())["json"])
     assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
 
 

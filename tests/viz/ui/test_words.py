@@ -17,7 +17,7 @@ from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
 from model.translator import Translators
-from tests.viz import label_scan, panels
+from tests.viz.ui import label_scan, panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
@@ -47,6 +47,8 @@ NO_CONTROL = {
     ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
+    ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
+    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
     ("model/analysis/why/averages.py", "collect"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
@@ -137,7 +139,7 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:

@@ -16,6 +16,7 @@ from viz.ui.lab import registry
 pytestmark = pytest.mark.browser
 
 TABS = {tab.title.key: [panel.title.key for panel in registry.PANELS[tab.name]] for tab in registry.TABS}
+PAPERS = {(tab.title.key, panel.title.key): panel.paper for tab in registry.TABS for panel in registry.PANELS[tab.name]}
 GROUPS = {tab.title.key: f"#{tab.name}-tabs" for tab in registry.TABS}
 DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].filter(p => p.offsetParent);
   return seen.length === 1 && Number(seen[0].dataset.drawn) > 0 && seen[0].getAttribute('aria-busy') === 'false'; }"""
@@ -55,7 +56,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             panel = open_panel(page, tab, name)
             look = page.locator("[role=tabpanel] .atlas-prose:visible")
             assert len(look.inner_text()) > 60
-            assert look.locator("a").get_attribute("href") == "https://arxiv.org/abs/1706.03762"
+            assert look.locator("a").get_attribute("href") == PAPERS[tab, name]
             assert panel.locator(".failed").count() == 0
             words = panel.inner_text()
             assert not re.search(r"undefined|\bNaN\b|\[object|null", words), f"{name}: {words[:200]}"

@@ -1,0 +1,31 @@
+"""One word taken away: the test behind a single cell of the tokens' matrix, with what the model would write then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from model.analysis.why.case import Case, Change
+from model.analysis.why.metric import candidates
+from model.trace.why.removal import Removal
+
+SHOWN = 5  # of the most probable tokens, before and after
+
+
+@torch.inference_mode()
+def without(case: Case, column: int, how: Callable[[np.ndarray, np.ndarray], Change]) -> Removal:
+    """The case without one column's word. how: model.analysis.why.case.masked or .replaced. ValueError for a column
+    that there is not."""
+    if not 0 <= column < len(case.columns):
+        raise ValueError(f"columns are 0 to {len(case.columns) - 1}, found {column}")
+    changed = case.run(how(*(mask[[column]] for mask in case.columns.masks())))
+    hidden = torch.cat((case.output.hidden[:, -1], changed))
+    question, (ids, _) = case.question, candidates(case.model, hidden, SHOWN)
+    asked = [question.token_id] + ([] if question.contrast_id is None else [question.contrast_id])
+    listed = list(dict.fromkeys([*asked, *ids.flatten().tolist()]))
+    probabilities = case.model.project(hidden).double().softmax(-1)[:, listed].cpu().numpy()
+    before, after = case.measure(hidden).tolist()
+    order = np.argsort(-probabilities.max(0), kind="stable")
+    return Removal(before, after, tuple(listed[i] for i in order), probabilities[:, order])

@@ -1,0 +1,55 @@
+"""What a visitor asks of the tab "Why": which written token, and against which other one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.analysis.why import pinned
+from model.analysis.why.case import Case, open_case
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from model.trace.why.question import Against, Question
+from model.translator import Translator
+
+MAX_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
+Contrast = str | int | Against  # text as typed, a token's id, or one that is not named
+
+
+@dataclass(frozen=True)
+class Asked:
+    """step: the pinned row of the decoder; None: that of the least certain content word. about: the ids that were read
+    and written up to there: of another sentence, or another beginning of it, nothing has been asked yet."""
+
+    step: int | None = None
+    contrast: Contrast = Against.RUNNER_UP
+    about: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of(cls, trace: TranslationTrace, step: int | None, contrast: Contrast = Against.RUNNER_UP) -> Asked:
+        """A question about a trace."""
+        step = pinned.default_step(trace) if step is None else step
+        return cls(step, contrast, _about(trace, step))
+
+    def fitted(self, trace: TranslationTrace) -> Asked:
+        """The same about this trace; where it was asked about another one, what is asked of itself."""
+        same = self.step is not None and self.about == _about(trace, self.step)
+        return self if same else Asked.of(trace, None)
+
+    def question(self, translator: Translator, trace: TranslationTrace) -> Question:
+        """What it means for this trace. A Refusal says in words what cannot be asked."""
+        found = self.fitted(trace)
+        return pinned.ask(translator, trace, found.step, found.contrast)
+
+
+def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, (trace.source_ids, trace.target_ids[:step + 1])))
+
+
+def case_of(translator: Translator, trace: TranslationTrace, question: Question, *, cross_layer: int | None = None
+            ) -> Case:
+    """The case of a question (model.analysis.why.case.open_case). A Refusal if the texts are too long for
+    counterfactuals one by one."""
+    if (length := len(trace.source_ids) + question.step + 1) > MAX_TOKENS:
+        raise Refusal("The source and what was written before this token are {n} tokens long; the limit here is "
+                      "{limit} tokens.", n=length, limit=MAX_TOKENS)
+    return open_case(translator, trace, question, cross_layer=cross_layer)

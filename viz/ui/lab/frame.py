@@ -1,0 +1,125 @@
+"""What stands above the panels of the tab "Why": the pinned token, its contrast, the answer in one measured sentence.
+
+A pin is a row of the decoder, so it is the explorer's pinned query as well: either follows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import gradio as gr
+
+from model.analysis.why import pinned
+from model.analysis.why.methods import occlusion
+from model.trace.kinds import Side
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from model.trace.why.question import Against
+from model.translator import Translator, Translators
+from viz.ui.asked import Asked, Contrast, case_of
+from viz.ui.component import Component
+from viz.ui.header import Header
+from viz.ui.rpc import Question, told
+from viz.ui.session import Selection, serving
+from viz.wire.question import headline, question_payload
+from viz.wire.summary import INVITATION
+
+PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(translators: Translators, header: Header) -> Component:
+    """Lay out and wire the question. Its event `open` names a panel that is to be opened."""
+    session = header.session
+    content = Component("question", told(stale=True), events=("needed", "ask", "open"), elem_id="why-question")
+
+    def show(event: gr.EventData, trace: TranslationTrace | None, asked: Asked) -> dict:
+        question = Question.of(event)
+        if trace is None:
+            return question.answer(invitation=INVITATION)
+        try:
+            with session.turns.one():
+                return question.answer(**answered(serving(translators, trace), trace, asked))
+        except ValueError as error:
+            return question.failed(error)
+
+    def ask(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
+        question = Question.of(event)
+        if trace is None:
+            return question.answer(invitation=INVITATION), gr.skip(), gr.skip()
+        try:
+            wanted = wanted_by(question.data, trace, asked)
+            found = answered(serving(translators, trace), trace, wanted)
+        except ValueError as error:  # what was asked before stands
+            return question.failed(error), gr.skip(), gr.skip()
+        return question.answer(**found), wanted, selecting(selection, wanted.step)
+
+    def pin(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
+        if trace is None:
+            return gr.skip(), gr.skip()
+        wanted = wanted_by(event._data, trace, asked)
+        return wanted, selecting(selection, wanted.step)
+
+    def follow(trace: TranslationTrace | None, selection: Selection, asked: Asked):
+        step = None if trace is None else selected_step(selection, trace)
+        return gr.skip() if step in (None, asked.fitted(trace).step) else wanted_by({"step": step}, trace, asked)
+
+    model = {"concurrency_id": "model", **PRIVATE}
+    content.needed(show, [session.trace, session.asked], content, queue=False, trigger_mode="multiple", **model)
+    # Through the queue: what changes a state outside it does not set off that state's own change event.
+    content.ask(ask, [session.trace, session.selection, session.asked], [content, session.asked, session.selection],
+                trigger_mode="multiple", **model)
+    header.result.pin(pin, [session.trace, session.selection, session.asked], [session.asked, session.selection],
+                      **PRIVATE)
+    session.selection.change(follow, [session.trace, session.selection, session.asked], session.asked, **PRIVATE)
+    session.trace.change(lambda: told(stale=True), outputs=content, **PRIVATE)
+    session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
+    return content
+
+
+def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> dict:
+    """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
+    cannot be had. ValueError, in words, for what cannot be asked."""
+    question = asked.question(translator, trace)
+    found = {"asked": name_of(asked.fitted(trace)), "text": trace.source_text, "direction": trace.direction,
+             "checkpoint": trace.checkpoint,
+             **question_payload(trace, question, pinned.contrasts(trace, question.step))}
+    try:
+        case = case_of(translator, trace, question)
+    except Refusal as error:
+        return {**found, "refused": error.words}
+    effects = occlusion.MASK(case).values
+    return {**found, "headline": headline(trace, question, case.metric(), effects, case.columns)}
+
+
+def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:
+    """What the page asks with {step, and id, text, or alone: true}. Another step is compared with its own runner-up, or
+    with nothing where nothing was compared before. ValueError, in words, for a step that there is not."""
+    before, step = asked.fitted(trace), data.get("step")
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < len(trace.target_ids):
+        step = before.step
+    contrast: Contrast = Against.NOTHING if before.contrast is Against.NOTHING else Against.RUNNER_UP
+    if data.get("alone"):
+        contrast = Against.NOTHING
+    elif isinstance(data.get("text"), str):
+        contrast = data["text"]
+    elif isinstance(data.get("id"), int):
+        contrast = data["id"]
+    return Asked.of(trace, step, contrast)
+
+
+def name_of(asked: Asked) -> str:
+    """A name for what is asked: the page asks again where it shows another one."""
+    contrast = asked.contrast.value if isinstance(asked.contrast, Against) else repr(asked.contrast)
+    return f"{asked.step} {contrast} {asked.about}"
+
+
+def selected_step(selection: Selection, trace: TranslationTrace) -> int | None:
+    """The step that the page's selection has pinned: a row of one of the decoder's maps. None: no such row."""
+    query = selection.query
+    return None if selection.kind.side is Side.ENCODER or query is None or query >= len(trace.target_ids) else query
+
+
+def selecting(selection: Selection, step: int) -> Selection:
+    """The selection with this step as its pinned row, where its maps have rows for steps."""
+    return selection if selection.kind.side is Side.ENCODER else replace(selection, query=step)

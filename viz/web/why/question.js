@@ -1,0 +1,146 @@
+// What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
+AttentionAtlas.register("question", (root, api) => {
+  "use strict";
+  const atlas = AttentionAtlas, { element: el, t, said } = atlas;
+  const percent = (p) => (p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
+  const emphasised = (sentence) => atlas.saidParts(sentence, ["token", "contrast", "word"], (text) => el("em", { dir: "auto" }, text));
+  let shown = null; // the last answer
+  let visible = false, wanted = null; // wanted: what a link asks for, until its sentence is there
+
+  const headline = el("p", { class: "headline", role: "status" });
+  const failed = el("p", { class: "failed", role: "alert", hidden: true });
+  const written = el("div", { class: "chips", role: "group", "aria-label": t("Written tokens: choose the one to ask about"), onkeydown: walk });
+  const others = el("div", { class: "chips", role: "group", "aria-label": t("Compared with"), onkeydown: walk });
+  const typed = el("input", { type: "text", size: "12", maxlength: "200", placeholder: t("another word"), "aria-label": t("Another word to compare with"), autocomplete: "off" });
+  const form = el("form", { class: "typed", onsubmit: (event) => {
+    event.preventDefault();
+    if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
+  } }, typed, el("button", { type: "submit", class: "plain" }, t("compare")));
+  const metric = el("p", { class: "metric" });
+  const note = el("p", { class: "metric", hidden: true });
+  const copied = el("p", { class: "metric", role: "status" });
+  const link = el("button", { type: "button", class: "plain", title: t("A link that restores this question"), onclick: copyLink }, t("Copy link"));
+  const parts = [headline, failed,
+    el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
+    el("div", { class: "line" }, el("span", { class: "label" }, t("rather than")), el("div", { class: "against" }, others, form)),
+    el("div", { class: "foot" }, metric, link), note, copied];
+
+  // Arrow keys go from chip to chip: one stop for the tabulator each.
+  function walk(event) {
+    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key], chips = [...event.currentTarget.querySelectorAll("button")];
+    const at = chips.indexOf(document.activeElement);
+    if (!move || at < 0) return;
+    event.preventDefault();
+    const next = chips[(at + move + chips.length) % chips.length];
+    chips.forEach((chip) => (chip.tabIndex = chip === next ? 0 : -1));
+    next.focus();
+  }
+
+  function chips(box, items) {
+    const focused = [...box.children].indexOf(document.activeElement);
+    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p }) => el("button", {
+      type: "button", class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`, "aria-pressed": String(pressed), title: about,
+      "aria-label": about, tabindex: pressed ? "0" : "-1", style: p === undefined ? null : `--p: ${p.toFixed(3)}`, onclick: pick }, text));
+    if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
+    box.replaceChildren(...nodes);
+    if (focused >= 0) (nodes.find((node) => node.getAttribute("aria-pressed") === "true") || nodes[0])?.focus();
+  }
+
+  function draw(answer) {
+    shown = answer;
+    if (!headline.isConnected) root.replaceChildren(...parts);
+    const { tokens, step } = answer;
+    chips(written, tokens.map((token, i) => ({
+      text: token.text.replaceAll("\u2581", "") || "␣", symbol: token.symbol, starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
+      pressed: i === step, p: token.probability, pick: () => ask({ step: i }),
+      about: t("{token}, probability {p}", { token: token.text.replaceAll("\u2581", ""), p: percent(token.probability) }) })));
+    const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
+    chips(others, [
+      ...answer.contrasts.map((one) => ({ text: one.text, pressed: one.id === answer.contrast_id, p: one.probability,
+        pick: () => ask({ step, id: one.id }), about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }) })),
+      ...(listed || answer.contrast === null ? [] : [{ text: answer.contrast, pressed: true, about: t("typed: {word}", { word: answer.contrast }), pick: () => {} }]),
+      { text: t("nothing"), pressed: answer.contrast === null, about: t("Its own probability, compared with no other token"), pick: () => ask({ step, alone: true }) }]);
+    headline.replaceChildren(...(answer.refused ? [said(answer.refused)] : answer.headline.flatMap(
+      (sentence) => [...emphasised(sentence), " "])),
+    ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]));
+    metric.replaceChildren(...emphasised(answer.metric));
+    note.hidden = !answer.note;
+    note.textContent = said(answer.note) || "";
+    document.dispatchEvent(new CustomEvent("atlas-pinned", { detail: { step } }));
+  }
+
+  function take(answer) {
+    if (answer.asked !== undefined && !answer.tokens) return void (visible && answer.asked !== shown?.asked && needed());
+    if (answer.stale) return void (visible && needed());
+    root.setAttribute("aria-busy", "false");
+    atlas.invite(root, answer.invitation);
+    failed.hidden = !answer.error;
+    failed.textContent = said(answer.error) || "";
+    if (answer.error && !headline.isConnected) root.replaceChildren(...parts);
+    if (!answer.tokens) return;
+    if (!answer.refused) typed.value = "";
+    draw(answer);
+    follow();
+  }
+
+  function ask(data) {
+    root.setAttribute("aria-busy", "true");
+    rpc.ask("ask", data, take);
+  }
+
+  function needed() {
+    root.setAttribute("aria-busy", "true");
+    rpc.ask("needed", {}, take);
+  }
+
+  // --- links ----------------------------------------------------------------------------------------------------------
+  function openLink() {
+    const fields = atlas.link();
+    if (fields.get("tab") !== "why") return;
+    if (fields.get("panel")) api.trigger("open", { tab: fields.get("panel") });
+    wanted = fields.has("step") ? fields : null;
+    follow();
+  }
+
+  // Ask what a link asks, once its sentence is the one that is shown.
+  function follow() {
+    const same = wanted && shown && ["text", "direction", "checkpoint"].every((name) => !wanted.get(name) || wanted.get(name) === shown[name]);
+    if (!same) return;
+    const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
+    wanted = null;
+    ask({ step, ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { id: Number(against) } : {}) });
+  }
+
+  async function copyLink() {
+    const { text, direction, checkpoint, step, contrast_id: against } = shown;
+    const fields = new URLSearchParams({ text, direction, checkpoint, tab: "why", step: step + 1 });
+    if (against === null) fields.set("alone", "1");
+    else fields.set("against", against);
+    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find((one) => one.offsetParent);
+    if (panel) fields.set("panel", panel.id.replace("panel-", ""));
+    const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      copied.textContent = t("Link copied: it asks this very question. The sentence stands behind # and reaches no server log.");
+    } catch {
+      const field = el("input", { class: "link", readonly: true, value: address, "aria-label": t("Link to this question") });
+      copied.replaceChildren(field);
+      field.select();
+    }
+  }
+
+  function look() {
+    const now = root.offsetParent !== null;
+    if (now && !visible) {
+      visible = true;
+      needed();
+    } else if (!now) visible = false;
+  }
+  for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
+    new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
+  new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
+  const rpc = atlas.rpc(api, take, { replaces: true });
+  window.addEventListener("hashchange", openLink);
+  look();
+  openLink();
+});

@@ -1,0 +1,109 @@
+"""The question of the tab "Why" as the page draws it, and its answer as a sentence of measured numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.trace.language import Words, say
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from model.trace.why.columns import Columns
+from model.trace.why.question import Question
+from model.trace.words import SPACE, word_groups
+from viz.maps import labels
+
+
+def spoken(token: str, *, goes_on: bool = False) -> str:
+    """A token among words: without the space mark; where a word goes on before or after it, with an ellipsis."""
+    if is_symbol(token):
+        return str(token)
+    inside = not token.startswith(SPACE)
+    return ("…" if inside else "") + (labels.display(token.removeprefix(SPACE)) if token != SPACE else "␣") + (
+        "…" if goes_on else "")
+
+
+def names(trace: TranslationTrace, question: Question) -> tuple[str, str | None]:
+    """What the pinned token and its contrast are called."""
+    word = next(group for group in word_groups(trace.target_tokens) if question.step in group)
+    first = question.step == word[0] and not question.token.startswith(SPACE)  # a script without spaces, a full stop
+    token = spoken(question.token, goes_on=question.step < word[-1]).removeprefix("…" if first else "")
+    return token, None if question.contrast is None else spoken(question.contrast).removeprefix("…" if first else "")
+
+
+def question_payload(trace: TranslationTrace, question: Question, contrasts: Sequence[int]) -> dict:
+    """{tokens, step, token, contrast, contrasts, metric, note}, JSON-ready. tokens: what was written, to pin another;
+    contrasts: the most probable other tokens with their probabilities; metric: what is measured, in words."""
+    step = question.step
+    probable = {int(i): (token, float(p)) for i, token, p in zip(
+        trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])}
+    token, contrast = names(trace, question)
+    return {
+        "tokens": [{"text": token, "symbol": is_symbol(token), "probability": float(np.exp(value))}
+                   for token, value in zip(trace.target_tokens, trace.log_probability)],
+        "step": step, "token": token, "contrast": contrast, "contrast_id": question.contrast_id,
+        "contrasts": [{"id": i, "text": spoken(probable[i][0]), "probability": probable[i][1]} for i in contrasts],
+        "metric": metric_words(token, contrast), "note": question.note}
+
+
+def metric_words(token: str, contrast: str | None) -> Words:
+    """What every number of the tab is about."""
+    if contrast is None:
+        return say("The number in question is log p({token}), in nats. What can be split exactly is the token's logit "
+                   "less the mean logit of the vocabulary, which is not log p.", token=token)
+    return say("The number in question is log p({token}) − log p({contrast}), in nats: + speaks for {token}, − for "
+               "{contrast}.", token=token, contrast=contrast)
+
+
+def headline(trace: TranslationTrace, question: Question, metric: float, effects: np.ndarray, columns: Columns,
+             ) -> list[Words]:
+    """One or two sentences of measured numbers alone. effects float64 [column]: what the metric loses without each
+    column's word, in nats."""
+    token, contrast = names(trace, question)
+    ordinary = np.where(columns.special | np.isnan(effects), -np.inf, effects)
+    best = int(ordinary.argmax()) if len(ordinary) else 0
+    loss = float(ordinary[best]) if len(ordinary) else -np.inf
+    named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
+    if contrast is None:
+        return [_alone(named, metric), _none() if loss <= 0 else _alone_without(named, metric - loss)]
+    return [_against(named, metric), _none() if loss <= 0 else _against_without(named, metric, metric - loss)]
+
+
+def _none() -> Words:
+    return say("No single word speaks for it: whichever is taken away, it does not lose.")
+
+
+def _alone(named: dict, metric: float) -> Words:
+    return say("{token} has a log-probability of {n} nats ({p}).", token=named["token"], n=nats(metric),
+               p=_percent(metric))
+
+
+def _alone_without(named: dict, metric: float) -> Words:
+    return say("Without {word} it would have {n} ({p}).", word=named["word"], n=nats(metric), p=_percent(metric))
+
+
+def _against(named: dict, metric: float) -> Words:
+    values = {"token": named["token"], "contrast": named["contrast"], "n": nats(abs(metric))}
+    if metric >= 0:
+        return say("{token} beats {contrast} by {n} nats.", **values)
+    return say("{contrast} would beat {token} by {n} nats.", **values)
+
+
+def _against_without(named: dict, metric: float, left: float) -> Words:
+    values = {"word": named["word"], "n": nats(abs(left))}
+    if metric >= 0 and left < 0:
+        return say("Without {word} it would lose by {n}.", **values)
+    if metric >= 0:
+        return say("Without {word} it would win by only {n}.", **values)
+    return say("Without {word} it would lose by {n}.", **values)
+
+
+def nats(value: float) -> str:
+    """A number of nats to one decimal, to two below one."""
+    return f"{value:.{1 if abs(value) >= 1 else 2}f}".replace("-", "−")
+
+
+def _percent(log_p: float) -> str:
+    p = float(np.exp(log_p))
+    return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else f"{p:.0e}"
