@@ -1,4 +1,4 @@
-"""Logits some rows at a time: those of a long sentence over 256,000 tokens are 170 MB, and those of a lens through twelve
+"""Logits some rows at a time: those of a long sentence over 256,000 tokens are 170 MB, those of a lens through twelve
 layers 2 GB."""
 
 from __future__ import annotations
