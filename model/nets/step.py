@@ -65,7 +65,8 @@ class _LayerStep:
     def __init__(self, layer: Layer, interventions: Changes) -> None:
         d_model = layer.self_attention.d_model
         self.layer = layer
-        self.norm_first = layer.sublayers[0].norm_first
+        self.norm_first, self.residual = layer.sublayers[0].norm_first, layer.sublayers[0].residual
+        self.scale = None if layer.self_attention.scaled else 1.0  # None: 1 / sqrt(d_k)
         self.norms = [_norm(sublayer) for sublayer in layer.sublayers]
         self.heads = layer.self_attention.num_heads
         self.projection = _linear(layer.self_attention.projection)
@@ -86,14 +87,14 @@ class _LayerStep:
         joined = self.projection(self._enter(x, around_self))  # [batch, 3 * d_model]
         queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
         keys, values = cache.extend(position, keys, values)
-        context = F.scaled_dot_product_attention(queries, keys, values)  # [batch, heads, 1, d_head]
+        context = F.scaled_dot_product_attention(queries, keys, values, scale=self.scale)  # [batch, heads, 1, d_head]
         if self.self_gate is not None:
             context = context * self.self_gate
         x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
-        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask)
+        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask, scale=self.scale)
         if self.cross_gate is not None:
             context = context * self.cross_gate
         x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
@@ -105,7 +106,8 @@ class _LayerStep:
         return torch.layer_norm(x, *norm) if self.norm_first else x
 
     def _leave(self, x: Tensor, output: Tensor, norm: tuple) -> Tensor:
-        return x + output if self.norm_first else torch.layer_norm(x + output, *norm)
+        summed = x + output if self.residual else output
+        return summed if self.norm_first else torch.layer_norm(summed, *norm)
 
 
 SMALL, LARGE = 1 << 17, 2_000_000  # numbers of a matrix
@@ -114,8 +116,8 @@ SMALL, LARGE = 1 << 17, 2_000_000  # numbers of a matrix
 class _Affine:
     """x W^T + b for rows x [batch, in]. torch uses several cores badly for few rows, and not at all for a single one:
     where it has several, each gets a share of the matrix that lies in one piece of memory. That is a share of the
-    output's columns, or, of large matrices and of those whose columns cannot be shared out (a vocabulary may be odd), of
-    the input's, and the shares' results are added. A small matrix is read before a second core has begun.
+    output's columns, or, of large matrices and of those whose columns cannot be shared out (a vocabulary may be odd),
+    of the input's, and the shares' results are added. A small matrix is read before a second core has begun.
 
     Measured for one row on 2 cores, against 54 GB/s that a sum reads: a [58101, 512] matrix whole 26, by input 46 GB/s;
     [8000, 256] by output 30, by input 35; [256, 256] shared 21, whole 38."""
@@ -125,7 +127,7 @@ class _Affine:
         self.weight, self.bias = weight.t(), bias
         outputs, inputs = weight.shape
         shares = torch.get_num_threads() if weight.device.type == "cpu" and weight.numel() >= SMALL else 1
-        by_input = weight.numel() >= LARGE and weight.stride(0) == 1 or outputs % shares != 0
+        by_input = (weight.numel() >= LARGE and weight.stride(0) == 1) or outputs % shares != 0
         self.product = self._whole
         if shares > 1 and by_input and inputs % shares == 0:
             self.split = self.weight.unflatten(0, (shares, -1))  # [shares, in / shares, out]

@@ -8,9 +8,11 @@ import torch
 
 from model import checkpoint
 from model.analysis import ablation, dissection, lens, loop, order, padding, paths, stations
+from model.analysis.arrows import arrows
+from model.analysis.formulas import projections, space
 from model.checks.verify import verify
 from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.train import SummedLoss
 from model.training.batches import Examples, make_batch
 from model.translator import Translator
@@ -53,7 +55,7 @@ def test_translations_traces_and_maps_are_those_of_the_cpu(translator, tiny_tran
     for text in SENTENCES[:4]:
         mine, theirs = translator.translate(text), tiny_translator.translate(text)  # a worker thread decodes
         assert mine.target_ids == theirs.target_ids and mine.device.startswith("cuda")
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             np.testing.assert_allclose(mine.maps(kind).weights, theirs.maps(kind).weights, atol=1e-6)
     batch = translator.translate_batch(SENTENCES[:6], batch_size=4)
     assert batch == tiny_translator.translate_batch(SENTENCES[:6], batch_size=4)
@@ -74,16 +76,23 @@ def test_every_analysis(translator):
     trace = translator.translate(TEXT)
     source, target = list(trace.source_ids), list(trace.target_ids)
     output = translator.inspect(source, target)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         dissection.dissect(output, kind, 0, 1, query=0)
         given = loop.attention_input(translator, output, kind, 0)
         loop.compare_ways(given, runs=1)
+        projections.projections(translator, output, kind, 0)
+        projections.join_heads(translator, output, kind, 0, query=0)
+        projections.score_matrix(output, kind, 0, 1)
+    loop.compare_ways(loop.random_attention(loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
+    space.analogies(translator)
+    vector, ids = space.total(translator, ((1, translator.tokenizer.pieces[-1]),))
+    space.nearest(translator, vector[None], [ids])
     lens.logit_lens(translator.model, output, target)
     order.order_blindness(translator, trace)
     padding.of_two(translator, trace, SENTENCES[2])
     paths.follow(translator, TEXT, target)
     paths.complete(translator, TEXT, target[:1])
-    stations.arrows(translator, output, trace.source_ids)
+    arrows(translator, output, trace.source_ids)
     stations.residual_norms(output.encoder_records)
     stations.active_units(output.decoder_records[0])
     stations.next_token(translator, output, 0)

@@ -19,7 +19,6 @@ from model.nets.blocks import ROOM, blocks
 from model.nets.transformer import Transformer
 from model.serve.batching import _Job
 from model.serve.limits import FLOAT, BatchLimits
-from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
@@ -65,7 +64,7 @@ def test_a_text_that_is_too_long_for_its_maps_is_refused_with_the_limit_that_fol
         except Refusal:
             assert len(tokenizer.encode_source(text, "en")) > translator.max_tokens
             continue
-        assert sum(trace.maps(kind).weights.nbytes for kind in AttentionKind) <= bound
+        assert sum(trace.maps(kind).weights.nbytes for kind in trace.kinds) <= bound
     text = SENTENCES[0]
     with pytest.raises(Refusal, match="the limit is"):
         paths.follow(translator, text, [40] * translator.max_tokens)

@@ -12,11 +12,13 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
 from model.analysis import loop, stations
-from model.analysis.dissection import compare_scorings, dissect, softmax, stages
+from model.analysis.arrows import arrows
+from model.analysis.dissection import dissect, softmax, stages
+from model.analysis.formulas.scorings import compare_scorings
 from model.config import ModelConfig
 from model.evaluation import bleu
 from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind, SubLayerName
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, SubLayerName
 
 TEXT = "Meine Schwester malt ein rotes Boot."
 
@@ -27,7 +29,7 @@ def seen(tiny_translator):
     return tiny_translator, trace, tiny_translator.inspect(trace.source_ids, trace.target_ids)
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_every_stage_of_every_head_leads_to_the_models_weights(seen, kind) -> None:
     translator, trace, output = seen
     maps = trace.maps(kind)
@@ -88,7 +90,7 @@ def test_additive_score_on_a_hand_made_case() -> None:
     np.testing.assert_allclose(one.output, 1.0)
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
     translator, trace, output = seen
     for layer in range(trace.maps(kind).num_layers):
@@ -114,8 +116,8 @@ def test_a_wrong_head_is_seen(seen) -> None:
 def test_the_map_has_the_live_shapes(seen) -> None:
     translator, trace, output = seen
     source, target = len(trace.source_ids), len(trace.target_ids)
-    arrows = stations.arrows(translator, output, trace.source_ids)
-    shapes = {(a.side, a.station): (a.shape, a.repeated) for a in arrows}
+    found = arrows(translator, output, trace.source_ids)
+    shapes = {(a.side, a.station): (a.shape, a.repeated) for a in found}
     assert shapes["source", "source ids"] == ((source,), 1)
     assert shapes["source", "encoder self-attention weights"] == ((4, source, source), 2)
     assert shapes["target", "decoder self-attention weights"] == ((4, target, target), 3)

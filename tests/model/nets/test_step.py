@@ -38,8 +38,8 @@ def test_every_share_of_a_product_gives_the_product(threads, monkeypatch):
                 for rows in (1, 4):
                     x = torch.randn(rows, inputs)
                     torch.testing.assert_close(product(x), F.linear(x, weight, bias), atol=1e-4, rtol=0)
-                    transposed = torch.randn(inputs, rows).t()
-                    torch.testing.assert_close(product(transposed), F.linear(transposed, weight, bias), atol=1e-4, rtol=0)
+                    across = torch.randn(inputs, rows).t()
+                    torch.testing.assert_close(product(across), F.linear(across, weight, bias), atol=1e-4, rtol=0)
     assert taken == ({"_whole"} if threads == 1 else WAYS)
 
 
