@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,6 +19,16 @@ from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.kinds import AttentionKind
+
+
+class Maps(Protocol):
+    """What a trace needs of a recorded pass, as ForwardOutput has it."""
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]: ...
+
+    def maps(self, kind: AttentionKind, row: int) -> Tensor: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +36,7 @@ class Recorded:
     """output: of a recorded teacher-forced pass over a batch's ids; distributions: what each sentence's tokens were
     chosen by, one a sentence."""
 
-    output: ForwardOutput
+    output: Maps
     distributions: list[Distributions]
 
 
@@ -76,6 +87,13 @@ def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], 
         whole.append(last if not first else joined(
             [*distributions(model, output.hidden[row, :first], torch.tensor(ids[:first], device=device)), last]))
     return Recorded(output, whole)
+
+
+def with_distributions(model: Transformer, output: ForwardOutput, found: Sequence[Sequence[int]]) -> Recorded:
+    """A recorded pass over the ids of each sentence, with what it says of them itself."""
+    rows = [torch.tensor(ids, device=output.hidden.device) for ids in found]
+    return Recorded(output, [joined(distributions(model, output.hidden[row, :len(ids)], ids))
+                             for row, ids in enumerate(rows)])
 
 
 def distributions(model: Transformer, hidden: Tensor, ids: Tensor) -> list[Distributions]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import torch
 
 from model.decode.recorded import Recorded
-from model.text.interface import TextTokenizer
-from model.trace.interventions import Interventions
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
+from model.trace.tokens import Token
 from model.trace.translation import TranslationTrace, tokens_of
 
 
@@ -22,13 +24,29 @@ class Request:
     text: str
     source_ids: tuple[int, ...]
     direction: str
-    interventions: Interventions
+    interventions: Interventions = NO_INTERVENTIONS
+    decoding: Decoding = GREEDY
+
+
+class Names(Protocol):
+    """What a trace needs of a tokenizer (model.text.interface has the whole)."""
+
+    begin_id: int
+    end_id: int
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]: ...
+
+    def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]: ...
+
+    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]: ...
+
+    def decode(self, ids: Iterable[int]) -> str: ...
 
 
 class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
-    def __init__(self, recorded: Recorded, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
+    def __init__(self, recorded: Recorded, tokenizer: Names, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
         """The last four are the traces' own record of where they come from.
 
@@ -58,7 +76,7 @@ class TraceBuilder:
             top_probabilities=steps.top_probabilities.cpu().numpy(),
             chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
             entropy=steps.entropy.cpu().numpy(), log_probability=steps.log_probability.cpu().numpy(),
-            interventions=request.interventions, **self.origin)
+            interventions=request.interventions, decoding=request.decoding, **self.origin)
 
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
         """The maps of one row by kind, without its padding; None for a kind that the model does not have."""
@@ -66,7 +84,6 @@ class TraceBuilder:
         for kind in self.output.kinds:
             queries, keys = tokens_of(kind, source, inputs)
             # Row by row: all rows' maps at once would lie in memory beside the pass's own and the traces'.
-            mine = torch.stack([record.attention(kind).weights[row, :, :len(queries), :len(keys)]
-                                for record in self.output.records(kind)])  # [layers, heads, query, key]
-            found[kind.value] = AttentionMaps(mine.float().cpu().numpy(), queries, keys)
+            mine = self.output.maps(kind, row)[:, :, :len(queries), :len(keys)]  # [layers, heads, query, key]
+            found[kind.value] = AttentionMaps(np.ascontiguousarray(mine.float().cpu().numpy()), queries, keys)
         return found

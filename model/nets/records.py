@@ -177,6 +177,10 @@ class ForwardOutput:
         """Every map of a kind: [layers, batch, heads, query, key]. ValueError if the pass was not recorded."""
         return torch.stack([record.attention(kind).weights for record in self.records(kind)])
 
+    def maps(self, kind: AttentionKind, row: int) -> Tensor:
+        """Every map of a kind of one row of the batch: [layers, heads, query, key]."""
+        return torch.stack([record.attention(kind).weights[row] for record in self.records(kind)])
+
     def head_outputs(self, kind: AttentionKind) -> Tensor:
         """What every head says, before W_O: [batch, layers, heads, query, d_head], as a sweep's `instead` has it.
         ValueError if the pass was not recorded."""
