@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -139,9 +140,9 @@ class Translator:
 
     def translate_batch(self, texts: Sequence[str], direction: str | None = None, *, batch_size: int = 64,
                         beam: int = 1, length_penalty: float = 0.0) -> list[str]:
-        """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
-        search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.beam.beam_search. An empty text gives an
-        empty translation. ValueError for a text or a setting that cannot be used."""
+        """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the search's width, 1
+        (greedy) to 8. length_penalty: as in model.decode.beam.beam_search. Empty texts stay empty. ValueError for a
+        text or a setting that cannot be used."""
         direction = self.check_direction(direction)
         rows = [i for i, text in enumerate(texts) if tidy(text)]
         found = self.generate([self.encode(texts[i], direction) for i in rows], direction, batch_size=batch_size,
@@ -192,10 +193,8 @@ class Translator:
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
              length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
-        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
-
-        Six parameters: those of beam_search() that a user chooses.
-        """
+        """Beam search for a batch of source ids (of encode()). Six parameters: those of beam_search() that a user
+        chooses."""
         prefix = self.forced_prefix(direction)
         memory = self.model.encode(self._padded([list(ids) for ids in sources]))
         return beam_search(
@@ -214,8 +213,7 @@ class Translator:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
 
     def step_limit(self, source_length: int) -> int:
-        """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
-        little, within the model's limit."""
+        """How many tokens a translation may take, forced ones included: twice the source and a little more."""
         return min(self.config.max_length - 1, 2 * source_length + 10)
 
     def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
@@ -224,7 +222,6 @@ class Translator:
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
                            ) -> tuple[list[list[int]], ForwardOutput]:
-        """Greedy ids and the recorded pass over them; the encoder runs once for both."""
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
@@ -251,7 +248,7 @@ class Translator:
 
 
 class Translators(Mapping[str, Translator]):
-    """The label of a Route -> the Translator that serves it. routes: all of them, the app's first one first."""
+    """The label of a Route -> the Translator that serves it. routes: all, the app's first one first, but none lent."""
 
     def __init__(self, translators: Sequence[Translator]) -> None:
         if not translators:
@@ -259,32 +256,42 @@ class Translators(Mapping[str, Translator]):
         self.routes = routes((translator.name, translator.directions) for translator in translators)
         serving = [translator for translator in translators for _ in translator.directions]
         self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
+        self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by label
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
              models: Sequence[Path] = ()) -> Translators:
-        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
-        be loaded."""
+        """The folders `models`, then every checkpoint folder in `folder`. ValueError if there is none or one is bad."""
         found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
         if not found:
             raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
         return cls([Translator.load(path, device, limits=limits) for path in found])
 
     def to(self, device: str) -> None:
-        """Move every model. For an app that is not serving yet."""
         for translator in set(self._by_label.values()):
             translator.to(torch.device(device))
 
+    def lend(self, translator: Translator) -> str:
+        """Serve one more, to whoever knows the label that is returned, and as long as somebody else holds it."""
+        label = f"{translator.name} {translator.digest}"
+        self._lent[label] = translator
+        return label
+
+    def made(self, digest: str) -> Translator | None:
+        """The one with these weights, lent or not."""
+        return next((t for t in (*self.values(), *list(self._lent.values())) if t.digest == digest), None)
+
     def __getitem__(self, label: str) -> Translator:
-        if label not in self._by_label:
-            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
-                          all=", ".join(self._by_label))
-        return self._by_label[label]
+        found = self._by_label.get(label) or self._lent.get(label)
+        if found is None:
+            every = ", ".join(self._by_label)
+            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label), all=every)
+        return found
 
     def route(self, label: str) -> Route:
         """The route of this label. ValueError if none has it."""
-        self[label]  # raises
-        return next(route for route in self.routes if route.label == label)
+        lent = Route(self[label].directions[0], self[label].name, label)
+        return next((route for route in self.routes if route.label == label), lent)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_label)

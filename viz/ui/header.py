@@ -30,6 +30,9 @@ class Header:
     first: TranslationTrace | None
     first_selection: Selection
     result: Component
+    examples: Component
+    examples_for: Callable[[str], list[str]]  # of the route with this label
+    choices: list[tuple[I18nData | str, str]]  # of the menu of directions
     restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
 
 
@@ -61,9 +64,10 @@ def build(translators: Translators) -> Header:
         text = gr.Textbox(
             example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
             submit_btn=False)
+        choices = [(label_of(route), route.label) for route in translators.routes]
         direction = gr.Dropdown(
-            [(label_of(route), route.label) for route in translators.routes], value=default.label,
-            label=label("Direction"), scale=2, min_width=170, elem_id="direction", filterable=False)
+            choices, value=default.label, label=label("Direction"), scale=2, min_width=170, elem_id="direction",
+            filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     examples = Component("examples", examples_for(default.label), events=("pick",), elem_id="examples")
     result = Component("translation", summarise(first, model) if first else inviting(model),
@@ -92,4 +96,4 @@ def build(translators: Translators) -> Header:
     direction.input(examples_for, [direction], [examples], api_visibility="private",
                     queue=False, show_progress="hidden")
     session = Session(trace_state, selection_state, text, direction, turns_for(translators))
-    return Header(session, first, selection, result, restore)
+    return Header(session, first, selection, result, examples, examples_for, choices, restore)
