@@ -12,10 +12,12 @@ from model.training.toy import corpora, frames, measure, settings
 from model.training.toy.run import DIRECTION, ToyRun
 from model.training.toy.settings import ToySettings
 from model.training.toy.store import SIDES, ToyStore, Visit
-from model.translator import Translators
+from model.translators import Translators
 from viz import theme
+from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.header import Header
+from viz.ui.lab import registry
 from viz.ui.language import label
 from viz.ui.rpc import Question, told
 from viz.ui.session import Selection
@@ -48,19 +50,22 @@ def build(translators: Translators, header: Header) -> None:
             text = run.pairs[int(question.data.get("pair", 0)) % len(run.pairs)][0]
             with session.turns.one():
                 name = opened(translators, visit, run)
-                toy, trace = visit.opened, visit.opened.translate(text, DIRECTION)
+                toy, trace = visit.opened, visit.opened.trace_batch([text], DIRECTION)[0]
         except (ValueError, TypeError) as error:
-            return question.failed(error), *[gr.skip()] * 6
-        menu = gr.Dropdown([*header.choices, (label("Your toy"), name)], value=name)
-        return (question.answer(opened=True), summarise(trace, toy), trace, Selection().fitted(trace), text, menu,
-                header.examples_for(name))
+            return question.failed(error), *[gr.skip()] * (len(header.restored) + 2)
+        menu = gr.Dropdown([*direction.entries(translators), (label("Your toy"), name)], value=name)
+        route = translators.route(name)
+        restored = (text, menu, direction.menus(translators, route), route.direction, gr.skip(),
+                    summarise(trace, toy, registry.lacking(trace, toy)), trace)
+        return (question.answer(opened=True), *restored, Selection().fitted(trace),
+                direction.offer(translators, route))
 
     # Outside the queue, whose own work for an event takes as long as a turn; on the CPU also where handlers are lent a
     # GPU: nobody's share of it pays for a toy.
     component.act(act, [visit], [component, visit], queue=False, trigger_mode="multiple", **private)
     # Through the queue, which sets off what listens to the states.
-    component.open(open_toy, [visit], [component, header.result, session.trace, session.selection, session.text,
-                                       session.direction, header.examples], trigger_mode="once", **private)
+    component.open(open_toy, [visit], [component, *header.restored, session.selection, header.examples],
+                   trigger_mode="once", **private)
 
 
 def opened(translators: Translators, visit: Visit, run: ToyRun) -> str:

@@ -13,7 +13,7 @@ import pytest
 from model.serve.limits import BatchLimits, Busy
 from model.training.toy import measure
 from model.training.toy.store import ToyStore, Visit
-from model.translator import Translators
+from model.translators import Translators
 from viz.ui import train
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Scene
@@ -101,7 +101,7 @@ def test_the_longest_idle_runs_go_when_all_take_too_much_and_a_visits_with_its_s
 def test_a_toy_is_served_to_who_holds_it_and_stands_in_no_list(tiny_translator):
     translators, (_, visit) = Translators([tiny_translator]), begun()
     name = train.opened(translators, visit, visit.run("a"))
-    trace = translators[name].translate("a b", translators.route(name).direction)
+    trace, = translators[name].trace_batch(["a b"], translators.route(name).direction)  # no thread of a batch holds it
     assert serving(translators, trace) is visit.opened and name not in list(translators)
     assert name not in {route.label for route in translators.routes}
     _, other = begun()

@@ -1,4 +1,5 @@
-"""All panels of the lab. A panel is a module in the folder of its tab, with a Panel named PANEL; it is found there."""
+"""All panels of the lab. A panel is a module in the folder of its tab, or below it, with a Panel named PANEL; it is
+found there."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from dataclasses import dataclass
 
 from gradio.i18n import I18nData
 
-from viz.ui.lab.panel import Panel
-from viz.ui.language import label
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import drawn, label
+from viz.ui.session import Selection
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,8 @@ TABS = (
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (
-        "map", "embedding", "attention", "scoring", "masks", "heads", "residual", "add-norm", "feed-forward",
-        "logits")),
+        "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
+        "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
 
@@ -38,11 +42,18 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
     """The panels of the tab's folder, in its order."""
     folder = importlib.import_module(f"viz.ui.lab.{tab.name}")
     found = [importlib.import_module(module.name).PANEL
-             for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}.")]
+             for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.") if not module.ispkg]
     by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
     named = [by_name.pop(name) for name in tab.order]
     return (*named, *by_name.values())
+
+
+def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
+    """The panels that do not apply to this translation and model, and why, JSON-ready."""
+    scene = Scene(trace, Selection(), translator)
+    return [{"panel": drawn(panel.title), "why": need.words} for panels in PANELS.values() for panel in panels
+            for need in panel.needs if not need.met(scene)]
 
 
 PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels

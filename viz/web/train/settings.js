@@ -39,8 +39,8 @@
 
     const seed = el("input", { type: "number", id: id("seed"), min: 0, max: 999, step: 1 });
     fields.set("seed", { node: seed, read: () => Math.min(999, Math.max(0, Math.floor(Number(seed.value) || 0))), put: (v) => (seed.value = v) });
-    const measured = ["positions none", "positions learned", "dropout", "label_smoothing", "optimizer"];
-    const names = { "positions none": say("no positions"), "positions learned": say("learned positions"), dropout: say("dropout 0.1"),
+    const measured = ["positions_none", "positions_learned", "dropout", "label_smoothing", "optimizer"];
+    const names = { "positions_none": say("no positions"), "positions_learned": say("learned positions"), dropout: say("dropout 0.1"),
       label_smoothing: say("label smoothing 0.1"), optimizer: say("SGD with momentum") };
     const node = el("fieldset", { class: "settings" }, el("legend", {}, title),
       el("div", { class: "fields" },
