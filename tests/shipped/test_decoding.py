@@ -15,8 +15,6 @@ from model.decode.steps import StepDecoder
 from model.trace.kinds import TRANSFORMER_KINDS
 from viz.maps.branches import compare
 
-pytestmark = pytest.mark.xdist_group("decoding")  # the searches are made once
-
 SUBJECTS = ("Ein kleiner Hund", "Die alte Frau", "Mein Bruder", "Der Lehrer", "Ein Mann mit Hut", "Das müde Kind",
             "Unsere Nachbarin", "Niemand")
 VERBS = ("sieht", "sucht", "malt", "trägt", "vergisst")

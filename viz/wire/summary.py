@@ -78,6 +78,9 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
         found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
                          "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
                          "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))
+    if metrics.get("lent"):
+        found.append(say("This is the network that you trained. It lasts as long as your visit: a link names it "
+                         "without holding it, and files hold its maps alone."))
     if not trace.finished:
         found.append(say("Stopped after {n} tokens without reaching the end of the sentence.",
                          n=len(trace.target_ids)))

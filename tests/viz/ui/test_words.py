@@ -58,6 +58,7 @@ NO_CONTROL = {
     ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
     ("viz/ui/explorer.py", "exported"), ("viz/ui/lab/positions/breaking.py", "interventions_for"),
+    ("viz/ui/train.py", "start"),
     ("viz/ui/stepper.py", "_step"), ("viz/ui/stepper.py", "rows"), ("viz/maps/reduce.py", "used_heads"),
     ("viz/wire/payload.py", "block"), ("viz/wire/readback.py", "grid_maps")}
 LANGUAGES = {language: read(path) for language, path in files().items()}
