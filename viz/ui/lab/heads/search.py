@@ -14,7 +14,7 @@ from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import KindSurvey
 from viz.maps import labels
-from viz.ui import surveys
+from viz.ui.lab import surveys
 from viz.ui.lab.heads.survey import here, named_head
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label

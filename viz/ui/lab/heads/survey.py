@@ -13,7 +13,7 @@ from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
 from viz.maps.labels import KIND_TITLES
-from viz.ui import surveys
+from viz.ui.lab import surveys
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
