@@ -37,7 +37,7 @@ class Example:
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
-    to try, where the folder has any."""
+    to try, where the folder has any. folder: where it lies, for files that were made of its weights; None: nowhere."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -46,6 +46,7 @@ class Checkpoint:
     metrics: dict
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
@@ -86,7 +87,7 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples)
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
@@ -100,7 +101,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
         model.load_state_dict(state, strict=True, assign=True)
         digest = weights.digest()
     metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes)}
-    return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest)
+    return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest, folder=folder)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:

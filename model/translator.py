@@ -39,7 +39,7 @@ class Translator:
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
         self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
-        self.examples = checkpoint.examples
+        self.examples, self.folder = checkpoint.examples, checkpoint.folder
         self.device = device
         self.model = checkpoint.model.to(device)
         self.config = self.model.config

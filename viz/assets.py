@@ -21,7 +21,7 @@ SCRIPTS = {
         *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),
     "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
-    "panel": ("lab/blocks.js", "why/matrix.js", "lab/panel.js"),
+    "panel": ("lab/blocks.js", "lab/matrix.js", "lab/panel.js"),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),
