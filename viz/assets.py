@@ -21,7 +21,7 @@ SCRIPTS = {
         *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),
     "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
-    "panel": ("lab/blocks.js", "lab/matrix.js", "lab/panel.js"),
+    "panel": ("explorer/views/picture.js", *(f"lab/{name}.js" for name in ("blocks", "matrix", "exports", "panel"))),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),

@@ -47,7 +47,9 @@ NO_CONTROL = {
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
     ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
-    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
+    ("viz/ui/lab/taking.py", "take"), ("viz/ui/lab/why/parts.py", "_head"),
+    ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
+    ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
     ("model/analysis/why/averages.py", "collect"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
@@ -138,7 +140,7 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:

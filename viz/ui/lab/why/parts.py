@@ -12,6 +12,7 @@ from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.parts import Parts
 from viz.maps import labels
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.taking import EXPORT, exports, take
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
@@ -29,6 +30,7 @@ def parts(scene: Scene) -> list[dict]:
     return [
         blocks.text(join((_title(scene, found), _most(found)), " ")),
         _grid(found),
+        exports(),
         blocks.facts(
             (say("Token embedding"), two(found.token), say("of the token just read")),
             (say("Position"), two(found.position), say("of the step")),
@@ -121,4 +123,4 @@ PANEL = Panel(
     "why-parts", label("Parts"), say(
         "Which part of the decoder wrote it? What the last row adds up to is split over embeddings, heads and "
         "feed-forwards: the parts sum to the number above, exactly."),
-    say("Elhage et al. 2021"), parts, acts={KEYS: keys}, paper="https://transformer-circuits.pub/2021/framework/")
+    say("Elhage et al. 2021"), parts, acts={KEYS: keys, EXPORT: take}, paper="https://transformer-circuits.pub/2021/framework/")

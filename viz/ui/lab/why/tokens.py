@@ -18,6 +18,7 @@ from model.trace.why.rows import Why
 from viz.maps import labels
 from viz.ui.lab import belief
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.taking import EXPORT, exports, take
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.matrix import Axis, Line, cells, margin, matrix, sum_margin, two
@@ -40,6 +41,7 @@ def tokens(scene: Scene) -> list[dict]:
         blocks.text(lead.reason, tone="note"),
         matrix(say("Methods by words"), axis(columns), lines, margins=MARGINS, act=TEST,
                none=say("This method says nothing of it.")),
+        exports(),
         blocks.slot(TEST, blocks.text(
             say("Choose a cell to run its test: the word is taken away, and the model says what it would write then."),
             tone="note"))]
@@ -116,4 +118,4 @@ PANEL = Panel(
     "why-tokens", label("Tokens"), say(
         "Which words made the model write it? Orange speaks for the pinned token, blue against it. Where a method "
         "disagrees with what was measured, it misleads."),
-    say("Ferrando et al. 2022"), tokens, acts={"row": row, TEST: taken_away}, paper="https://arxiv.org/abs/2205.11631")
+    say("Ferrando et al. 2022"), tokens, acts={"row": row, TEST: taken_away, EXPORT: take}, paper="https://arxiv.org/abs/2205.11631")
