@@ -29,7 +29,7 @@ from model.config import TrainConfig
 from model.decode.recorded import greedy_with_records
 from model.nets.transformer import Transformer
 from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.loss import summed_cross_entropy
 from model.translator import Translator
@@ -118,7 +118,7 @@ def same_as_cpu(bench: Bench) -> dict:
         for a, b in zip(bench.cpu.trace_batch(batch), bench.gpu.trace_batch(batch)):
             if a.target_ids == b.target_ids:
                 largest = max(largest, *(float(np.abs(a.maps(kind).weights - b.maps(kind).weights).max())
-                                         for kind in AttentionKind))
+                                         for kind in TRANSFORMER_KINDS))
     return {"sentences": SENTENCES, "other_greedy_ids": unlike, "other_beam_ids_of_40": wide,
             "largest_map_difference": largest, "passed": unlike == wide == 0 and largest <= TOLERANCE}
 

@@ -18,6 +18,9 @@ LIMITS = {
     "max_length": 4096,
 }
 MAX_POSITION_OFFSET = 1024
+# Parts of every published Transformer that a toy can be built without, to see what they are for. What cannot honour the
+# lack of one refuses the network by the part's name (ModelConfig.without).
+PARTS = ("look_ahead_mask", "scale_scores", "residual")
 
 
 def _check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
@@ -26,6 +29,11 @@ def _check_whole_number(name: str, value: object, low: int, high: int | None = N
     if value < low or (high is not None and value > high):
         upper = "" if high is None else f" and at most {high}"
         raise ValueError(f"{name} must be at least {low}{upper}, found {value}")
+
+
+def _check_truth(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, found {value!r}")
 
 
 def _check_member(config: object, name: str, kind: type[Enum]) -> None:
@@ -58,6 +66,7 @@ class PositionCode(str, Enum):
     HALVES = "halves"  # Marian: the same numbers, all sines and then all cosines
     FAIRSEQ = "fairseq"  # M2M100, NLLB: halves too, but base^(i / (d_model / 2 - 1)), and all in float32
     LEARNED = "learned"  # mBART: a table of parameters for each side
+    NONE = "none"  # nothing: the encoder then sees a bag of tokens
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,9 @@ class ModelConfig:
     logits_bias: bool = False  # a number for each token, added to its logit: Marian, mBART
     target_vocabulary_size: int | None = None  # None: as the source's
     banned_ids: tuple[int, ...] = ()  # tokens that decoding never chooses, whatever their probability: Marian's <pad>
+    look_ahead_mask: bool = True  # False: where it is taught, a row sees the tokens after it (against section 3.2.3)
+    scale_scores: bool = True  # scores divided by sqrt(d_k) (section 3.2.1)
+    residual: bool = True  # x + f(x) around each sub-layer (section 3.1); False: f(x) alone
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -98,9 +110,8 @@ class ModelConfig:
         for name in ("dropout", "attention_dropout"):
             _check_fraction(name, getattr(self, name))
         for name in ("norm_first", "norm_embedding", "scale_embedding", "shared_embeddings", "tied_output",
-                     "logits_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, found {getattr(self, name)!r}")
+                     "logits_bias", *PARTS):
+            _check_truth(name, getattr(self, name))
         _check_member(self, "activation", Activation)
         _check_member(self, "position_code", PositionCode)
         _check_whole_number("position_offset", self.position_offset, 0, MAX_POSITION_OFFSET)
@@ -135,9 +146,50 @@ class ModelConfig:
         return self.vocabulary_size if self.target_vocabulary_size is None else self.target_vocabulary_size
 
     @property
+    def without(self) -> tuple[str, ...]:
+        """Which of PARTS it is built without."""
+        return tuple(name for name in PARTS if not getattr(self, name))
+
+    @property
     def d_head(self) -> int:
         """Width of one head: d_k = d_v = d_model / num_heads (section 3.2.2)."""
         return self.d_model // self.num_heads
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """The shape of a recurrent encoder-decoder (model/nets/recurrent.py). Raises ValueError, with the field and its
+    value, for anything that cannot be built."""
+
+    vocabulary_size: int
+    d_model: int = 256  # of embeddings, decoder states and the output
+    dropout: float = 0.1  # on embeddings and on what the output projection reads
+    attention: bool = True  # Bahdanau et al. 2015; False: one vector of the source, as Sutskever et al. 2014
+    max_length: int = 256  # tokens a side that the Translator accepts, symbols included
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary_size", "d_model", "max_length"):
+            _check_whole_number(name, getattr(self, name), 1, LIMITS[name])
+        _check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
+        _check_fraction("dropout", self.dropout)
+        _check_truth("attention", self.attention)
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
+
+    banned_ids = ()  # tokens that decoding never chooses
+    reach = 2**31  # a recurrence has no longest sentence
+    num_heads = num_encoder_layers = num_decoder_layers = 1
+    without = ()
+
+    @property
+    def d_encoder(self) -> int:
+        """Width of the state that reads in one direction."""
+        return self.d_model // 2
+
+    @property
+    def num_target_tokens(self) -> int:
+        return self.vocabulary_size
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Train a Transformer: python -m model.train --help
+"""Train a network: python -m model.train --help
 
 One process, or several under torchrun. Everything a run needs to go on lies in its folder, so a killed run
 continues with --resume where its last saved state was, in the same order.
@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import torch
@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from model import checkpoint
-from model.config import ModelConfig, TrainConfig, from_json
-from model.nets.transformer import Transformer
+from model.config import ModelConfig, RecurrentConfig, TrainConfig, from_json
+from model.nets import networks
+from model.nets.networks import AnyNetwork
 from model.serve.device import choose_device
 from model.text.tokenizer import Tokenizer
 from model.training import corpora, history, options
@@ -41,7 +42,7 @@ SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
 class SummedLoss(nn.Module):
     """The label-smoothed cross-entropy of a batch, summed over its real tokens (section 5.4)."""
 
-    def __init__(self, model: Transformer, label_smoothing: float) -> None:
+    def __init__(self, model: AnyNetwork, label_smoothing: float) -> None:
         super().__init__()
         self.model, self.label_smoothing = model, label_smoothing
 
@@ -56,7 +57,7 @@ class SummedLoss(nn.Module):
 class Trainer:
     """One run: model, optimiser, data order and log, and the step that moves them on."""
 
-    def __init__(self, config: TrainConfig, model: Transformer, tokenizer: Tokenizer, train: Examples | Mixture,
+    def __init__(self, config: TrainConfig, model: AnyNetwork, tokenizer: Tokenizer, train: Examples | Mixture,
                  device: torch.device) -> None:
         self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
         self.examples = Examples([], [])  # of the state's epoch
@@ -174,10 +175,10 @@ def export(folder: Path, out: Path) -> None:
     history.export(folder, out, written.model, tokenizer, written.digest)
 
 
-def chosen_model(folder: Path) -> tuple[Transformer, Tokenizer, TrainConfig]:
+def chosen_model(folder: Path) -> tuple[AnyNetwork, Tokenizer, TrainConfig]:
     """The run's better weights, raw or averaged, as its last evaluation on the dev set says: float32, on the CPU."""
     model_config, config, tokenizer = read_settings(folder)
-    model = Transformer(model_config)
+    model = networks.build(model_config)
     state = TrainingState(model, torch.optim.Adam(model.parameters()), config.average_decay)
     state.load(folder / STATE)
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
@@ -187,13 +188,14 @@ def chosen_model(folder: Path) -> tuple[Transformer, Tokenizer, TrainConfig]:
     return model.eval(), tokenizer, config
 
 
-def read_settings(folder: Path) -> tuple[ModelConfig, TrainConfig, Tokenizer]:
+def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, Tokenizer]:
     """What a run was started with. ValueError if the folder holds no run."""
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
     settings = checkpoint.read_json(folder / SETTINGS)
     try:
-        return (from_json(ModelConfig, settings["model"]), from_json(TrainConfig, settings["train"]),
+        shape = networks.named(settings.get("network", networks.DEFAULT)).config
+        return (from_json(shape, settings["model"]), from_json(TrainConfig, settings["train"]),
                 Tokenizer.load(folder / checkpoint.TOKENIZER))
     except (KeyError, TypeError, OSError, ValueError) as error:
         raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
@@ -225,13 +227,14 @@ def train(args: argparse.Namespace) -> None:
                              directions=tuple(args.directions), bf16=args.bf16, repeats=tuple(args.repeat))
         tokenizer, model_config = start(args, config, found)
     torch.manual_seed(config.seed + (dist.get_rank() if dist.is_initialized() else 0))
-    model = Transformer(model_config)
+    model = networks.build(model_config)
     if args.init and not args.resume:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
     if not args.resume:
         folder.mkdir(parents=True, exist_ok=True)
         checkpoint.replace_file(folder / checkpoint.TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
-    checkpoint.write_json(folder / SETTINGS, {"model": asdict(model_config), "train": asdict(config)})
+    checkpoint.write_json(folder / SETTINGS, {"network": networks.name_of(model), "model": asdict(model_config),
+                                              "train": asdict(config)})
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, "
           f"{device}", file=sys.stderr)
@@ -247,7 +250,8 @@ def train(args: argparse.Namespace) -> None:
         export(folder, args.out)
 
 
-def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[Tokenizer, ModelConfig]:
+def start(args: argparse.Namespace, config: TrainConfig, found: list
+          ) -> tuple[Tokenizer, ModelConfig | RecurrentConfig]:
     """Tokenizer and model shape of a new run: those of --init, or new ones."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
@@ -257,9 +261,11 @@ def start(args: argparse.Namespace, config: TrainConfig, found: list) -> tuple[T
     tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else corpora.train_tokenizer(
         corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
         vocabulary_size=args.vocabulary_size, algorithm=args.tokenizer_algorithm)
-    return tokenizer, ModelConfig(
-        vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id,
-        **{name: getattr(args, name) for name in options.MODEL}, norm_first=not args.post_norm)
+    shape = networks.named(args.family).config
+    given = {"norm_first": not args.post_norm, "attention": not args.no_attention,
+             **{name: getattr(args, name) for name in options.MODEL}}
+    return tokenizer, shape(vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id, **{
+        field.name: given[field.name] for field in fields(shape) if field.name in given})
 
 
 if __name__ == "__main__":

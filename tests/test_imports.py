@@ -28,7 +28,7 @@ MODEL = (
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.translate", "model.checkpoints",
-     "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness"),
+     "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness", "model.survey"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),

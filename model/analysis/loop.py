@@ -35,7 +35,8 @@ def attention_input(translator: Translator, output: ForwardOutput, kind: Attenti
     module = translator.model.attention(kind, layer)
     if kind is AttentionKind.CROSS:
         return AttentionInput(module, read, output.memory, None)
-    mask = None if kind is AttentionKind.ENCODER_SELF else causal_mask(read.shape[1], device=read.device)
+    open_ = kind is AttentionKind.ENCODER_SELF or not translator.config.look_ahead_mask
+    mask = None if open_ else causal_mask(read.shape[1], device=read.device)
     return AttentionInput(module, read, read, mask)
 
 
@@ -60,7 +61,7 @@ def one_by_one(given: AttentionInput) -> tuple[Tensor, Tensor]:
             for part, stream in enumerate((given.queries, given.memory, given.memory))
             for rows in [slice(part * d_model + head * width, part * d_model + (head + 1) * width)])
         mask = None if given.mask is None else given.mask[:, 0]
-        out, weight = scaled_dot_product(q, k, v, mask)
+        out, weight = scaled_dot_product(q, k, v, mask, scaled=module.scaled)
         outputs.append(out)
         weights.append(weight)
     return module.output(torch.cat(outputs, dim=-1)), torch.stack(weights, dim=1)

@@ -103,7 +103,8 @@ def embedding_rows(translator: Translator, ids: tuple[int, ...], output: Forward
         (model.embedding.weight, model.source_positions, model.encoder, output.layers(Side.ENCODER)) if source else
         (model.target_matrix, model.target_positions, model.decoder, output.layers(Side.DECODER)))
     scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
-    positions, entered = code(0, len(ids)), records[0].before[0]
+    entered, added_positions = records[0].before[0], code(0, len(ids))
+    positions = torch.zeros_like(scaled) if added_positions is None else added_positions
     normed = translator.config.norm_embedding
     added = scaled + positions if normed else entered
     error = (stack.entry(scaled + positions) - entered).abs().max()

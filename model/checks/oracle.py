@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from model.nets.layer import Layer
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import Side
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
@@ -25,7 +28,10 @@ def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
 
 
 def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
-    """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights."""
+    """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights. ValueError, in words, for a layer that
+    torch cannot have."""
+    if not config.residual:
+        raise Refusal("torch's layers have residual connections, this network has none")
     decoder = ours.cross_attention is not None
     kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
     theirs = nn.utils.skip_init(
@@ -43,7 +49,12 @@ def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
 
 
 def _attention_state(ours: MultiHeadAttention) -> dict[str, Tensor]:
-    return {"in_proj_weight": ours.projection.weight.detach(), "in_proj_bias": ours.projection.bias.detach(),
+    weight, bias = ours.projection.weight.detach(), ours.projection.bias.detach()
+    if not ours.scaled:  # torch's attention always divides by sqrt(d_k): queries as many times as long undo that
+        factor = torch.ones_like(bias)
+        factor[:ours.d_model] = math.sqrt(ours.d_model // ours.num_heads)
+        weight, bias = weight * factor[:, None], bias * factor
+    return {"in_proj_weight": weight, "in_proj_bias": bias,
             "out_proj.weight": ours.output.weight.detach(), "out_proj.bias": ours.output.bias.detach()}
 
 
@@ -85,7 +96,8 @@ def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[
     """For each decoder layer, as for the encoder's."""
     errors = []
     for layer, record in zip(translator.model.decoder.layers, output.layers(Side.DECODER)):
-        mask = ~causal_mask(record.before.shape[1], device=output.memory.device)[0, 0]
+        mask = (~causal_mask(record.before.shape[1], device=output.memory.device)[0, 0]
+                if translator.config.look_ahead_mask else None)
         theirs = torch_layer(layer, translator.config)(record.before, output.memory, tgt_mask=mask)
         errors.append(_error(theirs, record.after))
     return errors

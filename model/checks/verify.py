@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.checks import oracle
+from model.checks import oracle, recurrent
 from model.checks.evidence import Evidence, Shown
+from model.nets.transformer import Transformer
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Refusal, say, words_of
 from model.trace.translation import TranslationTrace
@@ -169,6 +170,22 @@ CHECKS = (
 )
 
 
+OF_ANY_NETWORK = (rows_sum_to_one, trace_is_the_models, probabilities_are_the_models, nothing_looks_ahead,
+                  cached_logits, cached_weights, padding_changes_nothing)
+RECURRENT = (
+    Check(say("Encoder states = torch's"), say("nn.GRU with our weights reads the sentence as ours does."), WEIGHTS,
+          recurrent.encoder_states),
+    Check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS, recurrent.decoder_outputs),
+)
+
+
+def checks_of(translator: Translator) -> tuple[Check, ...]:
+    """The checks that this translator's network can be put to."""
+    if isinstance(translator.model, Transformer):
+        return CHECKS
+    return (*(check for check in CHECKS if check.measure in OF_ANY_NETWORK), *RECURRENT)
+
+
 def verify(translator: Translator, trace: TranslationTrace, *,
            shown: Mapping[str, tuple[Sequence[Shown], float]] | None = None, also: Sequence[Check] = ()
            ) -> Iterator[Result]:
@@ -187,7 +204,7 @@ def verify(translator: Translator, trace: TranslationTrace, *,
     output = translator.inspect(trace.source_ids, trace.target_ids)
     evidence = Evidence(translator, trace, output, shown or {})
     half = next(translator.model.parameters()).dtype != torch.float32
-    for check in CHECKS:
+    for check in checks_of(translator):
         yield _carried_out(check, evidence, max(check.tolerance, HALF if half and check.tolerance else 0.0))
     for name, (maps, tolerance) in evidence.shown.items():
         claim = say("{what} holds the trace's own numbers.", what=name)

@@ -17,15 +17,16 @@ from model.nets.sweep import AttentionEdit
 from model.trace.language import Refusal
 
 
-def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)), the left half of equation 1.
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None, *, scaled: bool = True) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)), the left half of equation 1; scaled False: without the division.
 
     queries [batch, heads, query, d_head], keys [batch, heads, key, d_head], mask: True = may attend, None = all.
     Returns [batch, heads, query, key]; rows sum to 1, masked cells are exactly 0. Every row of the mask needs at
     least one True: the functions below that build masks guarantee it.
     """
     # Dividing the queries, not the scores, is the same product with far fewer divisions.
-    scores = (queries / math.sqrt(queries.shape[-1])) @ keys.transpose(-2, -1)  # [batch, heads, query, key]
+    divided = queries / math.sqrt(queries.shape[-1]) if scaled else queries
+    scores = divided @ keys.transpose(-2, -1)  # [batch, heads, query, key]
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(dim=-1)
@@ -33,7 +34,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None)
 
 def scaled_dot_product(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *,
-    dropout: float = 0.0, keep: Tensor | None = None,
+    dropout: float = 0.0, keep: Tensor | None = None, scaled: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V  (Vaswani et al. 2017, equation 1).
 
@@ -41,9 +42,9 @@ def scaled_dot_product(
     keep: an intervention; cells that are False lose their weight after the softmax, unrenormalised.
     Returns the output [batch, heads, query, d_head] and the weights [batch, heads, query, key] as the softmax gave
     them, before dropout and before `keep`.
-    Six parameters: the equation's four, and the two places where something may step in.
+    Seven parameters: the equation's four, the two places where something may step in, and the part that may be missing.
     """
-    weights = attention_weights(queries, keys, mask)
+    weights = attention_weights(queries, keys, mask, scaled=scaled)
     used = weights if keep is None else weights * keep
     if dropout > 0.0:
         used = F.dropout(used, dropout)
@@ -57,10 +58,10 @@ class MultiHeadAttention(nn.Module):
     attention, because a decoder that keeps its keys and values projects only what is new.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, *, scaled: bool = True) -> None:
         super().__init__()
         assert d_model % num_heads == 0
-        self.d_model, self.num_heads, self.dropout = d_model, num_heads, dropout
+        self.d_model, self.num_heads, self.dropout, self.scaled = d_model, num_heads, dropout, scaled
         self.projection = nn.Linear(d_model, 3 * d_model)  # rows: queries, keys, values
         self.output = nn.Linear(d_model, d_model)
         for part in self.projection.weight.chunk(3):  # each matrix by its own fan-in and fan-out
@@ -109,7 +110,7 @@ class MultiHeadAttention(nn.Module):
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         context, weights = scaled_dot_product(
-            queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep)
+            queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep, scaled=self.scaled)
         if edit is not None:
             context = edit.heard(context, first_query)
         joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head = d_model]

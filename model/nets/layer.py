@@ -24,13 +24,15 @@ class SubLayer(nn.Module):
 
     pre-norm   x + dropout(f(norm(x)))    trains without care; needs one more norm at the end of the stack
     post-norm  norm(x + dropout(f(x)))    the paper's
+
+    A config without residual connections leaves "x +" out of both.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.d_model)
         self.dropout = Dropout(config.dropout)
-        self.norm_first = config.norm_first
+        self.norm_first, self.residual = config.norm_first, config.residual
 
     def enter(self, x: Tensor) -> Tensor:
         return self.norm(x) if self.norm_first else x
@@ -38,7 +40,8 @@ class SubLayer(nn.Module):
     def leave(self, x: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
         """The new residual stream, and what was added to it (for the record)."""
         added = self.dropout(output) if self.training else output
-        return (x + added if self.norm_first else self.norm(x + added)), added
+        summed = x + added if self.residual else added
+        return (summed if self.norm_first else self.norm(summed)), added
 
     def norm_record(self) -> NormRecord:
         return NormRecord(self.norm.weight, self.norm.bias, self.norm.eps, self.norm_first)
@@ -75,7 +78,8 @@ class Layer(nn.Module):
         self.kind = AttentionKind.DECODER_SELF if decoder else AttentionKind.ENCODER_SELF
 
         def attention() -> MultiHeadAttention:
-            return MultiHeadAttention(config.d_model, config.num_heads, config.attention_dropout)
+            return MultiHeadAttention(
+                config.d_model, config.num_heads, config.attention_dropout, scaled=config.scale_scores)
 
         self.self_attention = attention()
         self.cross_attention = attention() if decoder else None
@@ -101,7 +105,7 @@ class Layer(nn.Module):
             if patches is not None:
                 after = patches.stream(name, after)
             if record:
-                passed.append(SubLayerRecord(name, x, added, after, sublayer.norm_record()))
+                passed.append(SubLayerRecord(name, x, added, after, sublayer.norm_record(), sublayer.residual))
             return after
 
         if patches is not None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from model.config import ModelConfig
+from model.config import ModelConfig, RecurrentConfig
+from model.nets.recurrent import Recurrent
 from model.nets.transformer import Transformer
 
 
@@ -26,7 +27,19 @@ class Network:
 
 
 DEFAULT = "transformer"
-NETWORKS: dict[str, Network] = {DEFAULT: Network(ModelConfig, Transformer)}  # by what config.json calls it
+NETWORKS: dict[str, Network] = {  # by what config.json calls it
+    DEFAULT: Network(ModelConfig, Transformer),
+    "gru": Network(RecurrentConfig, Recurrent),
+}
+
+
+AnyNetwork = Transformer | Recurrent
+
+
+def build(config: object) -> AnyNetwork:
+    """A new network of this config, its weights drawn at random."""
+    entry = next(entry for entry in NETWORKS.values() if type(config) is entry.config)
+    return entry.network(config)
 
 
 def named(name: object) -> Network:

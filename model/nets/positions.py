@@ -51,7 +51,7 @@ def fairseq_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0)
 
 def encoding(config: ModelConfig, positions: Tensor) -> Tensor:
     """The code that a model of this config computes for positions [length]: float32 [length, d_model]."""
-    assert config.position_code is not PositionCode.LEARNED
+    assert config.position_code not in (PositionCode.LEARNED, PositionCode.NONE)
     where = positions + config.position_offset
     if config.position_code is PositionCode.FAIRSEQ:
         return fairseq_encoding(where, config.d_model, base=config.position_base)
@@ -80,6 +80,13 @@ class ComputedPositions(nn.Module):
         return rows.to(self.table.dtype)
 
 
+class NoPositions(nn.Module):
+    """A model that is told no positions: nothing is added."""
+
+    def forward(self, first: int, length: int, positions: Positions = Positions()) -> None:
+        """As ComputedPositions: there is no code to switch off or to shift."""
+
+
 class LearnedPositions(nn.Module):
     """A row of parameters a position (Gehring et al. 2017, section 3.1), for as many as the model was trained with."""
 
@@ -105,3 +112,11 @@ class LearnedPositions(nn.Module):
             raise Refusal("This model learned a vector for each of the positions 0 to {last} and has none for {found}.",
                           last=rows - 1, found=start if start < 0 else start + length - 1)
         return self.table[start:start + length]
+
+
+def position_modules(config: ModelConfig) -> tuple[nn.Module, nn.Module]:
+    """The codes of source and target positions: one module, but for learned ones."""
+    if config.position_code is PositionCode.LEARNED:
+        return LearnedPositions(config), LearnedPositions(config)
+    code = NoPositions() if config.position_code is PositionCode.NONE else ComputedPositions(config)
+    return code, code

@@ -50,6 +50,7 @@ class SubLayerRecord:
     before  the residual stream that comes in
     added   what f adds to it, after interventions
     after   the stream that goes on: before + added with pre-norm, norm(before + added) with post-norm
+    residual  False where a network has no residual connection: `before` is then no part of the sum
     """
 
     name: SubLayerName
@@ -57,6 +58,7 @@ class SubLayerRecord:
     added: Tensor
     after: Tensor
     norm: NormRecord
+    residual: bool = True
 
     @property
     def read(self) -> Tensor:
@@ -66,7 +68,7 @@ class SubLayerRecord:
     @property
     def sum(self) -> Tensor:
         """x + f(x): what goes on with pre-norm, what the norm reads with post-norm."""
-        return self.before + self.added
+        return self.before + self.added if self.residual else self.added
 
     @property
     def norm_input(self) -> Tensor:
@@ -82,7 +84,8 @@ class SubLayerRecord:
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one layer did. A network without self-attention or a feed-forward has None there, and no sub-layers.
+    """What one layer did. A network without self-attention or a feed-forward has None there, and no sub-layers; only a
+    recurrent one has an alignment.
 
     sublayers    in the order that the residual stream passes them
     activations  the feed-forward's hidden units after the activation, the paper's ReLU or another
@@ -93,6 +96,7 @@ class LayerRecord:
     cross_attention: AttentionRecord | None
     sublayers: tuple[SubLayerRecord, ...]
     activations: Tensor | None
+    alignment: AttentionRecord | None = None
 
     @property
     def before(self) -> Tensor:
@@ -114,6 +118,8 @@ class LayerRecord:
 
     def attention(self, kind: AttentionKind) -> AttentionRecord | None:
         """The attention of this kind; None where the layer has none."""
+        if kind is AttentionKind.ALIGNMENT:
+            return self.alignment
         return self.cross_attention if kind is AttentionKind.CROSS else self.self_attention
 
 

@@ -65,7 +65,8 @@ class _LayerStep:
     def __init__(self, layer: Layer, interventions: Changes) -> None:
         d_model = layer.self_attention.d_model
         self.layer = layer
-        self.norm_first = layer.sublayers[0].norm_first
+        self.norm_first, self.residual = layer.sublayers[0].norm_first, layer.sublayers[0].residual
+        self.scale = None if layer.self_attention.scaled else 1.0  # None: 1 / sqrt(d_k)
         self.norms = [_norm(sublayer) for sublayer in layer.sublayers]
         self.heads = layer.self_attention.num_heads
         self.projection = _linear(layer.self_attention.projection)
@@ -86,14 +87,14 @@ class _LayerStep:
         joined = self.projection(self._enter(x, around_self))  # [batch, 3 * d_model]
         queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
         keys, values = cache.extend(position, keys, values)
-        context = F.scaled_dot_product_attention(queries, keys, values)  # [batch, heads, 1, d_head]
+        context = F.scaled_dot_product_attention(queries, keys, values, scale=self.scale)  # [batch, heads, 1, d_head]
         if self.self_gate is not None:
             context = context * self.self_gate
         x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
-        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask)
+        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask, scale=self.scale)
         if self.cross_gate is not None:
             context = context * self.cross_gate
         x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
@@ -105,7 +106,8 @@ class _LayerStep:
         return torch.layer_norm(x, *norm) if self.norm_first else x
 
     def _leave(self, x: Tensor, output: Tensor, norm: tuple) -> Tensor:
-        return x + output if self.norm_first else torch.layer_norm(x + output, *norm)
+        summed = x + output if self.residual else output
+        return summed if self.norm_first else torch.layer_norm(summed, *norm)
 
 
 class _Affine:

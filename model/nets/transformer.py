@@ -8,17 +8,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ModelConfig, PositionCode
+from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache
 from model.nets.dropout import Dropout
 from model.nets.layer import Layer, SourceMemory
 from model.nets.masks import causal_mask, padding_mask
-from model.nets.positions import ComputedPositions, LearnedPositions
+from model.nets.positions import position_modules
 from model.nets.records import ForwardOutput, LayerRecord
 from model.nets.sweep import Changes, check
 from model.trace.interventions import NO_INTERVENTIONS, Positions
-from model.trace.kinds import AttentionKind, Side
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 
 
 class Stack(nn.Module):
@@ -69,14 +69,12 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder = Stack(config, decoder=False)
         self.decoder = Stack(config, decoder=True)
-        learned = config.position_code is PositionCode.LEARNED
-        self.source_positions = LearnedPositions(config) if learned else ComputedPositions(config)
-        self.target_positions = LearnedPositions(config) if learned else self.source_positions
+        self.source_positions, self.target_positions = position_modules(config)
 
     @property
     def num_layers(self) -> dict[AttentionKind, int]:
         """The attentions that the model has, and in how many layers each."""
-        return {kind: len(self._stack(kind.side).layers) for kind in AttentionKind}
+        return {kind: len(self._stack(kind.side).layers) for kind in TRANSFORMER_KINDS}
 
     def attention(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """The module of one attention."""
@@ -140,14 +138,26 @@ class Transformer(nn.Module):
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """The decoder's output [batch, new, d_model] for target_ids [batch, new], and its records.
 
-        With a cache, target_ids are the rows after cache.length, and the cache grows by them. Padding on the right
-        needs no mask of its own: no earlier row looks that far.
+        With a cache, target_ids are the rows after cache.length, and the cache grows by them.
         """
         self.check(interventions, batch=len(target_ids))
-        first, new = (0 if cache is None else cache.length), target_ids.shape[1]
-        mask = None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
+        first = 0 if cache is None else cache.length
+        mask = self.target_mask(target_ids, first)
         x = self.embed(target_ids, interventions.target_positions, first=first, decoder=True)
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
+
+    def target_mask(self, target_ids: Tensor, first: int = 0) -> Tensor | None:
+        """Which keys the decoder's rows from position `first` on may attend to, [.., new, first + new]; None: all.
+
+        Padding on the right needs no mask of its own where no row looks ahead. A network without the look-ahead mask
+        sees all of its prefix, which a decode never pads.
+        """
+        new = target_ids.shape[1]
+        if not self.config.look_ahead_mask:
+            mask = padding_mask(target_ids, self.config.pad_id)
+            assert first == 0 or mask.all()
+            return None if mask.all() else mask
+        return None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
 
     def project(self, hidden: Tensor) -> Tensor:
         """Logits over the target's vocabulary: hidden [.., d_model] times the output matrix transposed, plus the

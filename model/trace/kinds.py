@@ -21,11 +21,13 @@ class SubLayerName(str, Enum):
 
 
 class AttentionKind(str, Enum):
-    """The three attentions of an encoder-decoder Transformer (Vaswani et al. 2017, section 3.2.3)."""
+    """The three attentions of an encoder-decoder Transformer (Vaswani et al. 2017, section 3.2.3), and the one of the
+    recurrent networks before it."""
 
     ENCODER_SELF = "encoder_self"
     DECODER_SELF = "decoder_self"
     CROSS = "cross"
+    ALIGNMENT = "alignment"  # of a recurrent decoder (Bahdanau et al. 2015): its state asks the encoder's states
 
     @property
     def side(self) -> Side:
@@ -34,5 +36,10 @@ class AttentionKind(str, Enum):
 
     @property
     def sublayer(self) -> SubLayerName:
-        """Which of a layer's sub-layers it is."""
+        """Which of a layer's sub-layers it is. ValueError for a recurrent network's, which has none."""
+        if self is AttentionKind.ALIGNMENT:
+            raise ValueError("an alignment stands in no sub-layer: it is a recurrent network's")
         return SubLayerName.CROSS_ATTENTION if self is AttentionKind.CROSS else SubLayerName.SELF_ATTENTION
+
+
+TRANSFORMER_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS)

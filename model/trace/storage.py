@@ -26,7 +26,7 @@ import numpy as np
 
 from model.trace import interventions_file
 from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import facts, told_by_spelling, with_facts
 from model.trace.translation import TranslationTrace, tokens_of
@@ -108,7 +108,8 @@ def _check(found: object) -> None:
 
 
 def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
-    kinds = found.get("kinds", ()) if found["version"] > 1 else _KINDS
+    kinds = found.get("kinds", ()) if found["version"] > 1 else tuple(
+        kind.value for kind in TRANSFORMER_KINDS)
     if not isinstance(kinds, (list, tuple)) or not all(kind in _KINDS for kind in kinds):
         raise ValueError(f"kinds of attention are {', '.join(_KINDS)}; found {kinds!r:.200}")
     weights = {kind: weights[kind] for kind in kinds}

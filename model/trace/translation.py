@@ -49,6 +49,7 @@ class TranslationTrace:
     checkpoint: str
     digest: str  # first 16 hex digits of the weights file's SHA-256
     interventions: Interventions = NO_INTERVENTIONS
+    alignment: AttentionMaps | None = None
 
     def __post_init__(self) -> None:
         steps = len(self.target_ids)

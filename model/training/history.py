@@ -143,7 +143,7 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) 
     entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all probes."""
     device = next(model.parameters()).device
     losses, translations, maps = [], [], {}
-    rows: dict[AttentionKind, list[torch.Tensor]] = {kind: [] for kind in AttentionKind}
+    rows: dict[AttentionKind, list[torch.Tensor]] = {}
     for number, probe in enumerate(probes):
         target = tokenizer.encode(probe.reference)
         source_ids = tokenizer.encode_source(probe.source, parse_direction(probe.direction)[1])
@@ -152,9 +152,10 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) 
         output = model(source, inputs, record=True)
         wanted = torch.tensor([*target, tokenizer.end_id], device=device)
         losses.append(torch.nn.functional.cross_entropy(output.logits[0].float(), wanted).item())
-        for kind, weights in _weights(output).items():
+        for kind in output.kinds:
+            weights = output.weights(kind)[:, 0].float().cpu()  # [layers, heads, query, key]
             maps[f"maps_{kind.value}_{number}"] = (weights * LEVELS).round().to(torch.uint8).numpy()
-            rows[kind].append(weights)
+            rows.setdefault(kind, []).append(weights)
         translator = Translator(Checkpoint("", model, tokenizer, (probe.direction,), {}, ""), device)
         translations.append(translator.translate_batch([probe.source])[0])
     record = {"loss": np.array(losses, dtype=np.float32), "translation": np.array(translations, dtype="U120"), **maps}
@@ -163,13 +164,3 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) 
         record[f"entropy_{kind.value}"] = torch.stack(entropy).mean(0).numpy()
         record[f"largest_{kind.value}"] = torch.stack([w.amax(-1).mean(-1) for w in weights]).mean(0).numpy()
     return record
-
-
-def _weights(output) -> dict[AttentionKind, torch.Tensor]:
-    """Each kind's weights, float32 [layers, heads, query, key] on the CPU."""
-    def stacked(weights) -> torch.Tensor:
-        return torch.stack([w[0] for w in weights]).float().cpu()
-
-    return {AttentionKind.ENCODER_SELF: stacked(r.self_attention.weights for r in output.encoder_records),
-            AttentionKind.DECODER_SELF: stacked(r.self_attention.weights for r in output.decoder_records),
-            AttentionKind.CROSS: stacked(r.cross_attention.weights for r in output.decoder_records)}

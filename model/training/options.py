@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from model.config import ModelConfig, TrainConfig
+from model.nets.networks import DEFAULT, NETWORKS
 from model.training import corpora
 
 MODEL = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_feedforward", "dropout",
@@ -37,6 +38,8 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
         help="learn the pieces from these directions' corpora; default: --directions")
     add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
     add("--vocabulary-size", type=int, default=8000)
+    add("--family", choices=tuple(NETWORKS), default=DEFAULT, help="which network to train; default %(default)s")
+    add("--no-attention", action="store_true", help="of the family gru: the decoder has one vector of the source")
     add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")
     corpora.add_options(parser)
     defaults = {f: getattr(ModelConfig(8), f) for f in MODEL}

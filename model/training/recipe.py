@@ -42,7 +42,7 @@ def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
     if not path.is_file():
         raise ValueError(f"there is no recipe {name!r}: {', '.join(all_recipes(folder))}")
     known = {"train": {*options.TRAIN, *options.MODEL, "init", "directions", "tokenizer_directions", "corpora",
-                       "repeat", "bf16", "synthetic", "probes", "updates_before"},
+                       "repeat", "bf16", "synthetic", "probes", "updates_before", "family", "no_attention"},
              "translate": {"with", "direction", "captions", "everyday_of"}, "blend": {"old", "new", "share"}}
     stages = []
     for values in read_json(path)["stages"]:

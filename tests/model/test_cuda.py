@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from model.train import SummedLoss
 from model.translator import Translator
 
@@ -44,7 +44,7 @@ def test_the_maps_are_those_of_the_cpu(pair, sentences):
         batch = sentences[start:start + 50]
         for a, b in zip(cpu.trace_batch(batch), cuda.trace_batch(batch)):
             assert a.target_ids == b.target_ids and b.device.startswith("cuda")
-            for kind in AttentionKind:
+            for kind in TRANSFORMER_KINDS:
                 np.testing.assert_allclose(b.maps(kind).weights, a.maps(kind).weights, atol=1e-3)
             np.testing.assert_allclose(b.log_probability, a.log_probability, atol=1e-2)
 

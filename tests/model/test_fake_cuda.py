@@ -10,7 +10,7 @@ from model import checkpoint
 from model.analysis import ablation, dissection, lens, loop, order, padding, paths, stations
 from model.checks.verify import verify
 from model.trace.interventions import Interventions
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.train import SummedLoss
 from model.training.batches import Examples, make_batch
 from model.translator import Translator
@@ -53,7 +53,7 @@ def test_translations_traces_and_maps_are_those_of_the_cpu(translator, tiny_tran
     for text in SENTENCES[:4]:
         mine, theirs = translator.translate(text), tiny_translator.translate(text)  # a worker thread decodes
         assert mine.target_ids == theirs.target_ids and mine.device.startswith("cuda")
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             np.testing.assert_allclose(mine.maps(kind).weights, theirs.maps(kind).weights, atol=1e-6)
     batch = translator.translate_batch(SENTENCES[:6], batch_size=4)
     assert batch == tiny_translator.translate_batch(SENTENCES[:6], batch_size=4)
@@ -74,7 +74,7 @@ def test_every_analysis(translator):
     trace = translator.translate(TEXT)
     source, target = list(trace.source_ids), list(trace.target_ids)
     output = translator.inspect(source, target)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         dissection.dissect(output, kind, 0, 1, query=0)
         given = loop.attention_input(translator, output, kind, 0)
         loop.compare_ways(given, runs=1)

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.chromium import launch_chromium
 from tests.page.browser import Pages, watched
-from tests.page.explorer_page import open_traces, stages  # noqa: F401 (fixtures)
+from tests.page.explorer.page import open_traces, stages  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(scope="session")

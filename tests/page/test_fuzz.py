@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from model.trace import storage
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.translator import tidy
 from tests.conftest import SENTENCES
 from viz.export import standalone, table
@@ -115,7 +115,7 @@ def _check_exports(trace) -> None:
     for found in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
         assert found.source_text == trace.source_text and found.translation == trace.translation
         assert found.target_tokens == trace.target_tokens and found.source_tokens == trace.source_tokens
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             assert np.array_equal(found.maps(kind).weights, trace.maps(kind).weights)
     cross = reduce.score_map(trace, reduce.View(AttentionKind.CROSS))
     rows, columns, values = table.from_csv(table.to_csv(cross))

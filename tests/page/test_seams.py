@@ -10,7 +10,7 @@ import pytest
 from bench.synthetic import random_trace
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer_page import choose, download, drawn, status
+from tests.page.explorer.page import choose, download, drawn, status
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps.reduce import View, labelled, score_map

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 import app
 from model.translator import Translators
 from tests.page.browser import no_violations
-from tests.page.test_lab import DRAWN
+from tests.page.lab.test_lab import DRAWN
 from viz.export.standalone import to_html
 from viz.ui import tabs
 from viz.ui.lab import registry

@@ -186,7 +186,7 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
 @pytest.mark.parametrize("wanted", [1, pytest.param(20, marks=pytest.mark.long)])
 def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path, wanted):
     """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
-    updates = 130 * wanted
+    updates = 130 * wanted if wanted > 1 else 50
     options = [*corpus, *SMALL, "--max-updates", str(updates), "--save-every", "7"]
     train.main(["--run", str(tmp_path / "whole"), *options])
     broken, kills, random = tmp_path / "broken", 0, np.random.default_rng()
@@ -219,7 +219,7 @@ def _written(run: Path) -> float | None:
 
 
 def test_two_processes_train_as_one(corpus, tmp_path):
-    options = [*corpus, *SMALL, "--dropout", "0", "--max-updates", "20"]
+    options = [*corpus, *SMALL, "--dropout", "0", "--max-updates", "10"]
     train.LOG_EVERY, kept = 1, train.LOG_EVERY
     try:
         train.main(["--run", str(tmp_path / "one"), *options])
@@ -231,7 +231,7 @@ def test_two_processes_train_as_one(corpus, tmp_path):
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(tmp_path / "two.py")],
         cwd=ROOT, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=100)
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert len(one) == len(two) == 20
+    assert len(one) == len(two) == 10
     np.testing.assert_allclose(two, one, atol=1e-5)
 
 
@@ -313,3 +313,17 @@ def test_errors_of_the_program_are_words(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.startswith("error: no corpus for the direction de-en")
+
+
+@pytest.mark.parametrize("options", [[], ["--no-attention"]], ids=["attention", "one vector"])
+def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, options):
+    run, out = tmp_path / "run", tmp_path / "out"
+    family = ["--family", "gru", "--d-model", "32", "--tokens-per-batch", "100", "--warmup-updates", "20",
+              "--learning-rate", "0.01", "--cooldown-updates", "10", "--evaluate-every", "100000", "--device", "cpu"]
+    train.main(["--run", str(run), *corpus, *family, *options, "--max-updates", "60"])
+    train.main(["--run", str(run), *corpus, "--resume", "--max-updates", "120", "--out", str(out)])
+    found = losses(run)
+    assert found[-1][1] < found[0][1] - 1
+    translator = Translator.load(out, device="cpu")
+    assert type(translator.model).__name__ == "Recurrent" and translator.config.attention is not bool(options)
+    assert bool(translator.translate("Ein Hund.").kinds) is not bool(options)

@@ -20,7 +20,7 @@ from model.analysis.why import pinned
 from model.analysis.why.attribution import attribute
 from model.serve.limits import Busy
 from model.trace import storage
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from model.translator import Translators
 from tests.conftest import SENTENCES
 from viz.export import table
@@ -82,7 +82,7 @@ def test_translate(client, tiny_translator):
         np.testing.assert_allclose(answer["entropies"], trace.entropy, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", list(AttentionKind))
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_one_map(client, tiny_translator, kind):
     maps = tiny_translator.translate(TEXT).maps(kind)
     layer, head = maps.num_layers - 1, 2
@@ -102,7 +102,7 @@ def test_all_maps_in_the_schema_of_trace_files(client, tiny_translator):
     as_npz = storage.from_npz(base64.b64decode(ask(client, "attention", TEXT, format="npz")["npz"]))
     for found in (as_json, as_npz):
         assert found.target_ids == expected.target_ids
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             assert np.array_equal(found.maps(kind).weights, expected.maps(kind).weights)
 
 

@@ -12,7 +12,7 @@ from model.analysis import paths
 from model.analysis.lens import lens_logits
 from model.decode.beam import BeamResult, Fate
 from model.decode.steps import StepDecoder
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from viz.maps.branches import compare
 
 pytestmark = pytest.mark.xdist_group("decoding")  # the searches are made once
@@ -139,7 +139,7 @@ def test_following_its_own_ids_reproduces_a_trace(translator):
     for text in SENTENCES[::10]:
         own = translator.translate(text, "de-en")
         found = paths.follow(translator, own.source_text, own.target_ids, "de-en")
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
         for name in ("log_probability", "top_probabilities", "entropy"):
             np.testing.assert_allclose(getattr(found, name), getattr(own, name), atol=1e-5, rtol=0)

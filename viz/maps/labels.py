@@ -15,6 +15,7 @@ KIND_TITLES = {
     AttentionKind.ENCODER_SELF: say("Encoder self-attention"),
     AttentionKind.DECODER_SELF: say("Decoder self-attention"),
     AttentionKind.CROSS: say("Cross-attention"),
+    AttentionKind.ALIGNMENT: say("Alignment"),
 }
 _NAMED = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x00": "␀"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

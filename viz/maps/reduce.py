@@ -1,6 +1,6 @@
 """Attention maps -> the one map a person looks at: heads combined, words merged, special tokens hidden, rollout.
 
-The explorer's page computes the same in viz/web/explorer/model.js; tests/page/test_explorer_parity.py holds the two
+The explorer's page computes the same in viz/web/explorer/model.js; tests/page/explorer/test_parity.py holds the two
 equal.
 """
 

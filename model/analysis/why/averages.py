@@ -19,7 +19,7 @@ from model.files import replace_file
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
 from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.tokens import is_symbol
 from model.trace.why.means import EARLY, Means
 from model.translator import Translator
@@ -54,8 +54,8 @@ def collect(translator: Translator, texts: Mapping[str, Sequence[str]], *,
 class _Totals:
     def __init__(self) -> None:
         self.rows = {"source": _Mean(), "target": _Mean()}
-        self.heads = {kind: _Mean() for kind in AttentionKind}
-        self.early = {kind: [_Mean() for _ in range(EARLY)] for kind in AttentionKind}
+        self.heads = {kind: _Mean() for kind in TRANSFORMER_KINDS}
+        self.early = {kind: [_Mean() for _ in range(EARLY)] for kind in TRANSFORMER_KINDS}
 
     @torch.inference_mode()
     def add(self, translator: Translator, texts: Sequence[str], direction: str) -> None:
@@ -70,7 +70,7 @@ class _Totals:
                 words = torch.tensor([not is_symbol(token) for token in tokens], device=ids.device)
                 rows = model.token_rows(ids[row:row + 1, :len(tokens)], decoder=side == "target")[0]
                 self.rows[side].add(rows[words])
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             self._add_heads(kind, output, sources if kind is AttentionKind.ENCODER_SELF else targets)
 
     def _add_heads(self, kind: AttentionKind, output: ForwardOutput, rows: list[list[int]]) -> None:
@@ -105,7 +105,7 @@ class _Mean:
 def save(path: Path, means: Means) -> None:
     """Write them, whole or not at all."""
     arrays = {"source_embedding": means.source_embedding, "target_embedding": means.target_embedding}
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         arrays |= {f"{kind.value}.heads": means.heads[kind], f"{kind.value}.early": means.early[kind]}
     metadata = {"digest": means.digest, "sentences": str(means.sentences)}
     replace_file(path, lambda partial: save_file(arrays, partial, metadata=metadata))
@@ -118,8 +118,8 @@ def load(path: Path, translator: Translator) -> Means:
             metadata, found = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
         means = Means(
             metadata["digest"], int(metadata["sentences"]), found["source_embedding"], found["target_embedding"],
-            {kind: found[f"{kind.value}.heads"] for kind in AttentionKind},
-            {kind: found[f"{kind.value}.early"] for kind in AttentionKind})
+            {kind: found[f"{kind.value}.heads"] for kind in TRANSFORMER_KINDS},
+            {kind: found[f"{kind.value}.early"] for kind in TRANSFORMER_KINDS})
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a file of means: {error}") from error
     if means.digest != translator.digest:

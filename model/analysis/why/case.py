@@ -204,6 +204,9 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
+    if parts := translator.config.without:
+        raise Refusal("this network is built without {parts}: the experiments know only networks that have it",
+                      parts=", ".join(parts))
     if trace.interventions.patches or trace.interventions.in_words:
         raise Refusal("this trace was written with changes to the model that cannot be run again ({changes}): ask "
                       "about another one", changes=trace.interventions.describe())

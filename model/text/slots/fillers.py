@@ -6,7 +6,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +119,8 @@ def read_towns(path: Path = TOWNS) -> tuple[Filler, ...]:
     return tuple(Filler(tuple(row)) for row in rows)
 
 
-def _drawn(method: str, locales: tuple[str, ...]) -> set[str]:
+@cache
+def _drawn(method: str, locales: tuple[str, ...]) -> frozenset[str]:
     """What faker draws with a fixed seed, so that the list is the same each time."""
     try:
         from faker import Faker
@@ -130,7 +131,7 @@ def _drawn(method: str, locales: tuple[str, ...]) -> set[str]:
         fake = Faker(locale)
         fake.seed_instance(1)
         drawn |= {getattr(fake, method)() for _ in range(DRAWS)}
-    return drawn
+    return frozenset(drawn)
 
 
 def _is_plain(name: str) -> bool:

@@ -10,7 +10,7 @@ from model.analysis import ablation
 from model.analysis.order import order_blindness, shuffled, token_order
 from model.trace.divergence import jensen_shannon_bits
 from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.tokens import told_by_spelling
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
@@ -63,7 +63,7 @@ def test_shuffled_words_without_positions_change_no_map(tiny_translator, trace) 
     off = positions_off()
     straight = ablation.compare(tiny_translator, trace, off)
     mixed = ablation.compare(tiny_translator, trace, off, text=text)
-    for kind in AttentionKind:  # put back in order, the maps are those of the unshuffled sentence
+    for kind in TRANSFORMER_KINDS:  # put back in order, the maps are those of the unshuffled sentence
         np.testing.assert_allclose(mixed.changes[kind], straight.changes[kind], atol=1e-5)
     np.testing.assert_allclose(mixed.forced_log_probability, straight.forced_log_probability, atol=1e-4)
     with_positions = ablation.compare(tiny_translator, trace, Interventions(), text=text)

@@ -16,7 +16,7 @@ from model.analysis.dissection import compare_scorings, dissect, softmax, stages
 from model.config import ModelConfig
 from model.evaluation import bleu
 from model.nets.transformer import Transformer
-from model.trace.kinds import AttentionKind, SubLayerName
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, SubLayerName
 
 TEXT = "Meine Schwester malt ein rotes Boot."
 
@@ -27,7 +27,7 @@ def seen(tiny_translator):
     return tiny_translator, trace, tiny_translator.inspect(trace.source_ids, trace.target_ids)
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_every_stage_of_every_head_leads_to_the_models_weights(seen, kind) -> None:
     translator, trace, output = seen
     maps = trace.maps(kind)
@@ -88,7 +88,7 @@ def test_additive_score_on_a_hand_made_case() -> None:
     np.testing.assert_allclose(one.output, 1.0)
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
     translator, trace, output = seen
     for layer in range(trace.maps(kind).num_layers):

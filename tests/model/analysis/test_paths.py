@@ -9,7 +9,7 @@ import torch
 from model.analysis import paths
 from model.analysis.lens import lens_logits, logit_lens
 from model.decode.steps import StepDecoder
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from tests.conftest import build_tiny_model
 from tests.model.nets.test_interventions import EVERY_KIND
 
@@ -23,7 +23,7 @@ def own(tiny_translator):
 
 def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own):
     found = paths.follow(tiny_translator, TEXT, own.target_ids)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
     np.testing.assert_allclose(found.log_probability, own.log_probability, atol=1e-5, rtol=0)
     np.testing.assert_allclose(found.top_probabilities, own.top_probabilities, atol=1e-5, rtol=0)

@@ -15,7 +15,7 @@ from model.nets.masks import pad
 from model.nets.sweep import Sweep
 from model.nets.transformer import Transformer
 from model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
-from model.trace.kinds import AttentionKind, Side
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind
@@ -164,7 +164,7 @@ def test_instead_of_a_closed_gate_something_else_is_heard(model):
     expected = plain.decoder_records[layer].sublayers[1].added + (
         (kept - 1) * said + (1 - kept) * heard[0, layer, head]) @ through.T
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
-    own = {kind: plain.head_outputs(kind) for kind in AttentionKind}
+    own = {kind: plain.head_outputs(kind) for kind in TRANSFORMER_KINDS}
     itself = Sweep(gates=gates(2, 0.3), instead=own)  # in place of what it says, a head's own words
     torch.testing.assert_close(
         model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)

@@ -17,7 +17,7 @@ from model.serve.batching import Batcher, _Job
 from model.serve.limits import BatchLimits, Busy
 from model.serve.turns import Turns
 from model.trace.interventions import Interventions, Positions
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from tests.conftest import SENTENCES
@@ -191,7 +191,7 @@ def assert_same(together: TranslationTrace, alone: TranslationTrace) -> None:
     assert together.target_ids == alone.target_ids
     assert (together.source_ids, together.source_text, together.direction, together.finished) == (
         alone.source_ids, alone.source_text, alone.direction, alone.finished)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(together.maps(kind).weights, alone.maps(kind).weights, atol=1e-5)
     np.testing.assert_allclose(together.top_probabilities, alone.top_probabilities, atol=1e-5)
     np.testing.assert_allclose(together.entropy, alone.entropy, atol=1e-4)

@@ -18,7 +18,7 @@ from model.trace.interventions import (
     SubLayerOutput,
     positions_off,
 )
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
 from tests import ROOT
 from tests.model.nets.test_interventions import EVERY_KIND
 
@@ -53,7 +53,7 @@ def test_a_trace_read_back_can_be_run_again(tiny_translator):
 def test_files_of_version_1_open_and_their_interventions_stay_prose(name):
     data = (SAMPLES / name).read_bytes()
     trace = storage.from_json(data.decode()) if name.endswith("json") else storage.from_npz(data)
-    assert trace.translation.startswith("Where is") and trace.kinds == tuple(AttentionKind)
+    assert trace.translation.startswith("Where is") and trace.kinds == TRANSFORMER_KINDS
     words = trace.interventions.in_words
     assert trace.interventions == Interventions(in_words=words) and trace.interventions.describe() == words
     if name == "trace-v1.npz":

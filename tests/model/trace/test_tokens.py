@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model.trace import storage
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import Token, TokenKind, facts, is_byte, is_symbol, with_facts
 from model.trace.words import word_groups
@@ -76,5 +76,5 @@ def test_what_are_no_facts_is_refused(found):
 
 
 def test_every_kind_has_tokens_with_facts(hand_made_trace):
-    assert {is_symbol(t) for kind in AttentionKind for t in hand_made_trace.maps(kind).key_tokens} == {True, False}
+    assert {is_symbol(t) for kind in TRANSFORMER_KINDS for t in hand_made_trace.maps(kind).key_tokens} == {True, False}
     assert labels.display(Token("<0xC3>")) == "<0xC3>" and labels.display(Token("<0xC3>", TokenKind.BYTE)) == "‹C3›"

@@ -9,7 +9,7 @@ import torch
 from model.analysis.sentences import languages, sentences
 from model.analysis.why import averages
 from model.means import main
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 
 TEXTS = ("Der kleine Hund schläft unter dem Tisch.", "Hund", "Zwei Kinder bauen eine Burg.", "Ich trinke Tee.")
 
@@ -21,20 +21,20 @@ def found(tiny_translator):
 
 def test_means_are_those_of_single_passes(tiny_translator, found):
     model, tokenizer = tiny_translator.model, tiny_translator.tokenizer
-    said = {kind: ([], {0: [], 1: [], 2: []}) for kind in AttentionKind}
+    said = {kind: ([], {0: [], 1: [], 2: []}) for kind in TRANSFORMER_KINDS}
     rows = []
     for text in TEXTS:
         source = tiny_translator.encode(text, "de-en")
         target, = tiny_translator.generate([source])
         output = tiny_translator.inspect(source, target)
         rows += [model.embedding.weight[i] * 32**0.5 for i in source[1:-1]]
-        for kind in AttentionKind:
+        for kind in TRANSFORMER_KINDS:
             heads = torch.stack([r.attention(kind).weights @ r.attention(kind).values for r in output.records(kind)])
             for position in range(heads.shape[3]):
                 to = said[kind][0] if position > 2 else said[kind][1][position]
                 to.append(heads[:, 0, :, position].numpy())
     np.testing.assert_allclose(found.source_embedding, torch.stack(rows).mean(0).detach(), atol=1e-5)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(found.heads[kind], np.mean(said[kind][0], 0), atol=1e-5)
         for position in range(3):
             np.testing.assert_allclose(found.early[kind][position], np.mean(said[kind][1][position], 0), atol=1e-5)
@@ -51,7 +51,7 @@ def test_batches_change_nothing(tiny_translator, found, monkeypatch):
     again = averages.collect(tiny_translator, {"de-en": TEXTS}, watch=heard.append)
     assert heard == [3, 4]
     np.testing.assert_allclose(again.target_embedding, found.target_embedding, atol=1e-6)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(again.heads[kind], found.heads[kind], atol=1e-5)
 
 
@@ -60,7 +60,7 @@ def test_a_file_gives_them_back_and_is_refused_for_other_weights(tiny_translator
     averages.save(path, found)
     assert path.stat().st_size < 1_000_000
     back = averages.load(path, tiny_translator)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         np.testing.assert_array_equal(back.heads[kind], found.heads[kind])
         np.testing.assert_array_equal(back.early[kind], found.early[kind])
     averages.save(path, type(found)("0" * 16, 4, *list(vars(found).values())[2:]))

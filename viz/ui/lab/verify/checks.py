@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from model.checks.evidence import Evidence
-from model.checks.verify import CHECKS, Check, Result, Shown, verify
+from model.checks.verify import Check, Result, Shown, checks_of, verify
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS, Taken
@@ -90,7 +90,7 @@ def _drawn_by(scene: Scene) -> Check:
 def check_all(scene: Scene) -> Iterator[list[dict]]:
     """The list of checks, filled in as they are carried out."""
     drawn = _drawn_by(scene)
-    names = [(check.name, check.claim) for check in CHECKS]
+    names = [(check.name, check.claim) for check in checks_of(scene.translator)]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
     claims = SHOWN | {_exported(name): say("The {format} export reads back bit by bit.", format=name.upper())

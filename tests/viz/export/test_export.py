@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from model.trace import storage
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.translation import TranslationTrace
 from tests import ROOT
 from viz.export import standalone, table
@@ -23,7 +23,7 @@ def assert_equal(a: TranslationTrace, b: TranslationTrace) -> None:
         x, y = getattr(a, field.name), getattr(b, field.name)
         if isinstance(x, np.ndarray):
             assert x.dtype == y.dtype and np.array_equal(x, y), field.name
-        elif field.name in {kind.value for kind in AttentionKind}:
+        elif field.name in {kind.value for kind in TRANSFORMER_KINDS}:
             assert np.array_equal(x.weights, y.weights) and x.weights.dtype == y.weights.dtype
             assert (x.query_tokens, x.key_tokens) == (y.query_tokens, y.key_tokens)
         else:

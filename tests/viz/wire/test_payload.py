@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.synthetic import random_trace
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from viz.figures.colour import ColourScale, Transform
 from viz.maps import reduce
 from viz.wire import payload
@@ -20,7 +20,7 @@ def large_trace():
 
 
 def test_sixteen_bits_are_right_to_three_decimals_on_every_scale(large_trace):
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         weights = large_trace.maps(kind).weights
         decoded = ROOT.decode(ROOT.encode(weights), weights.shape)
         assert np.abs(decoded - weights).max() < 3.1e-5
@@ -53,7 +53,7 @@ def test_long_inputs_come_layer_by_layer():
     size = (4, 8, thumbnails["rows"], thumbnails["columns"])
     values = ROOT.decode(thumbnails["data"], size)
     assert values.max() == pytest.approx(trace.cross.weights.max(), abs=1e-4)  # thin lines are not averaged away
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         block = payload.block(trace, kind, 2, 3)
         found = ROOT.decode(block["data"], trace.maps(kind).weights[2:3].shape)
         assert np.abs(found - trace.maps(kind).weights[2:3]).max() < 3.1e-5

@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.tokens import is_symbol
 from model.trace.words import word_groups
 from viz.maps import labels, patterns, reduce
 from viz.maps.reduce import Combine, Special, View, score_map
 
-KINDS = list(AttentionKind)
+KINDS = TRANSFORMER_KINDS
 
 
 def test_one_head_is_the_trace_itself(hand_made_trace):

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.translator import Translators
 from viz.maps import reduce
 from viz.maps.reduce import Special, View, labelled, score_map
@@ -20,7 +20,7 @@ from viz.wire.overlay import descriptor
 from viz.words import for_page
 
 
-@pytest.mark.parametrize("kind", list(AttentionKind))
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
     weights = hand_made_trace.maps(kind).weights.astype(np.float64)
     widest = max(np.abs(layer - layer.mean(0)).max() for layer in weights)
@@ -31,7 +31,7 @@ def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
         assert found.signed and not found.attention and found.limits == pytest.approx((-widest, widest))
 
 
-@pytest.mark.parametrize("kind", list(AttentionKind))
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 @pytest.mark.parametrize("special", [Special.SHOW, Special.HIDE, Special.RENORMALISE])
 def test_words_and_hidden_tokens_are_those_of_attention(hand_made_trace, kind, special):
     """The difference of two maps in words is the words' difference of them: nothing is lost on the way."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests import ROOT
-from tests.page.explorer_page import drawn
+from tests.page.explorer.page import drawn
 from viz.assets import WEB
 from viz.maps import labels
 from viz.maps.reduce import View, score_map

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.page.browser import screenshot
-from tests.page.explorer_page import KEYS, choose, drawn, status
+from tests.page.explorer.page import KEYS, choose, drawn, status
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
 from viz.ui import explorer
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         page.keyboard.press(KEYS[kind])
         maps = hand_made_trace.maps(kind)
         assert page.locator(".atlas-explorer .thumbnails .thumbnail").count() == maps.num_layers * maps.num_heads
@@ -200,7 +200,7 @@ def test_the_trained_model_end_to_end(app_url, open_page, shipped_translators):
     box.press("Enter")
     page.wait_for_function("(n) => document.querySelectorAll('.atlas-explorer .axis-label.column').length === n",
                            arg=len(trace.source_ids))
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         page.locator(f".segmented button[data-value='{kind.value}']").click()
         maps = trace.maps(kind)
         for layer, head in ((0, 0), (maps.num_layers - 1, maps.num_heads - 1)):

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import viz
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from tests import ROOT
 from viz.figures.lines import edges
 from viz.maps.reduce import View, score_map
 
 
 def test_a_heatmap_shows_every_head_as_it_is(hand_made_trace):
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         maps = hand_made_trace.maps(kind)
         for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
             figure = viz.plot_heatmap(hand_made_trace, View(kind, layer, head))
@@ -45,7 +45,7 @@ def test_a_heatmaps_legend_tells_the_weights(hand_made_trace):
 
 
 def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         weights = hand_made_trace.maps(kind).weights
         layers, heads, rows, columns = weights.shape
         figure = viz.plot_grid(hand_made_trace, kind)

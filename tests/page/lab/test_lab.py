@@ -48,7 +48,9 @@ def start(open_page, url: str, **options) -> Page:
     return page
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+@pytest.mark.parametrize(("width", "dark"), [
+    (1280, True), (390, False), pytest.param(1280, False, marks=pytest.mark.long),
+    pytest.param(390, True, marks=pytest.mark.long)])
 def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark) -> None:
     page = start(open_page, app_url, width=width, dark=dark)
     for tab, panels in TABS.items():

@@ -20,7 +20,7 @@ from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
 from model.translator import Translator, Translators
 from tests.conftest import build_tiny_model
-from tests.viz import panels
+from tests.viz.ui import panels
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
 from viz.ui.lab import inside, registry, selected

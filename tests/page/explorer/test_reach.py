@@ -11,8 +11,8 @@ from bench.synthetic import random_trace
 from model.trace import storage
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer_page import KEYS, choose, download, drawn, status
-from tests.viz.test_export import assert_equal
+from tests.page.explorer.page import KEYS, choose, download, drawn, status
+from tests.viz.export.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
 from viz.maps.reduce import View, score_map

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bench.synthetic import random_trace
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from viz.assets import WEB
 from viz.export import table
 from viz.figures.colour import ColourScale, Transform
@@ -83,7 +83,7 @@ def test_every_option_gives_pythons_map(script_page, hand_made_trace):
 
 def test_every_head_arrives_right_to_three_decimals(script_page, hand_made_trace):
     load(script_page, hand_made_trace)
-    for kind in AttentionKind:
+    for kind in TRANSFORMER_KINDS:
         weights = hand_made_trace.maps(kind).weights
         layers, heads = weights.shape[:2]
         chosen = [View(kind, layer, head) for layer, head in product(range(layers), range(heads))]
@@ -129,7 +129,7 @@ def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
 
 def test_lines_choose_the_same_edges(script_page, hand_made_trace):
     load(script_page, hand_made_trace, exact=True)
-    for coverage, kind in product((0.05, 0.5, 0.9, 1.0), AttentionKind):
+    for coverage, kind in product((0.05, 0.5, 0.9, 1.0), TRANSFORMER_KINDS):
         view = View(kind, 1, 3)
         found = script_page.evaluate(
             """([view, coverage]) => { const m = AttentionAtlas.explorerModel;

@@ -17,7 +17,7 @@ from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
 from model.translator import Translators
-from tests.viz import label_scan, panels
+from tests.viz.ui import label_scan, panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error

@@ -13,6 +13,7 @@ import app
 from model.checkpoint import Checkpoint
 from model.translator import Translator, Translators
 from tests.conftest import build_tiny_model
+from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.session import Selection, most_telling
 
@@ -31,7 +32,8 @@ def questions(demo: gr.Blocks) -> Iterator[tuple[str, Callable, list]]:
     for function in demo.fns.values():
         if any(event == "needed" for _, event in function.targets):
             panel, = (block for block in function.outputs if isinstance(block, Component))
-            yield panel.elem_id, function.fn, list(function.inputs)[2:]
+            if panel.elem_id.startswith("panel-"):
+                yield panel.elem_id, function.fn, list(function.inputs)[3:]
 
 
 def ends(control: gr.components.Component) -> list:
@@ -53,7 +55,8 @@ def test_every_panel_serves_models_of_every_size(tiny_translator, small_translat
             choices = [ends(control) for control in controls]
             for i in range(max(map(len, choices), default=1)):
                 values = [options[i % len(options)] for options in choices]
-                answer = json.loads(compute(None, trace, Selection(layer=9, head=9, query=99), *values)["json"])
+                selected = Selection(layer=9, head=9, query=99)
+                answer = json.loads(compute(None, trace, selected, Asked(), *values)["json"])
                 # Words may be refused, in words; a slider or a menu never.
                 typed = any(isinstance(control, gr.Textbox) for control in controls)
                 assert "blocks" in answer or (typed and answer["error"]), (name, values, answer)

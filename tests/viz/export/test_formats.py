@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui.session import Selection
@@ -25,7 +25,7 @@ def test_what_is_written_reads_back(hand_made_trace, name):
             assert found.dtype == np.float32 and np.array_equal(found, hand_made_trace.maps(kind).weights[layer, head])
     if form.trace:
         found = form.trace.read(form.trace.write(taken))
-        assert set(found) == set(AttentionKind)
+        assert set(found) == set(TRANSFORMER_KINDS)
         for kind, weights in found.items():
             assert weights.dtype == np.float32 and np.array_equal(weights, hand_made_trace.maps(kind).weights)
 

@@ -1,0 +1,66 @@
+"""What a translation loses without each head, measured for whole batches: mean ablation from a recorded pass on."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.analysis.survey.batch import Pass, mean_log_probability
+from model.nets.layer import SourceMemory
+from model.nets.masks import causal_mask, padding_mask
+from model.nets.sweep import Sweep
+from model.nets.transformer import Transformer
+from model.trace.kinds import AttentionKind, Side
+from model.trace.why.means import Means
+
+ENCODER, DECODER = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF
+
+
+@torch.inference_mode()
+def losses(model: Transformer, found: Pass, means: Means) -> dict[AttentionKind, np.ndarray]:
+    """Mean log-probability a token less the same with one head's mean output in place of what it says: kind -> float64
+    [batch, layers, heads]. What comes before the head's layer is taken from the pass."""
+    plain = mean_log_probability(found.output.logits, found.target_ids, found.target_lengths)
+    rows = _repeated(model, padding_mask(found.source_ids, model.config.pad_id))
+    result = {kind: [] for kind in model.num_layers}
+    for layer, record in enumerate(found.output.layers(Side.ENCODER)):
+        sweep = _one_head(model, ENCODER, layer, len(plain), means.at(ENCODER, found.source_ids.shape[1]))
+        memory = model.encoder.norm(_through(model.encoder.layers[layer:], record.before, sweep, rows))
+        hidden, _ = model.decode(_repeated(model, found.decoder_ids), SourceMemory(memory, rows))
+        result[ENCODER].append(_loss(model, found, plain, hidden))
+    source = SourceMemory(_repeated(model, found.output.memory), rows)
+    length = found.decoder_ids.shape[1]
+    causal = causal_mask(length, device=rows.device)
+    for layer, record in enumerate(found.output.layers(Side.DECODER)):
+        for kind in (DECODER, AttentionKind.CROSS):
+            sweep = _one_head(model, kind, layer, len(plain), means.at(kind, length))
+            hidden = model.decoder.norm(_through(model.decoder.layers[layer:], record.before, sweep, causal, source))
+            result[kind].append(_loss(model, found, plain, hidden))
+    return {kind: np.stack(layers, axis=1) for kind, layers in result.items()}
+
+
+def _repeated(model: Transformer, x: Tensor) -> Tensor:
+    return x.detach().repeat_interleave(model.config.num_heads, dim=0)
+
+
+def _through(layers, before: Tensor, sweep: Sweep, mask: Tensor, source: SourceMemory | None = None) -> Tensor:
+    x = before.detach().repeat_interleave(layers[0].self_attention.num_heads, dim=0)
+    for layer in layers:
+        x, _ = layer(x, mask, source, interventions=sweep)
+    return x
+
+
+def _one_head(model: Transformer, kind: AttentionKind, layer: int, batch: int, instead: np.ndarray) -> Sweep:
+    """Rows sentence by sentence, head by head: row r of a sentence is without head r of the layer."""
+    layers, heads = model.num_layers[kind], model.config.num_heads
+    gates = model.embedding.weight.new_ones(heads, layers, heads)
+    gates[:, layer] -= torch.eye(heads, device=gates.device)
+    return Sweep(gates={kind: gates.repeat(batch, 1, 1)}, instead={kind: torch.from_numpy(instead[None]).to(gates)})
+
+
+def _loss(model: Transformer, found: Pass, plain: Tensor, hidden: Tensor) -> np.ndarray:
+    heads = model.config.num_heads
+    lengths = [length for length in found.target_lengths for _ in range(heads)]
+    without = mean_log_probability(model.project(hidden), _repeated(model, found.target_ids), lengths)
+    return (plain.repeat_interleave(heads) - without).double().reshape(-1, heads).cpu().numpy()

@@ -1,0 +1,222 @@
+"""The encoder-decoder that came before: gated recurrent units (Cho et al. 2014) read the source from both ends, and
+write the target with additive attention (Bahdanau et al. 2015) or from one vector (Sutskever et al. 2014)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.config import RecurrentConfig
+from model.nets.dropout import Dropout
+from model.nets.masks import padding_mask
+from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
+from model.nets.sweep import Changes
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
+
+
+class GatedUnit(nn.Module):
+    """One gated recurrent unit, with torch.nn.GRU's layout of parameters: rows for reset, update and new state.
+
+        r = sigmoid(W_r x + U_r h)    z = sigmoid(W_z x + U_z h)    n = tanh(W_n x + r * (U_n h + b_n))
+        h' = (1 - z) * n + z * h
+    """
+
+    def __init__(self, width_in: int, width: int) -> None:
+        super().__init__()
+        self.read, self.recall = nn.Linear(width_in, 3 * width), nn.Linear(width, 3 * width)
+        for matrix in (self.read.weight, self.recall.weight):
+            for gate in matrix.chunk(3):
+                nn.init.xavier_uniform_(gate)
+        nn.init.zeros_(self.read.bias)
+        nn.init.zeros_(self.recall.bias)
+
+    def forward(self, read: Tensor, state: Tensor) -> Tensor:
+        """read [batch, 3 * width]: what self.read made of the input, which has no need to wait for the state before;
+        state [batch, width] -> the next one."""
+        reset_in, update_in, new_in = read.chunk(3, dim=-1)
+        reset_from, update_from, new_from = self.recall(state).chunk(3, dim=-1)
+        reset, update = torch.sigmoid(reset_in + reset_from), torch.sigmoid(update_in + update_from)
+        new = torch.tanh(new_in + reset * new_from)
+        return new + update * (state - new)
+
+
+class AdditiveAttention(nn.Module):
+    """softmax over the keys of v . tanh(W q + U k) (Bahdanau et al. 2015, section 3.1 and appendix A.1.2)."""
+
+    def __init__(self, query_width: int, key_width: int, width: int) -> None:
+        super().__init__()
+        self.of_query = nn.Linear(query_width, width, bias=False)
+        self.of_key = nn.Linear(key_width, width)
+        self.score = nn.Linear(width, 1, bias=False)
+        for linear in (self.of_query, self.of_key, self.score):
+            nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(self.of_key.bias)
+
+    def forward(self, query: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+        """query [batch, width], projected by of_query; keys [batch, key, width], projected by of_key; mask bool
+        [batch, key], True = may attend. Returns weights [batch, key]; rows sum to 1, masked cells are exactly 0."""
+        scores = self.score(torch.tanh(query[:, None] + keys))[..., 0]  # [batch, key]
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        return scores.softmax(dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentMemory:
+    """An encoded batch of sources: memory [batch, source, 2 * encoder width], its padding mask [batch, 1, 1, source] or
+    None, the decoder's first state [batch, d_model], and keys [batch, source, d_model], or None without attention."""
+
+    memory: Tensor
+    mask: Tensor | None
+    start: Tensor
+    keys: Tensor | None
+    records: tuple[LayerRecord, ...] = ()
+
+    def select(self, rows: Tensor) -> RecurrentMemory:
+        """The batch rows [new_batch]."""
+        mask, keys = (None if t is None else t.index_select(0, rows) for t in (self.mask, self.keys))
+        return RecurrentMemory(self.memory.index_select(0, rows), mask, self.start.index_select(0, rows), keys)
+
+
+@dataclass
+class RecurrentCache:
+    """The decoder's states [batch, d_model] after each token that it has read. All that a step needs is the last; the
+    others are kept to go back to."""
+
+    states: list[Tensor] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        return len(self.states)
+
+    def truncate(self, length: int) -> None:
+        """Forget the states from position `length` on."""
+        assert 0 <= length <= self.length
+        del self.states[length:]
+
+    def reorder(self, rows: Tensor) -> None:
+        """Take the batch rows [new_batch] anew."""
+        self.states = [state.index_select(0, rows) for state in self.states]
+
+
+class Recurrent(nn.Module):
+    """Source ids and target ids in, next-token logits out. One embedding serves source, target and output."""
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        self.config = config
+        width, both = config.d_model, 2 * config.d_encoder
+        weight = torch.empty(config.vocabulary_size, width)
+        if not weight.is_meta:
+            nn.init.normal_(weight, std=width**-0.5)
+        self.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
+        self.dropout = Dropout(config.dropout)
+        self.forwards, self.backwards = (GatedUnit(width, config.d_encoder) for _ in range(2))
+        self.bridge = nn.Linear(both, width)
+        self.attention = AdditiveAttention(width, both, width) if config.attention else None
+        seen = both if config.attention else 0
+        self.writer = GatedUnit(width + seen, width)
+        self.readout = nn.Linear(width + seen + width, width)
+
+    @property
+    def num_layers(self) -> dict[AttentionKind, int]:
+        """The attentions that the model has, and in how many layers each."""
+        return {AttentionKind.ALIGNMENT: 1} if self.config.attention else {}
+
+    def check(self, interventions: Changes, *, batch: int) -> None:
+        """ValueError, in words, for any intervention: there is no head, position or edge to change."""
+        if interventions:
+            raise Refusal("a recurrent network has no heads, positions or layers of attention to change")
+
+    def new_cache(self) -> RecurrentCache:
+        """What a decode remembers, before its first row."""
+        return RecurrentCache()
+
+    def token_rows(self, ids: Tensor) -> Tensor:
+        """ids [batch, length] -> embeddings times sqrt(d_model), so that their numbers are about 1."""
+        return self.dropout(F.embedding(ids, self.embedding.weight) * self.config.d_model**0.5)
+
+    def encode(self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
+               ) -> RecurrentMemory:
+        """source_ids [batch, source], padded on the right with pad_id. Nothing of the encoder is recorded."""
+        self.check(interventions, batch=len(source_ids))
+        mask = padding_mask(source_ids, self.config.pad_id)  # [batch, 1, 1, source]
+        rows, real = self.token_rows(source_ids), mask[:, 0, 0]
+        ahead = self._states(self.forwards, rows, real, range(rows.shape[1]))
+        back = self._states(self.backwards, rows, real, reversed(range(rows.shape[1])))
+        memory = torch.cat((torch.stack(ahead, 1), torch.stack(back[::-1], 1)), dim=-1)
+        # Padding keeps a state as it is: the last one of each direction has read the whole sentence.
+        start = torch.tanh(self.bridge(torch.cat((ahead[-1], back[-1]), dim=-1)))
+        keys = None if self.attention is None else self.attention.of_key(memory)
+        return RecurrentMemory(memory, None if mask.all() else mask, start, keys)
+
+    @staticmethod
+    def _states(unit: GatedUnit, rows: Tensor, real: Tensor, order) -> list[Tensor]:
+        """The states [batch, width] after each position in this order; what is not real changes none."""
+        read, padded = unit.read(rows), not real.all()
+        state, states = rows.new_zeros(len(rows), unit.recall.in_features), []
+        for at in order:
+            after = unit(read[:, at], state)
+            state = torch.where(real[:, at, None], after, state) if padded else after
+            states.append(state)
+        return states
+
+    def decode(
+        self, target_ids: Tensor, source: RecurrentMemory, *, cache: RecurrentCache | None = None,
+        interventions: Changes = NO_INTERVENTIONS, record: bool = False,
+    ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
+        """What the output projection reads, [batch, new, d_model], for target_ids [batch, new], and one record, of the
+        alignment. With a cache, target_ids are the tokens after those that it has read."""
+        self.check(interventions, batch=len(target_ids))
+        rows = self.token_rows(target_ids)
+        state = cache.states[-1] if cache is not None and cache.states else source.start
+        mask = None if source.mask is None else source.mask[:, 0, 0]
+        states, contexts, weights, queries = [], [], [], []
+        for at in range(target_ids.shape[1]):
+            seen = [rows[:, at]]
+            if self.attention is not None:
+                queries.append(self.attention.of_query(state))
+                weights.append(self.attention(queries[-1], source.keys, mask))  # [batch, source]
+                contexts.append((weights[-1][:, None] @ source.memory)[:, 0])
+                seen.append(contexts[-1])
+            state = self.writer(self.writer.read(torch.cat(seen, dim=-1)), state)
+            states.append(state)
+        if cache is not None:
+            cache.states += states
+        read = (torch.stack(states, 1), rows, *([torch.stack(contexts, 1)] if contexts else []))
+        hidden = self.dropout(torch.tanh(self.readout(torch.cat(read, dim=-1))))
+        records = (_record(weights, queries, source),) if record else ()
+        return hidden, records
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Logits over the vocabulary: hidden [.., d_model] times the embedding transposed."""
+        return F.linear(hidden, self.embedding.weight)
+
+    def read(
+        self, source: RecurrentMemory, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False, logits: Tensor | None = None,
+    ) -> ForwardOutput:
+        """As Transformer.read; logits [batch, last, vocabulary] of the last rows are not projected again."""
+        hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
+        missing = hidden.shape[1] - (0 if logits is None else logits.shape[1])
+        found = [self.project(hidden[:, :missing])] if missing else []
+        return ForwardOutput(torch.cat((*found, *(() if logits is None else (logits,))), dim=1), source.memory, hidden,
+                             (), records)
+
+    def forward(self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
+                record: bool = False) -> ForwardOutput:
+        """One teacher-forced pass, as Transformer.forward."""
+        return self.read(self.encode(source_ids, interventions=interventions, record=record), target_ids,
+                         interventions=interventions, record=record)
+
+
+def _record(weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory) -> LayerRecord:
+    alignment = None if not weights else AttentionRecord(
+        torch.stack(weights, 1)[:, None], torch.stack(queries, 1)[:, None], source.keys[:, None],
+        source.memory[:, None])
+    return LayerRecord(None, None, (), None, alignment)

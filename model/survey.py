@@ -1,0 +1,158 @@
+"""What every head of a checkpoint does, over a corpus: python -m model.survey --help
+
+Writes heads.json into the checkpoint's folder, with the digest of the weights. Killed, it goes on where it was when it
+is started again; under torchrun, processes share the sentences. The result is the same. No sentence of the corpus is
+written down: the examples are this project's own sentences. """
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import zip_longest
+from pathlib import Path
+
+import torch.distributed as dist
+from tqdm import tqdm
+
+from model.analysis.sentences import languages, sentences
+from model.analysis.survey.corpus import WINDOW, Corpus
+from model.analysis.survey.heads_file import FILE, save
+from model.analysis.survey.run import Run
+from model.analysis.why import averages
+from model.trace.directions import parse_direction
+from model.trace.survey.survey import DirectionSurvey, Survey
+from model.trace.why.means import Means
+from model.training import corpora
+from model.translator import Translator
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    translator = Translator.load(args.checkpoint, args.device)
+    if "WORLD_SIZE" in os.environ:
+        dist.init_process_group("gloo")
+    try:
+        found = {direction: survey(args, translator, direction, corpus)
+                 for direction, corpus in chosen(args, translator).items()}
+        if rank() == 0:
+            path = args.checkpoint / FILE
+            save(path, Survey(translator.name, translator.digest, found))
+            shutil.rmtree(parts(args), ignore_errors=True)
+            print(f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
+                  f"{path.stat().st_size:,} bytes")
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def survey(args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus) -> DirectionSurvey | None:
+    """One direction; None in processes other than the first."""
+    means = means_of(args, translator) if args.ablate else None
+    run = Run(translator, direction, corpus, args.seed, args.ablate, means, parts=parts(args))
+    if rank() == 0:
+        run.gather()
+    together()
+    world = dist.get_world_size() if dist.is_initialized() else 1
+    with tqdm(total=run.windows * WINDOW, desc=direction, unit=" sentences", disable=rank() > 0) as bar:
+        # Of what all have done each process knows its own part: the bar shows that times their number.
+        run.work(rank(), world, watch=lambda done: bar.update(min(done * world, run.windows) * WINDOW - bar.n))
+    together()
+    return run.result() if rank() == 0 else None
+
+
+def chosen(args: argparse.Namespace, translator: Translator) -> dict[str, Corpus]:
+    """The corpora by direction. ValueError where there is none."""
+    directions = [translator.check_direction(d) for d in args.directions or translator.directions]
+    if args.sentences:
+        return {direction: Corpus(" and ".join(path.name for path in args.sentences), lambda: aligned(args))
+                for direction in directions}
+    if args.data:
+        return {direction: held_out(args, direction) for direction in directions}
+    return {direction: own_corpus(direction) for direction in directions}
+
+
+def own_corpus(direction: str) -> Corpus:
+    """This project's own sentences. ValueError where there are none in the source language."""
+    language = parse_direction(direction)[0]
+    if language not in languages():
+        raise ValueError(f"there are no sentences of this project's own in {language!r}: name a file with --sentences")
+    return Corpus("this project's own sentences", lambda: ((line, "") for line in sentences(language)), own=True)
+
+
+def aligned(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Pairs of the named files, one line after another. ValueError if they are not equally long."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(path, encoding="utf-8")) for path in args.sentences]
+        for number, lines in enumerate(zip_longest(*files)):
+            if number == args.limit:
+                return
+            if None in lines:
+                raise ValueError(f"{' and '.join(map(str, args.sentences))} differ in length: line {number + 1}")
+            source, target = (*(line.rstrip("\n") for line in lines), "")[:2]
+            yield source, target
+
+
+def held_out(args: argparse.Namespace, direction: str) -> Corpus:
+    """The dev parts of the corpora in the data folder, one sentence of each in turn, so that a limit takes from all."""
+    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], test_pair=[], synthetic=[])
+    found = [splits.dev for splits in corpora.find(options, [direction]) if splits.dev.oriented(direction)]
+    turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
+    pairs = [pair for turn in turns for pair in turn if pair is not None][:args.limit]
+    return Corpus("dev parts of " + ", ".join(corpus.name for corpus in found), lambda: iter(pairs))
+
+
+def means_of(args: argparse.Namespace, translator: Translator) -> Means:
+    """Those beside the weights. ValueError if they are not there."""
+    path = args.checkpoint / averages.FILE
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: run python -m model.means, or leave out --ablate")
+    return averages.load(path, translator)
+
+
+def parts(args: argparse.Namespace) -> Path:
+    """Where what is done so far lies."""
+    return args.checkpoint / f"{FILE}.parts"
+
+
+def rank() -> int:
+    """Which process this is."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def together() -> None:
+    """Wait for all processes."""
+    if dist.is_initialized():
+        dist.barrier()
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.survey", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--sentences", type=Path, nargs="+", metavar="FILE", help="sources, or sources and their references line by "
+        "line; default: this project's own sentences, which the model translates itself")
+    add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
+    add("--directions", nargs="+", help="default: all of the checkpoint's")
+    add("--limit", type=int, help="only the first sentences")
+    add("--ablate", type=int, default=0, metavar="N", help="switch every head off on the first N sentences; default 0")
+    add("--seed", type=int, default=0, help="of the bootstrap; default 0")
+    add("--device", help="cpu or cuda")
+    args = parser.parse_args(argv)
+    if args.sentences and (args.data or len(args.sentences) > 2):
+        parser.error("--sentences takes one or two files, and no --data beside them")
+    for name, least in (("limit", 1), ("ablate", 0)):
+        if getattr(args, name) is not None and getattr(args, name) < least:
+            parser.error(f"--{name} must be at least {least}, found {getattr(args, name)}")
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

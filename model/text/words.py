@@ -1,0 +1,63 @@
+"""A vocabulary of whole words, for corpora of a few sentences: what stands between blanks is a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from model.text.interface import TextTokenizer, check_utf8, with_kinds
+from model.trace.language import Refusal
+from model.trace.tokens import Token
+
+PAD, BEGIN, END = "<pad>", "<s>", "</s>"
+SPACE = "\u2581"  # before each word, as in the pieces of the other tokenizers
+
+
+class WordTokenizer(TextTokenizer):
+    """Source and target share one table: three symbols, then the words in the order of their first appearance.
+
+    A word that the table lacks is refused by its name. A word spelled like a symbol is a word.
+    """
+
+    pad_id, begin_id, end_id = 0, 1, 2
+    special_ids = frozenset((0, 1, 2))
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        words = dict.fromkeys(word for sentence in sentences for word in sentence.split())
+        self.words = tuple(words)
+        self._ids = {word: number for number, word in enumerate(self.words, len(self.special_ids))}
+        self.pieces = with_kinds((PAD, BEGIN, END, *(SPACE + word for word in self.words)), self.special_ids)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.pieces), len(self.pieces)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the words. ValueError, in words, for one that the table lacks."""
+        check_utf8(text)
+        for word in text.split():
+            if word not in self._ids:
+                raise Refusal("This model knows {n} words, those of the sentences it was trained on; {word} is none of "
+                              "them.", n=len(self.words), word=repr(word[:40]))
+        return [self._ids[word] for word in text.split()]
+
+    def encode_joined(self, text: str) -> list[int]:
+        """As encode(): whole words have no inside to go on from."""
+        return self.encode(text)
+
+    def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
+        """The words and `</s>`; there is one direction, so no symbol names it."""
+        return [*self.encode(text), self.end_id]
+
+    def forced_prefix(self, target_language: str) -> tuple[int, ...]:
+        return ()
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+        return self.tokens(ids)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return " ".join(self.pieces[i].removeprefix(SPACE) for i in map(int, ids) if i not in self.special_ids)
+
+    def write(self, folder: Path) -> dict:
+        """ValueError: what has such a vocabulary lives as long as a visit, and is not saved."""
+        raise ValueError("a vocabulary of whole words is not written to a checkpoint")

@@ -1,0 +1,1 @@
+"""Networks small enough to train while one watches."""

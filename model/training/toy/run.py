@@ -1,0 +1,168 @@
+"""A toy in training: turns of bounded length, each of which does a few updates and may leave a frame."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from model.checkpoint import Checkpoint
+from model.nets import networks
+from model.text.words import WordTokenizer
+from model.trace.language import Refusal
+from model.training.batches import Batch, Examples, make_batch, plan_batches
+from model.training.toy import corpora, frames, settings
+from model.training.toy.corpora import Pairs
+from model.training.toy.frames import Frame
+from model.training.toy.settings import Optimizer, ToySettings
+from model.translator import Translator
+
+TURN_SECONDS = 0.08  # after which a turn begins no further update: with the last one it stays at about 0.1
+BATCH_PAIRS = 16  # of an update
+DIRECTION = "source-target"
+NAME = "toy"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One update: the cross-entropy of its batch, nats a target token without smoothing and padding; the loss that it
+    minimised; and the length of the gradient before it was cut."""
+
+    update: int
+    loss: float
+    minimised: float
+    gradient: float
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """What one turn brought. done: why the run ended, in words, or None."""
+
+    points: tuple[Point, ...]
+    frames: tuple[Frame, ...]
+    done: str | None
+
+
+class ToyRun:
+    """One network on one corpus. The same settings and corpus give the same points and frames, whatever trains beside
+    it: it has random numbers of its own. Not for two threads at a time."""
+
+    def __init__(self, pairs: Pairs, chosen: ToySettings) -> None:
+        self.pairs, self.settings = pairs, chosen
+        self.tokenizer = WordTokenizer(side for pair in pairs for side in pair)
+        self.update, self.seconds = 0, 0.0
+        self.points: list[Point] = []
+        self.frames: list[Frame] = []
+        examples = Examples.encode(list(pairs), self.tokenizer, "target", max_length=settings.MAX_LENGTH)
+        self.examples = examples
+        everything = torch.arange(len(pairs)).numpy()
+        self.corpus: Batch = make_batch(examples, everything, self.tokenizer)
+        self._plan: list = []
+        self._epoch = 0
+        self._random = torch.Generator().manual_seed(chosen.seed).get_state()
+        with self._own_random():
+            self.model = networks.build(chosen.config(len(self.tokenizer))).train()
+        adam = chosen.optimizer is Optimizer.ADAM
+        self.optimizer = (torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9) if adam else
+                          torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=settings.MOMENTUM))
+
+    @property
+    def floor(self) -> float:
+        """Below which the loss cannot fall (corpora.floor)."""
+        return corpora.floor(self.pairs, ordered=self.settings.ordered)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds: weights, gradients, the optimiser's moments, and frames."""
+        weights = sum(parameter.nbytes for parameter in self.model.parameters())
+        return 4 * weights + sum(frame.size for frame in self.frames)
+
+    @property
+    def done(self) -> str | None:
+        if self.update >= settings.MAX_UPDATES:
+            return "updates"
+        if self.seconds >= settings.MAX_SECONDS:
+            return "seconds"
+        return "diverged" if self.points and not math.isfinite(self.points[-1].minimised) else None
+
+    def turn(self, *, seconds: float = TURN_SECONDS, updates: int | None = None) -> Turn:
+        """Train for about so many seconds, or exactly so many updates; at least one. The first turn of a run only takes
+        its first frame."""
+        started, points, taken = time.perf_counter(), len(self.points), []
+        with self._own_random():
+            if not self.frames:
+                taken.append(self._frame())
+            elif not self.done:
+                self._train(started, seconds, updates, taken)
+        self.seconds += time.perf_counter() - started
+        return Turn(tuple(self.points[points:]), tuple(taken), self.done)
+
+    def _train(self, started: float, seconds: float, updates: int | None, taken: list[Frame]) -> None:
+        first = self.update
+        while True:
+            self._step()
+            if frames.due(self.update) or self.done:
+                taken.append(self._frame())
+            enough = time.perf_counter() - started >= seconds if updates is None else self.update - first >= updates
+            if enough or self.done:
+                return
+
+    def _step(self) -> None:
+        self.update += 1
+        batch = self._next_batch()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate_at(self.update)
+        logits = self.model.project(self.model.decode(batch.inputs, self.model.encode(batch.source))[0])
+        real = torch.ones_like(batch.outputs, dtype=torch.bool) if self.settings.count_padding else (
+            batch.outputs != self.tokenizer.pad_id)
+        minimised = F.cross_entropy(logits[real], batch.outputs[real], label_smoothing=self.settings.label_smoothing)
+        with torch.no_grad():
+            plain = F.cross_entropy(logits.detach().flatten(0, 1), batch.outputs.flatten(),
+                                    ignore_index=self.tokenizer.pad_id)
+        self.optimizer.zero_grad(set_to_none=True)
+        minimised.backward()
+        gradient = nn.utils.clip_grad_norm_(self.model.parameters(), settings.CLIP_NORM)
+        self.optimizer.step()
+        self.points.append(Point(self.update, plain.item(), minimised.item(), gradient.item()))
+
+    def _next_batch(self) -> Batch:
+        if len(self.pairs) <= BATCH_PAIRS:
+            return self.corpus
+        if not self._plan:
+            self._plan = plan_batches(self.examples, BATCH_PAIRS * 8, seed=self.settings.seed, epoch=self._epoch)
+            self._epoch += 1
+        return make_batch(self.examples, self._plan.pop(), self.tokenizer)
+
+    def _frame(self) -> Frame:
+        found = frames.frame_of(self.model, self.corpus, self.update, end_id=self.tokenizer.end_id)
+        self.frames = frames.within([*self.frames, found])
+        return found
+
+    @contextmanager
+    def _own_random(self) -> Iterator[None]:
+        """torch's generator in this run's state, and afterwards in the one it was in."""
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(self._random)
+            yield
+            self._random = torch.get_rng_state()
+
+    def opened(self, name: str = NAME) -> Translator:
+        """The network as it is now, as any checkpoint is served. ValueError, in words, for one without maps."""
+        model = deepcopy(self.model).eval()
+        if not model.num_layers:
+            raise Refusal("This network has no attention: there are no maps of it to look at in the other tabs.")
+        digest = hashlib.sha256()
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+            digest.update(parameter.numpy().tobytes())
+        metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": []}
+        found = Checkpoint(name, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16])
+        return Translator(found, torch.device("cpu"))

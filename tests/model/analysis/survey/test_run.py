@@ -1,0 +1,215 @@
+"""A survey is what plain loops give, whoever measured which part of it and however often it was stopped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+
+from model.analysis.survey import ablation, batch
+from model.analysis.survey import corpus as corpora
+from model.analysis.survey.corpus import Corpus
+from model.analysis.survey.heads_file import load, save
+from model.analysis.survey.run import Run
+from model.analysis.why import averages
+from model.analysis.why.vectors import written_values
+from model.nets.sweep import Sweep
+from model.trace.kinds import AttentionKind
+from model.trace.survey.survey import Survey
+from model.trace.tokens import is_symbol
+from tests.conftest import SENTENCES
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+GERMAN, ENGLISH = SENTENCES[0:10:2], SENTENCES[1:10:2]
+PAIRS = tuple(itertools.islice(((f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in itertools.product(
+    zip(GERMAN, ENGLISH), repeat=2)), 20)) + tuple(zip(GERMAN, ENGLISH)) * 6
+
+
+@pytest.fixture()
+def small(monkeypatch):
+    monkeypatch.setattr(corpora, "WINDOW", 12)
+    monkeypatch.setattr(corpora, "SEQUENCES", 8)
+
+
+def pairs(found=PAIRS) -> Corpus:
+    return Corpus("pairs", lambda: iter(found))
+
+
+def survey_of(translator, **options) -> Run:
+    run = Run(translator, "de-en", pairs(), **options)
+    run.lines = run.lines[:13]
+    run.windows = -(-run.seen.pairs // 12) + 2 + 1
+    return run
+
+
+def written(tmp_path, translator, found, name="heads.json") -> dict:
+    save(tmp_path / name, Survey(translator.name, translator.digest, {"de-en": found}))
+    return json.loads((tmp_path / name).read_text())
+
+
+def test_means_are_a_plain_loops_on_fifty_sentences(tiny_translator, small):
+    run = survey_of(tiny_translator)
+    found = run.result(run.work())
+    assert (found.sentences, found.skipped, found.references) == (50, 0, True)
+    previous, end, lengths = [], [], []
+    for source, target in PAIRS:
+        source_ids = tiny_translator.encode(source, "de-en")
+        target_ids = [*tiny_translator.tokenizer.encode(target), tiny_translator.tokenizer.end_id]
+        output = tiny_translator.inspect(source_ids, target_ids)
+        maps = output.weights(ENCODER)[:, 0].double().numpy()
+        tokens = tiny_translator.tokenizer.source_tokens(source_ids, source)
+        words = [i for i, token in enumerate(tokens) if not is_symbol(token)]
+        previous.append(np.mean([maps[:, :, t, t - 1] for t in words if t - 1 in words], 0))
+        cross = output.weights(CROSS)[:, 0].double().numpy()
+        end.append(cross[..., -1].mean(-1))
+        sizes = torch.stack([written_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
+                             for i, record in enumerate(output.records(CROSS))]).norm(dim=-1).detach().numpy()
+        written = cross * sizes[:, :, None]
+        lengths.append((written[..., -1] / written.sum(-1)).mean(-1))
+    for kind, name, values in ((ENCODER, "previous", previous), (CROSS, "end", end), (CROSS, "end_norm", lengths)):
+        estimate = found.kinds[kind].statistics[name]
+        assert estimate.sentences == 50
+        np.testing.assert_allclose(estimate.value, np.mean(values, 0), atol=1e-5)
+        error = np.std(values, 0) / np.sqrt(50)  # a bootstrap's interval is near the normal one
+        np.testing.assert_allclose(estimate.high - estimate.low, 2 * 1.96 * error, rtol=0.35, atol=1e-4)
+
+
+def test_one_process_two_processes_and_one_that_was_stopped_find_the_same(tiny_translator, small, tmp_path):
+    plain = survey_of(tiny_translator)
+    expected = written(tmp_path, tiny_translator, plain.result(plain.work()))
+    shared = survey_of(tiny_translator, parts=tmp_path / "shared")
+    for rank in range(2):
+        shared.parts.mkdir(exist_ok=True)
+        shared.work(rank, 2)
+    assert written(tmp_path, tiny_translator, shared.result()) == expected
+
+    class Killed(BaseException):
+        pass
+
+    stopped = survey_of(tiny_translator, parts=tmp_path / "stopped")
+    for rank, world in ((0, 1), (1, 2), (0, 2)):
+        def stop(done):
+            raise Killed
+        stopped.gather()
+        with pytest.raises(Killed):
+            stopped.work(rank, world, watch=stop)
+    with pytest.raises(ValueError, match="not measured yet"):
+        stopped.result()
+    (tmp_path / "stopped" / "de-en-gathered.npz").with_name("de-en-9.npz").write_bytes(
+        (tmp_path / "stopped" / "de-en-gathered.npz").read_bytes())  # killed between gathering and deleting
+    stopped.gather()
+    stopped.work()
+    assert written(tmp_path, tiny_translator, stopped.result()) == expected
+
+
+def test_parts_of_another_setting_are_passed_over(tiny_translator, small, tmp_path):
+    first = survey_of(tiny_translator, parts=tmp_path)
+    first.gather()
+    first.work()
+    other = survey_of(tiny_translator, seed=1, parts=tmp_path)
+    with pytest.raises(ValueError, match="not measured yet"):
+        other.result()
+
+
+def test_a_file_is_read_as_it_was_written(tiny_translator, small, tmp_path):
+    run = survey_of(tiny_translator)
+    found = run.result(run.work())
+    written(tmp_path, tiny_translator, found)
+    again = load(tmp_path / "heads.json", tiny_translator.digest).directions["de-en"]
+    for kind, survey in found.kinds.items():
+        read = again.kinds[kind]
+        assert read.named() == survey.named() and set(read.statistics) == set(survey.statistics)
+        for name, estimate in survey.statistics.items():
+            np.testing.assert_allclose(read.statistics[name].low, estimate.low, atol=1e-4)
+        np.testing.assert_allclose(read.similarity, survey.similarity, atol=1e-3)
+        for lines in next(iter(read.examples.values())).values():
+            assert lines.shape == (*survey.shape, 3) and lines.min() >= 0 and lines.max() < 13
+    with pytest.raises(ValueError, match="other weights"):
+        load(tmp_path / "heads.json", "0" * 16)
+    (tmp_path / "heads.json").write_text('{"format": 1, "directions": {"de-en": {}}}')
+    with pytest.raises(ValueError, match="no survey"):
+        load(tmp_path / "heads.json", tiny_translator.digest)
+
+
+def test_examples_are_the_most_the_least_and_the_middle(tiny_translator, small):
+    run = survey_of(tiny_translator)
+    found = run.result(run.work()).kinds[ENCODER]
+    values = []
+    for text in run.lines:
+        trace = tiny_translator.translate(text, "de-en")
+        maps = trace.encoder_self.weights
+        words = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
+        values.append(np.mean([maps[:, :, t, t] for t in words], 0))
+    values, rows = np.stack(values), found.examples["itself"]
+    order = np.argsort(-values, axis=0)
+    np.testing.assert_array_equal(rows["most"], np.moveaxis(order[:3], 0, -1))
+    np.testing.assert_array_equal(rows["least"], np.moveaxis(order[::-1][:3], 0, -1))
+    apart = np.abs(values - found.statistics["itself"].value)
+    np.testing.assert_array_equal(rows["typical"][..., 0], apart.argmin(0))
+
+
+def two(translator) -> batch.Pass:
+    sources = [translator.encode(text, "de-en") for text in (GERMAN[0], f"{GERMAN[1]} {GERMAN[2]}")]
+    targets = [[*translator.tokenizer.encode(text), translator.tokenizer.end_id]
+               for text in (f"{ENGLISH[0]} {ENGLISH[1]}", ENGLISH[2])]
+    return batch.run(translator, sources, targets)
+
+
+def mean_log_probability(translator, found, gates, instead=None) -> torch.Tensor:
+    with torch.inference_mode():
+        sweep = Sweep(gates=gates, instead=instead or {})
+        logits = translator.model(found.source_ids, found.decoder_ids, interventions=sweep).logits.double()
+    return torch.stack([row[:n].log_softmax(-1).gather(-1, ids[:n, None]).mean()
+                        for row, ids, n in zip(logits, found.target_ids, found.target_lengths)])
+
+
+def test_slopes_are_central_differences_sentence_by_sentence(tiny_translator):
+    found, step = two(tiny_translator), 1e-2
+    for kind, layers in tiny_translator.model.num_layers.items():
+        for layer, head in ((0, 1), (layers - 1, 3)):
+            ends = []
+            for sign in (1, -1):
+                gate = torch.ones(1, layers, 4)
+                gate[0, layer, head] += sign * step
+                ends.append(mean_log_probability(tiny_translator, found, {kind: gate}))
+            slope = ((ends[0] - ends[1]) / (2 * step)).numpy()
+            np.testing.assert_allclose(found.slopes[kind][:, layer, head], slope, rtol=2e-2, atol=2e-3)
+
+
+def test_ablations_are_whole_passes_without_the_head(tiny_translator):
+    found = two(tiny_translator)
+    means = averages.collect(tiny_translator, {"de-en": GERMAN})
+    losses = ablation.losses(tiny_translator.model, found, means)
+    plain = mean_log_probability(tiny_translator, found, {})
+    for kind, layers in tiny_translator.model.num_layers.items():
+        length = (found.source_ids if kind is ENCODER else found.decoder_ids).shape[1]
+        instead = {kind: torch.from_numpy(means.at(kind, length)[None])}
+        for layer, head in itertools.product(range(layers), (0, 2)):
+            gate = torch.ones(1, layers, 4)
+            gate[0, layer, head] = 0
+            lost = (plain - mean_log_probability(tiny_translator, found, {kind: gate}, instead)).numpy()
+            np.testing.assert_allclose(losses[kind][:, layer, head], lost, atol=1e-4)
+
+
+def test_similarity_is_scipys_divergence():
+    maps = np.random.default_rng(2).dirichlet(np.ones(6), size=(3, 5))
+    found = batch.similarity(maps, np.ones((5, 6), bool))
+    for first, second in itertools.combinations(range(3), 2):
+        expected = 1 - np.mean([jensenshannon(maps[first, t], maps[second, t], base=2)**2 for t in range(5)])
+        np.testing.assert_allclose(found[first, second], expected, atol=1e-12)
+        assert found[first, second] == found[second, first]
+
+
+def test_what_cannot_be_surveyed_says_so(tiny_translator):
+    with pytest.raises(ValueError, match="no sentence"):
+        Run(tiny_translator, "de-en", pairs([("", ""), ("  ", "x")]))
+    with pytest.raises(ValueError, match=r"model\.means"):
+        Run(tiny_translator, "de-en", pairs(), ablated=3)
+    run = Run(tiny_translator, "de-en", pairs([("Hallo.", ""), ("", ""), ("wort " * 200, "word")]))
+    assert (run.seen.pairs, run.seen.skipped, run.seen.references) == (3, 2, False)
+    assert replace(run.corpus, own=True).own

@@ -1,0 +1,115 @@
+"""Networks without a part of the paper's: what each lacks, and who honours it or refuses it by name."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from model.analysis import loop
+from model.analysis.why.attribution import attribute
+from model.checkpoint import Checkpoint
+from model.checks import verify
+from model.checks.oracle import torch_layer
+from model.config import PARTS, ModelConfig
+from model.decode.steps import StepDecoder
+from model.nets.attention import attention_weights
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
+from tests.model.nets.test_options import SIZES, SOURCE, TARGET
+
+
+def without(tokenizer, part: str, **changes) -> Translator:
+    model = build_tiny_model(tokenizer, **{part: False, **changes})
+    return Translator(Checkpoint("without", model, tokenizer, ("de-en",), {}, "0" * 16), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("part", ["scale_scores", "residual"])
+def test_the_lean_step_and_the_cache_are_the_whole_pass_without(tokenizer, part, norm_first):
+    model = without(tokenizer, part, norm_first=norm_first).model
+    whole = model(SOURCE, TARGET)
+    plain = build_tiny_model(tokenizer, norm_first=norm_first)
+    assert (plain(SOURCE, TARGET).logits - whole.logits).abs().max() > 1e-2, "nothing is missing"
+    for record in (False, True):
+        decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :1], record=record)
+        assert (decoder.step is None) is record
+        for step in range(1, 6):
+            torch.testing.assert_close(decoder.logits, whole.logits[:, step - 1], atol=1e-4, rtol=0)
+            if step < 5:
+                decoder.append(TARGET[:, step])
+
+
+def test_without_the_mask_every_row_sees_the_real_tokens_after_it_and_no_padding(tokenizer):
+    model, target = without(tokenizer, "look_ahead_mask").model, torch.tensor([[1, 30, 41, 52, 30], [1, 33, 44, 0, 0]])
+    output = model(SOURCE, target, record=True)
+    weights = output.weights(AttentionKind.DECODER_SELF)  # [layers, batch, heads, query, key]
+    assert (weights[:, 0] > 0).all() and (weights[:, 1, :, :, 3:] == 0).all() and (weights[:, 1, :, :, :3] > 0).all()
+    torch.testing.assert_close(model(SOURCE[1:, :4], target[1:, :3]).logits[0], output.logits[1, :3], atol=1e-4, rtol=0)
+    # A decode has no later tokens to see: it is what the same weights do under a mask, which they were not taught with.
+    masked, decoder = build_tiny_model(tokenizer), StepDecoder(model, model.encode(SOURCE), TARGET[:, :1])
+    for step in range(1, 5):
+        decoder.append(TARGET[:, step])
+        torch.testing.assert_close(decoder.logits, masked(SOURCE, TARGET).logits[:, step], atol=1e-4, rtol=0)
+        assert (decoder.logits - model(SOURCE, TARGET).logits[:, step]).abs().max() > 1e-2
+
+
+def test_scores_without_the_division_are_sqrt_d_k_times_as_far_apart():
+    queries, keys = torch.randn(1, 2, 3, 16), torch.randn(1, 2, 4, 16)
+    plain = attention_weights(queries * math.sqrt(16), keys)
+    torch.testing.assert_close(attention_weights(queries, keys, scaled=False), plain, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("part", "broken"), [
+    ("scale_scores", set()),
+    ("look_ahead_mask", {"Masked cells are 0", "Nothing looks ahead", "Cached logits = one pass",
+                         "Cached weights = one pass", "Probabilities are the model's"}),
+    ("residual", {"Encoder layer = torch's", "Decoder layer = torch's"})])
+def test_verify_names_what_a_missing_part_breaks_and_nothing_else(tokenizer, part, broken):
+    translator = without(tokenizer, part)
+    results = list(verify.verify(translator, translator.translate(SENTENCES[0])))
+    # Ten times the tolerance: scores four times as large round four times as coarsely in this random model.
+    assert {result.name for result in results if not result.error <= 10 * result.tolerance} == broken
+    assert not broken or part != "residual" or "this network has none" in {r.detail for r in results if not r.passed
+                                                                          }.pop()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_experiments_on_a_word_refuse_it_by_name(tokenizer, part):
+    translator = without(tokenizer, part)
+    trace = translator.translate(SENTENCES[0])
+    with pytest.raises(ValueError, match=f"built without {part}"):
+        attribute(translator, trace, step=0)
+
+
+def test_the_loop_over_heads_honours_what_is_missing(tokenizer):
+    for part in ("scale_scores", "look_ahead_mask"):
+        translator = without(tokenizer, part)
+        trace = translator.translate(SENTENCES[0])
+        output = translator.inspect(trace.source_ids, trace.target_ids)
+        given = loop.attention_input(translator, output, AttentionKind.DECODER_SELF, 1)
+        assert loop.compare_ways(given).weight_difference < 1e-5
+        _, weights = loop.one_by_one(given)
+        torch.testing.assert_close(weights, output.attention(AttentionKind.DECODER_SELF, 1).weights, atol=1e-5, rtol=0)
+
+
+def test_no_positions_make_the_encoder_blind_to_order(tokenizer):
+    model = build_tiny_model(tokenizer, position_code="none")
+    order = torch.tensor([3, 0, 2, 1])
+    ids = torch.tensor([[4, 20, 31, 45]])
+    torch.testing.assert_close(model.encode(ids).memory[:, order], model.encode(ids[:, order]).memory,
+                               atol=1e-5, rtol=0)
+    decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :1])
+    decoder.append(TARGET[:, 1])
+    torch.testing.assert_close(decoder.logits, model(SOURCE, TARGET).logits[:, 1], atol=1e-4, rtol=0)
+
+
+def test_a_part_is_there_or_not_and_torch_has_no_layer_without_residuals():
+    with pytest.raises(ValueError, match="residual must be true or false, found 'no'"):
+        ModelConfig(**SIZES, residual="no")
+    config = ModelConfig(**SIZES, residual=False, scale_scores=False)
+    assert config.without == ("scale_scores", "residual")
+    with pytest.raises(ValueError, match="this network has none"):
+        torch_layer(None, config)

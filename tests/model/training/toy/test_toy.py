@@ -1,0 +1,186 @@
+"""Toys in training: what each switch teaches, over seeds; bounds, frames, and that nothing else moves a run."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from model.text.words import WordTokenizer
+from model.training.toy import corpora, frames, measure
+from model.training.toy.frames import DECODED, Frame
+from model.training.toy.run import ToyRun
+from model.training.toy.settings import ToySettings
+
+SMALL = {"layers": 1, "d_model": 32, "heads": 2}
+ORDER, SENTENCES = (corpora.read(corpora.CORPORA[name].text) for name in ("order", "sentences"))
+EVERY_SEED = [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))]
+
+
+def trained(pairs, updates: int, **changes) -> ToyRun:
+    run = ToyRun(pairs, ToySettings(**{**SMALL, **changes}))
+    run.turn()
+    run.turn(updates=updates)
+    return run
+
+
+def right(run: ToyRun) -> int:
+    return sum(run.tokenizer.decode(ids) == target for ids, (_, target) in zip(run.frames[-1].outputs, run.pairs))
+
+
+@pytest.mark.parametrize("seed", EVERY_SEED)
+def test_without_source_positions_the_order_corpus_has_a_floor_and_with_them_none(seed):
+    blind, seeing = (trained(ORDER, 150, positions=code, seed=seed) for code in ("none", "interleaved"))
+    assert blind.floor > 0.1 and seeing.floor == 0
+    assert all(frame.loss >= blind.floor for frame in blind.frames) and blind.frames[-1].loss < 1.5 * blind.floor
+    assert seeing.frames[-1].loss < blind.floor / 3 and right(seeing) == len(ORDER) and right(blind) <= len(ORDER) / 2
+
+
+@pytest.mark.parametrize("seed", EVERY_SEED)
+def test_without_the_mask_the_loss_is_low_and_decoding_wrong(seed):
+    wide = {"layers": 2, "d_model": 64, "heads": 4}
+    cheat, honest = (trained(ORDER, 100, look_ahead_mask=mask, seed=seed, **wide) for mask in (False, True))
+    assert cheat.frames[-1].loss < 0.1 and right(cheat) < len(ORDER) / 2 and right(honest) == len(ORDER)
+    taught, decoded = (cheat.frames[-1].maps[0][kind] for kind in ("decoder_self", DECODED))
+    above = np.triu(np.ones(taught.shape[2:], bool), k=1)
+    assert taught[..., above].max() > 50, "no head looks ahead"  # of 255
+    assert not decoded[..., np.triu(np.ones(decoded.shape[2:], bool), k=1)].any()
+    assert DECODED not in honest.frames[-1].maps[0]
+
+
+@pytest.mark.parametrize("seed", EVERY_SEED)
+def test_without_residual_connections_two_layers_hardly_learn(seed):
+    bare, whole = (trained(SENTENCES, 100, layers=2, residual=residual, seed=seed) for residual in (False, True))
+    assert bare.frames[-1].loss > 1 > 0.1 > whole.frames[-1].loss
+
+
+@pytest.mark.parametrize("seed", EVERY_SEED)
+def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
+    looking, plain = (trained(SENTENCES, 120, network=name, seed=seed) for name in ("gru", "gru-plain"))
+    assert right(looking) == len(SENTENCES)
+    assert set(looking.frames[-1].maps[0]) == {"alignment"} and not plain.frames[-1].maps[0]
+    with pytest.raises(ValueError, match="no attention"):
+        plain.opened()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("switch", ["scale_scores", "dropout", "label_smoothing", "residual", "optimizer"])
+def test_what_was_measured_holds_where_it_is_measured_again(switch):
+    """At the last number of updates: whether a switch makes a reliable difference is what the shipped file says."""
+    at = max(measure.UPDATES)
+    shipped = measure.read()
+    default, changed = (measure.interval(measure.SWITCHES[name], at) for name in ("default", switch))
+    assert measure.apart(default, changed) == measure.apart(shipped["default"][at], shipped[switch][at])
+
+
+def test_the_first_loss_is_about_that_of_a_guess_and_the_first_turn_only_looks():
+    run = ToyRun(SENTENCES, ToySettings(**SMALL))
+    turn = run.turn()
+    assert run.update == 0 and not turn.points and turn.frames[0].update == 0
+    assert abs(turn.frames[0].loss - math.log(len(run.tokenizer))) < 1.5
+    torch.manual_seed(0)
+    source = run.model.eval().encode(run.corpus.source)
+    logits = run.model.project(run.model.decode(run.corpus.inputs, source)[0])
+    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), run.corpus.outputs.flatten(), ignore_index=0)
+    assert turn.frames[0].loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_a_run_depends_on_its_seed_alone_whatever_trains_beside_it():
+    options = {"dropout": 0.2, "label_smoothing": 0.1}
+    alone = trained(SENTENCES, 12, **options)
+    beside, other = ToyRun(SENTENCES, ToySettings(**SMALL, **options)), ToyRun(ORDER, ToySettings(**SMALL, seed=9))
+    before = torch.get_rng_state()
+    for _ in range(5):
+        beside.turn(updates=3), other.turn(updates=2)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [p.minimised for p in beside.points] == [p.minimised for p in alone.points]
+    assert np.array_equal(beside.frames[1].maps[2]["cross"], alone.frames[1].maps[2]["cross"])
+    assert trained(SENTENCES, 3, seed=2).points[2].loss != alone.points[2].loss
+
+
+def test_frames_hold_what_the_model_does_then():
+    run = trained(SENTENCES, 10)
+    frame, opened = run.frames[-1], run.opened()
+    for number, (source, target) in enumerate(SENTENCES):
+        trace = opened.translate(source)
+        assert trace.target_ids == frame.outputs[number] and trace.digest == opened.digest
+        output = opened.inspect(trace.source_ids, [*opened.tokenizer.encode(target), opened.tokenizer.end_id])
+        for kind in output.kinds:
+            weights = output.weights(kind)[:, 0].numpy()
+            np.testing.assert_allclose(frame.maps[number][kind.value] / 255, weights, atol=0.5 / 255 + 1e-5)
+    run.turn(updates=5)
+    assert opened.translate(SENTENCES[0][0]).target_ids == frame.outputs[0], "what was opened went on training"
+    with pytest.raises(ValueError, match=r"knows \d+ words, those of .*; 'bier' is none"):
+        opened.translate("ich trinke bier")
+
+
+def test_points_are_what_was_minimised_and_what_is_compared():
+    plain, padded, smoothed = (trained(SENTENCES, 1, **changes).points[0] for changes in (
+        {}, {"count_padding": True}, {"label_smoothing": 0.2}))
+    assert plain.loss == plain.minimised == padded.loss == smoothed.loss
+    assert padded.minimised != plain.loss and smoothed.minimised != plain.loss and plain.gradient > 0
+
+
+def test_turns_are_bounded_and_so_are_runs():
+    run = ToyRun(corpora.read("\n".join(f"{' '.join(f'a{i}w{j}' for j in range(3))} | b{i}" for i in range(40))),
+                 ToySettings(**SMALL))
+    run.turn()
+    assert len(run.turn(updates=3).points) == 3 and len(run.turn(seconds=0.0).points) == 1
+    run.update = 1999
+    assert run.turn(updates=50).done == "updates" and not run.turn().points
+    late = ToyRun(SENTENCES, ToySettings(**SMALL))
+    late.turn()
+    late.seconds = 61
+    assert late.turn().done == "seconds" and late.update == 0
+
+
+def test_frames_are_thinned_to_their_bound_and_keep_both_ends():
+    maps = ({"cross": np.zeros((1, 1, 10, 10), np.uint8)},)
+    found = []
+    for update in range(200):
+        found = frames.within([*found, Frame(update, (), 0.0, maps)], limit=2000)
+        assert sum(frame.size for frame in found) <= 2000 and found[0].update == 0 and found[-1].update == update
+    assert len(found) > 5
+    assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.due, range(1, 2001))) < 60
+
+
+def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
+    pairs = (("a b", "x"), ("b a", "y"), ("b a", "y"), ("c", "z w"))
+    counts = Counter(("x", "y", "y"))
+    entropy = -sum(n / 3 * math.log(n / 3) for n in counts.values())
+    assert corpora.floor(pairs, ordered=False) == pytest.approx(3 * entropy / (2 + 2 + 2 + 3))
+    assert corpora.floor(pairs, ordered=True) == 0
+    assert corpora.floor((("a", "x"), ("a", "y")), ordered=True) == pytest.approx(2 * math.log(2) / 4)
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("", "is empty"), ("nur eine seite", "Line 1 is no pair"), ("a | b\n| c", "Line 2 is no pair"),
+    ("a | b | c", "Line 1 is no pair"), ("a | " + "b " * 13, "side of 13 words"), ("a | b\n" * 41, "41 pairs"),
+    ("\n".join(f"{' '.join(f'w{i}x{j}' for j in range(12))} | y" for i in range(26)), "different words"),
+    ("x" * 9000, "9000 characters")])
+def test_a_typed_corpus_is_a_corpus_or_refused_with_the_line(text, words):
+    with pytest.raises(ValueError, match=words):
+        corpora.read(text)
+
+
+@pytest.mark.parametrize("name", corpora.CORPORA)
+def test_our_own_corpora_are_within_their_own_bounds(name):
+    assert len(corpora.read(corpora.CORPORA[name].text)) >= 6
+
+
+@pytest.mark.parametrize("wrong", [
+    {"layers": 4}, {"heads": True}, {"d_model": 24}, {"positions": "fairseq"}, {"dropout": 0.9}, {"seed": -1},
+    {"look_ahead_mask": 1}, {"network": "lstm"}, {"optimizer": "adamw"}])
+def test_what_cannot_be_chosen_is_refused(wrong):
+    with pytest.raises(ValueError):
+        ToySettings(**wrong)
+
+
+def test_a_vocabulary_of_words_spells_what_it_was_given_and_no_symbol():
+    tokenizer = WordTokenizer(["a b </s>", "b c"])
+    assert [str(piece) for piece in tokenizer.pieces] == ["<pad>", "<s>", "</s>", "▁a", "▁b", "▁</s>", "▁c"]
+    assert tokenizer.encode_source(" a  </s> ", "target") == [3, 5, 2] and tokenizer.decode([1, 4, 5, 2]) == "b </s>"
+    assert tokenizer.end_id not in tokenizer.encode("</s>")

@@ -1,0 +1,70 @@
+"""The program: heads.json beside the weights, without a sentence of the corpus, the same however it was made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from model import means, survey
+from model.analysis.survey.heads_file import load
+from tests import ROOT
+from tests.conftest import SENTENCES
+
+
+@pytest.fixture()
+def folder(tiny_checkpoint, tmp_path):
+    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def files(tmp_path, times: int = 1) -> list[str]:
+    for name, lines in (("s.de", SENTENCES[0:10:2]), ("s.en", SENTENCES[1:10:2])):
+        (tmp_path / name).write_text("\n".join(lines * times) + "\n")
+    return [str(tmp_path / "s.de"), str(tmp_path / "s.en")]
+
+
+def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("model.analysis.survey.run.sentences", lambda language: SENTENCES[0:6:2])
+    with pytest.raises(ValueError, match="means"):
+        survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path), "--ablate", "1"])
+    means.main(["--checkpoint", str(folder), "--sentences", files(tmp_path)[0], "--directions", "de-en"])
+    survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path, 2), "--directions", "de-en", "--limit",
+                 "7", "--ablate", "2"])
+    text = (folder / "heads.json").read_text()
+    assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text
+    found = load(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
+    assert (found.sentences, found.ablated, found.references) == (7, 2, True)
+    for kind in found.kinds.values():
+        assert kind.statistics["ablation"].sentences == 2 and kind.statistics["gradient"].sentences == 7
+    assert not (folder / "heads.json.parts").exists()
+    assert "7 sentences" in capsys.readouterr().out
+
+
+def test_files_of_unequal_length_are_refused(folder, tmp_path):
+    source, target = files(tmp_path)
+    (tmp_path / "s.en").write_text("One line.\n")
+    with pytest.raises(ValueError, match="differ in length: line 2"):
+        survey.main(["--checkpoint", str(folder), "--sentences", source, target])
+
+
+@pytest.mark.long
+def test_two_processes_of_which_one_run_was_killed_write_the_same_file(folder, tmp_path):
+    """Killed for good after its first part; then two processes go on."""
+    command = ["-m", "model.survey", "--checkpoint", str(folder), "--directions", "de-en", "--sentences",
+               *files(tmp_path, 90)]
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True, timeout=300)
+    expected = (folder / "heads.json").read_bytes()
+    (folder / "heads.json").unlink()
+    with subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE) as running:
+        while b"128/" not in running.stderr.readline(400) and running.poll() is None:
+            pass
+        running.send_signal(signal.SIGKILL)
+    assert list((folder / "heads.json.parts").glob("*.npz")) and not (folder / "heads.json").exists()
+    subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command],
+                   cwd=ROOT, check=True, capture_output=True, timeout=300)
+    assert (folder / "heads.json").read_bytes() == expected
