@@ -15,7 +15,6 @@ import torch
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
-from model.trace.language import say
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,44 +92,6 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     """exp(s) / sum exp(s) along the last axis; -inf becomes 0. At least one score must be finite."""
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """A scoring function's scores and weights [key] for one query. trained: False for an illustration, whose numbers
-    the model was never trained with."""
-
-    name: str
-    formula: str
-    source: str
-    trained: bool
-    scores: np.ndarray
-    weights: np.ndarray
-
-
-def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring, ...]:
-    """Four scoring functions on the same q and K: scaled dot product (the trained one), dot product, additive
-    (Bahdanau et al. 2015, section 3.1, with weights drawn at random) and the Gaussian kernel with width^2 = sqrt(d_k).
-
-    With that width the Gaussian's exponent is the scaled dot product minus |k|^2 / (2 sqrt(d_k)), up to a constant of
-    the query: it differs only by favouring short keys.
-    """
-    query, keys, width = dissection.query, dissection.keys, len(dissection.query)
-    random = np.random.default_rng(seed)
-    # Xavier's scale, as an untrained additive attention would start with (Glorot and Bengio 2010).
-    w_query, w_key = (random.normal(0, math.sqrt(1 / width), (width, width)) for _ in range(2))
-    direction = random.normal(0, math.sqrt(2 / (width + 1)), width)
-    rows = (
-        (say("scaled dot product"), "q·k / √d_k", "Vaswani et al. 2017, equation 1", True, dissection.scaled),
-        (say("dot product"), "q·k", "Luong et al. 2015, section 3.1", False, dissection.dots),
-        (say("additive"), "vᵀ tanh(W q + U k)", "Bahdanau et al. 2015, section 3.1", False,
-         np.tanh(query @ w_query.T + keys @ w_key.T) @ direction),
-        (say("Gaussian kernel"), "−|q − k|² / (2 √d_k)", "Nadaraya 1964; Watson 1964", False,
-         -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width))),
-    )
-    return tuple(
-        Scoring(name, formula, source, trained, scores, softmax(np.where(dissection.allowed, scores, -np.inf)))
-        for name, formula, source, trained, scores in rows)
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:

@@ -69,27 +69,62 @@ def one_by_one(given: AttentionInput) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class HeadsComparison:
-    """Largest differences between the two ways, and the median seconds of each (None where not measured)."""
+    """Largest differences between the two ways, the largest absolute value of the output to judge the first by, and the
+    median seconds of each (None where not measured)."""
 
     output_difference: float
     weight_difference: float
+    scale: float
     loop_seconds: float | None = None
     vectorised_seconds: float | None = None
     runs: int = 0
 
+    @property
+    def relative(self) -> float:
+        """The output's difference as a share of its largest value."""
+        return self.output_difference / self.scale if self.scale else 0.0
 
-def compare_ways(given: AttentionInput, *, runs: int = 0) -> HeadsComparison:
-    """Compute both ways; with runs > 0 also time each that often, alternating, and take medians."""
+
+def compare_ways(given: AttentionInput, *, runs: int = 0, budget: float = float("inf")) -> HeadsComparison:
+    """Compute both ways; with runs > 0 also time each that often, alternating, and take medians. budget: seconds after
+    which no more runs begin, of which there is at least one."""
     loop_output, loop_weights = one_by_one(given)
     output, weights = vectorised(given)
-    differences = (float((loop_output - output).abs().max()), float((loop_weights - weights).abs().max()))
+    differences = (float((loop_output - output).abs().max()), float((loop_weights - weights).abs().max()),
+                   float(output.abs().max()))
     if not runs:
         return HeadsComparison(*differences)
     loops, together = [], []
-    for _ in range(runs):  # alternating: whatever else the machine does then falls on both alike
+    while len(loops) < runs and (not loops or sum(loops) + sum(together) < budget):
+        # Alternating: whatever else the machine does then falls on both alike.
         loops.append(_seconds(one_by_one, given))
         together.append(_seconds(vectorised, given))
-    return HeadsComparison(*differences, statistics.median(loops), statistics.median(together), runs)
+    return HeadsComparison(*differences, statistics.median(loops), statistics.median(together), len(loops))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of an attention to be tried: sentences, tokens of each, d_model, heads."""
+
+    batch: int
+    length: int
+    d_model: int
+    heads: int
+
+
+def fitted_width(d_model: int, heads: int) -> int:
+    """The largest width up to d_model that the heads can share evenly; at least one dimension each."""
+    return max(heads, d_model - d_model % heads)
+
+
+@torch.inference_mode()
+def random_attention(sizes: Sizes, device: torch.device, *, seed: int = 0) -> AttentionInput:
+    """Self-attention of these sizes over random streams, with random weights. d_model must be a multiple of heads."""
+    generator, module = torch.Generator().manual_seed(seed), MultiHeadAttention(sizes.d_model, sizes.heads).to(device)
+    for parameter in module.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * sizes.d_model**-0.5)
+    stream = torch.randn(sizes.batch, sizes.length, sizes.d_model, generator=generator).to(device)
+    return AttentionInput(module, stream, stream, None)
 
 
 def _seconds(function: Callable, given: AttentionInput) -> float:

@@ -1,4 +1,4 @@
-"""The way of one sentence through the model: the shape at every arrow, and what happens at each station. Numpy out.
+"""The way of one sentence through the model: what happens at each station. Numpy out.
 
 Everything is read from the records of one teacher-forced pass (Translator.inspect).
 """
@@ -19,67 +19,6 @@ from model.translator import Translator
 
 STATION_NAMES = {SubLayerName.SELF_ATTENTION: say("self-attention"),
                  SubLayerName.CROSS_ATTENTION: say("cross-attention"), SubLayerName.FEED_FORWARD: say("feed-forward")}
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """What flows out of one station of the model: its name, the shape, and how often the station is repeated.
-
-    panel: the name of the view that opens the station up. side: "source", "target" or "output".
-    """
-
-    station: Words
-    shape: tuple[int, ...]
-    axes: tuple[str, ...]
-    side: str
-    panel: str
-    repeated: int = 1
-
-
-def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int, ...]) -> tuple[Arrow, ...]:
-    """The map of the architecture with this sentence's shapes (Vaswani et al. 2017, figure 1), without the batch."""
-    config = translator.config
-    target = _shape(output.hidden)[:1]
-    heads, wide = config.num_heads, (config.d_feedforward,)
-    first, last = output.layers(Side.ENCODER)[0], output.layers(Side.DECODER)[0]
-
-    def stack(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
-        reads = side == "source"
-        weights, layer = (say("encoder self-attention weights"), say("encoder layer")) if reads else (
-            say("decoder self-attention weights"), say("decoder layer"))
-        length, *square = (say("source"), say("source query"), say("source key")) if reads else (
-            say("target"), say("target query"), say("target key"))
-        found = [Arrow(weights, _shape(record.self_attention.weights), (say("heads"), *square), side, "attention",
-                       repeated)]
-        if record.cross_attention is not None:
-            found.append(Arrow(say("cross-attention weights"), _shape(record.cross_attention.weights),
-                               (say("heads"), say("target query"), say("source key")), side, "attention", repeated))
-        return found + [
-            Arrow(say("add & norm"), _shape(record.sublayers[0].after), (length, "d_model"), side, "add-norm",
-                  repeated),
-            Arrow(say("feed-forward, inside"), _shape(record.activations), (length, "d_feedforward"), side,
-                  "feed-forward", repeated),
-            Arrow(layer, _shape(record.after), (length, "d_model"), side, "residual", repeated)]
-
-    def entry(side: str, record: LayerRecord) -> list[Arrow]:
-        axes = (say("source") if side == "source" else say("target"), "d_model")
-        shape = _shape(record.before)
-        name = say("embedding × √d_model") if config.scale_embedding else say("embedding")
-        found = [Arrow(name, shape, axes, side, "embedding"), Arrow(say("+ position"), shape, axes, side, "embedding")]
-        return [*found, Arrow(say("norm"), shape, axes, side, "embedding")] if config.norm_embedding else found
-
-    assert _shape(first.self_attention.weights)[0] == heads and _shape(first.activations)[-1:] == wide
-    return (
-        Arrow(say("source ids"), (len(source_ids),), (say("source"),), "source", "embedding"),
-        *entry("source", first),
-        *stack("source", first, config.num_encoder_layers),
-        Arrow(say("memory"), _shape(output.memory), (say("source"), "d_model"), "source", "residual"),
-        Arrow(say("decoder inputs"), target, (say("target"),), "target", "embedding"),
-        *entry("target", last),
-        *stack("target", last, config.num_decoder_layers),
-        Arrow(say("projection"), _shape(output.logits), (say("target"), say("vocabulary")), "output", "logits"),
-        Arrow(say("softmax"), _shape(output.logits), (say("target"), say("vocabulary")), "output", "logits"),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +146,6 @@ def next_token(translator: Translator, output: ForwardOutput, step: int, *, coun
         ids.cpu().numpy(), translator.tokenizer.tokens(ids.tolist()), best.cpu().numpy(),
         probabilities[ids].cpu().numpy(), -float((probabilities * log_probabilities).sum()) / math.log(2),
         float(logits.logsumexp(-1)), float(1.0 - probabilities[ids].sum()))
-
-
-def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(tensor.shape[1:])  # without the batch of one
 
 
 def _numpy(tensor: Tensor) -> np.ndarray:

@@ -8,6 +8,8 @@ import torch
 
 from model import checkpoint
 from model.analysis import ablation, dissection, lens, loop, order, padding, paths, stations
+from model.analysis.arrows import arrows
+from model.analysis.formulas import projections, space
 from model.checks.verify import verify
 from model.trace.interventions import Interventions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -78,12 +80,19 @@ def test_every_analysis(translator):
         dissection.dissect(output, kind, 0, 1, query=0)
         given = loop.attention_input(translator, output, kind, 0)
         loop.compare_ways(given, runs=1)
+        projections.projections(translator, output, kind, 0)
+        projections.join_heads(translator, output, kind, 0, query=0)
+        projections.score_matrix(output, kind, 0, 1)
+    loop.compare_ways(loop.random_attention(loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
+    space.analogies(translator)
+    vector, ids = space.total(translator, ((1, translator.tokenizer.pieces[-1]),))
+    space.nearest(translator, vector[None], [ids])
     lens.logit_lens(translator.model, output, target)
     order.order_blindness(translator, trace)
     padding.of_two(translator, trace, SENTENCES[2])
     paths.follow(translator, TEXT, target)
     paths.complete(translator, TEXT, target[:1])
-    stations.arrows(translator, output, trace.source_ids)
+    arrows(translator, output, trace.source_ids)
     stations.residual_norms(output.encoder_records)
     stations.active_units(output.decoder_records[0])
     stations.next_token(translator, output, 0)

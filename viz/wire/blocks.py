@@ -1,11 +1,13 @@
 """What a lab panel is made of, as plain JSON-ready values; viz/web/lab/panel.js draws them.
 
-A panel is a list of blocks: text, formula, facts, cards, row, slot, table, figure, flow; other modules here add some.
-A table's cell is a string, or one of the cell functions below. Text is text: the page never reads it as markup.
+A panel is a list of blocks: text, formula, facts, cards, row, slot, table, figure, flow, maps, marked; other modules
+here add some. A table's cell is a string, or one of the cell functions below. Text is text: the page never reads it as
+markup.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -69,6 +71,32 @@ def flow(columns: Sequence[dict]) -> dict:
     """Boxes joined by arrows, in columns {title, boxes: [{name, shape, axes, panel, repeated}]}; a click on a box opens
     its panel."""
     return {"type": "flow", "columns": list(columns)}
+
+
+def maps(*heatmaps: dict) -> dict:
+    """Small matrices side by side, each a heatmap()."""
+    return {"type": "maps", "maps": list(heatmaps)}
+
+
+def heatmap(values: np.ndarray, title: str, *, rows: Sequence[str] = (), columns: Sequence[str] = (), note: str = "",
+            limit: float | None = None, signed: bool = True, said: Sequence[str] = (),
+            frame: tuple[int, int, int, int] | None = None) -> dict:
+    """A matrix [row, column] drawn small, every number under the pointer or the arrow keys; where a number is not
+    finite there is none. rows, columns: names of tokens (none: counted from 0). limit: the value at full colour (None:
+    the largest here); said: words in place of the numbers 0, 1 ..; frame: rows and columns set apart, as first row,
+    first column, number of rows, of columns. Nine parameters: what one would write at a picture's edges."""
+    values = np.asarray(values, np.float32)
+    finite = values[np.isfinite(values)]
+    limit = float(np.abs(finite).max(initial=0.0)) if limit is None else float(limit)
+    return {"title": title, "shape": list(values.shape), "rows": list(rows), "columns": list(columns), "note": note,
+            "data": base64.b64encode(np.where(np.isfinite(values), values, np.nan).astype("<f4").tobytes()).decode(),
+            "limit": limit or 1.0, "signed": signed, "said": list(said), "frame": list(frame) if frame else None}
+
+
+def marked(*texts: tuple[str, Sequence[tuple[str, int]], str]) -> dict:
+    """Sentences whose words are marked as strongly as their number, 0 (not at all) to 4: (title, words, note)."""
+    return {"type": "marked", "texts": [{"title": title, "words": [list(word) for word in words], "note": note}
+                                        for title, words, note in texts]}
 
 
 def number(value: float, digits: int = 3) -> dict:

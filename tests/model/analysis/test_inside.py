@@ -12,7 +12,9 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
 from model.analysis import loop, stations
-from model.analysis.dissection import compare_scorings, dissect, softmax, stages
+from model.analysis.arrows import arrows
+from model.analysis.dissection import dissect, softmax, stages
+from model.analysis.formulas.scorings import compare_scorings
 from model.config import ModelConfig
 from model.evaluation import bleu
 from model.nets.transformer import Transformer
@@ -114,8 +116,8 @@ def test_a_wrong_head_is_seen(seen) -> None:
 def test_the_map_has_the_live_shapes(seen) -> None:
     translator, trace, output = seen
     source, target = len(trace.source_ids), len(trace.target_ids)
-    arrows = stations.arrows(translator, output, trace.source_ids)
-    shapes = {(a.side, a.station): (a.shape, a.repeated) for a in arrows}
+    found = arrows(translator, output, trace.source_ids)
+    shapes = {(a.side, a.station): (a.shape, a.repeated) for a in found}
     assert shapes["source", "source ids"] == ((source,), 1)
     assert shapes["source", "encoder self-attention weights"] == ((4, source, source), 2)
     assert shapes["target", "decoder self-attention weights"] == ((4, target, target), 3)

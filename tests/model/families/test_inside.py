@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model.analysis import paths, stations
+from model.analysis.arrows import arrows
 from model.analysis.order import order_blindness
 from model.checks.verify import verify
 from model.trace.tokens import is_symbol
@@ -79,7 +80,7 @@ def test_the_stations_say_what_entered_the_first_layer(opened):
     output = translator.inspect(trace.source_ids, trace.target_ids)
     for side, ids in (("source", trace.source_ids), ("target", trace.decoder_ids)):
         assert stations.embedding_rows(translator, ids, output, side=side).error < 1e-5
-    names = [arrow.station for arrow in stations.arrows(translator, output, trace.source_ids)]
+    names = [arrow.station for arrow in arrows(translator, output, trace.source_ids)]
     assert ("norm" in names) is translator.config.norm_embedding
 
 

@@ -1,4 +1,5 @@
-"""All panels of the lab. A panel is a module in the folder of its tab, with a Panel named PANEL; it is found there."""
+"""All panels of the lab. A panel is a module in the folder of its tab, or below it, with a Panel named PANEL; it is
+found there."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ TABS = (
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (
-        "map", "embedding", "attention", "scoring", "masks", "heads", "residual", "add-norm", "feed-forward",
-        "logits")),
+        "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
+        "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
 
@@ -38,7 +39,7 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
     """The panels of the tab's folder, in its order."""
     folder = importlib.import_module(f"viz.ui.lab.{tab.name}")
     found = [importlib.import_module(module.name).PANEL
-             for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}.")]
+             for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.") if not module.ispkg]
     by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
     named = [by_name.pop(name) for name in tab.order]

@@ -2,21 +2,16 @@
 (function () {
   "use strict";
   const { element: el, t, said } = AttentionAtlas;
-  const POSITIVE = [206, 92, 0];
-  const NEGATIVE = [29, 95, 191];
+  const { shaded, maps } = AttentionAtlas.lab;
 
   // One row of numbers as cells of a canvas, with the number under the pointer in its title.
   function strip(cell) {
     const count = cell.values.length;
-    const canvas = el("canvas", { class: "strip", width: count, height: 1, role: "img",
-      "aria-label": t("{name}: {n} numbers, the largest {limit}", { name: cell.name || t("row"), n: count, limit: cell.limit }) });
-    const pixels = canvas.getContext("2d").createImageData(count, 1);
-    cell.values.forEach((value, i) => {
-      const colour = value === null ? [128, 128, 128] : cell.signed && value >= 0 ? POSITIVE : NEGATIVE;
-      const share = value === null ? 0.35 : Math.min(1, Math.abs(value) / cell.limit);
-      pixels.data.set([...colour, Math.round(255 * share)], 4 * i);
-    });
-    canvas.getContext("2d").putImageData(pixels, 0, 0);
+    const canvas = shaded(cell.values, count, cell.limit, cell.signed);
+    canvas.className = "strip";
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label",
+      t("{name}: {n} numbers, the largest {limit}", { name: cell.name || t("row"), n: count, limit: cell.limit }));
     canvas.style.setProperty("--cells", count);
     canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
     canvas.addEventListener("pointermove", (event) => {
@@ -66,6 +61,7 @@
       style: `height: ${block.height}px;${block.width ? ` max-width: ${block.width}px` : ""}` });
     const layout = { ...block.figure.layout, height: block.height, autosize: true };
     for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
+    for (const note of layout.annotations || []) note.text = said(note.text);
     if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
     for (const trace of block.figure.data) for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = said(trace[key]);
     const options = { displaylogo: false, showSendToCloud: false, displayModeBar: false, responsive: false };
@@ -110,6 +106,11 @@
       b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
     row: (b, keep, api) => el("div", { class: "row" },
       b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
-    table, figure, flow,
+    // A word's number is said as well as shown: its superscript is read aloud, too.
+    marked: (b) => el("div", { class: "marked-texts" }, b.texts.map(({ title, words, note }) =>
+      el("div", { class: "marked-text" }, el("h2", {}, title), el("p", { dir: "auto" }, words.map(([word, n]) => [
+        n ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n))) : word, " "]).flat()),
+      note ? el("small", {}, note) : null))),
+    table, figure, flow, maps,
   };
 })();

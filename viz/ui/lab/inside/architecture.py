@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.analysis import stations
+from model.analysis.arrows import arrows
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
@@ -10,10 +10,10 @@ from viz.words import say
 
 
 def overview(scene: Scene) -> list[dict]:
-    arrows = stations.arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
+    found = arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
     columns = [{"title": title, "boxes": [
         {"name": a.station, "shape": " × ".join(map(str, a.shape)), "axes": list(a.axes),
-         "panel": a.panel, "repeated": a.repeated} for a in arrows if a.side in sides]} for title, sides in (
+         "panel": a.panel, "repeated": a.repeated} for a in found if a.side in sides]} for title, sides in (
              (say("Encoder: reads the source"), ("source",)),
              (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]
     config = scene.translator.config

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.analysis.formulas.projections import score_matrix
+from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.lab.dissected import dissected
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
+from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
@@ -45,7 +47,27 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
             (say("Entropy without ÷ √{width}", width=width), say("{bits} bits", bits=f"{wrong:.2f}"),
              say("as if {n} did: scores {factor} times as far apart", n=f"{2 ** wrong:.1f}",
                  factor=blocks.compact(width ** 0.5))),
-            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")))]
+            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights"))),
+        *_all_queries(scene, resolve(scene, kind, layer, head, query), width)]
+
+
+def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
+    """The same three stages for every query of the head at once, the row above framed."""
+    kind, layer, head, query = chosen
+    found, maps = score_matrix(scene.inspect(), kind, layer, head), scene.trace.maps(kind)
+    names = {"rows": [labels.display(token) for token in maps.query_tokens],
+             "columns": [labels.display(token) for token in maps.key_tokens],
+             "frame": (query, 0, 1, len(maps.key_tokens))}
+    limit, closed = float(np.abs(found.scaled).max()), int(np.isinf(found.masked).sum())
+    return [
+        blocks.text(say("All queries of this head at once, [query, key]; the row above is framed. Largest error of its "
+                        "weights: {error}.", error=blocks.compact(found.error))),
+        blocks.maps(
+            blocks.heatmap(found.scaled, f"Q Kᵀ / √{width}", limit=limit, **names),
+            blocks.heatmap(found.masked, say("masked"), limit=limit, **names,
+                           note=say("{n} cells closed: later tokens", n=closed) if closed else say("nothing is "
+                                                                                                   "closed")),
+            blocks.heatmap(found.weights, "softmax", limit=1.0, signed=False, **names))]
 
 
 PANEL = Panel(

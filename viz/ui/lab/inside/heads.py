@@ -1,41 +1,65 @@
-"""Heads one by one and all at once."""
+"""What the heads say at one query, and how W_O makes one vector of it."""
 
 from __future__ import annotations
 
-from model.analysis import loop
+import numpy as np
+
+from model.analysis.formulas.projections import Joined, join_heads
 from viz.maps import labels
-from viz.ui.lab.controls import Button, Slider
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.lab.selected import KIND, LAYER, resolve
+from viz.ui.lab.selected import KIND, LAYER, QUERY, resolve
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
 
-def both_ways(scene: Scene, kind: str, layer: int, runs: int) -> list[dict]:
-    chosen, at_layer, _, _ = resolve(scene, kind, layer, 0)
-    given = loop.attention_input(scene.translator, scene.inspect(), chosen, at_layer)
-    found = loop.compare_ways(given, runs=runs)
-    ratio = found.loop_seconds / found.vectorised_seconds
+def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
+    chosen, at_layer, at_head, at = resolve(scene, kind, layer, 0, query)
+    maps = scene.trace.maps(chosen)
+    found = join_heads(scene.translator, scene.inspect(), chosen, at_layer, query=at)
     return [
-        blocks.text(say("{kind}, layer {layer}: {heads} heads, {queries} queries, {keys} keys.",
-                        kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, heads=given.module.num_heads,
-                        queries=given.queries.shape[1], keys=given.memory.shape[1])),
-        blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O"),
+        blocks.text(say("{kind}, layer {layer}: what its {heads} heads say at token {n}, {token}",
+                        kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, heads=maps.num_heads, n=at + 1,
+                        token=labels.display(maps.query_tokens[at]))),
+        blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O + b"),
+        blocks.formula(f"[{maps.num_heads}, {found.contexts.shape[1]}] → [{len(found.joined)}] → [{len(found.output)}]",
+                       say("each head has rows of W^O of its own, so the product is a sum over the heads")),
+        _parts(found, at_head),
         blocks.facts(
-            (say("Largest difference, output"), blocks.compact(found.output_difference),
-             say("loop over heads − all at once")),
-            (say("Largest difference, weights"), blocks.compact(found.weight_difference), say("of all heads' maps")),
-            (say("Loop over the heads"), f"{1e3 * found.loop_seconds:.2f} ms", say("median of {n} runs", n=found.runs)),
-            (say("All heads at once"), f"{1e3 * found.vectorised_seconds:.2f} ms",
-             say("{n} times as fast", n=f"{ratio:.1f}"))),
-        blocks.text(say("Timed just now on this machine ({device}), the two ways taking turns.",
-                        device=str(scene.translator.device).upper()), tone="note")]
+            (say("Largest error of the sum"), blocks.compact(found.error),
+             say("against what the model added to the residual stream")),
+            (say("The shares add up to"), blocks.compact(float(found.shares.sum())), say("all heads and the bias")),
+            (say("Loudest head"), str(int(np.argmax(found.shares[:-1])) + 1),
+             say("by its share of the output")))]
+
+
+def _parts(found: Joined, selected: int) -> dict:
+    context, said = float(np.abs(found.contexts).max()), float(np.abs((*found.said, found.output)).max())
+    rows = [[say("head {n}", n=i + 1), blocks.strip(found.contexts[i], limit=context), _length(found.contexts[i]),
+             blocks.strip(found.said[i, :48], limit=said), _length(found.said[i]), _share(float(found.shares[i]))]
+            for i in range(len(found.contexts))]
+    bias = [say("bias"), "", "", blocks.strip(found.bias[:48], limit=said), _length(found.bias),
+            _share(float(found.shares[-1]))]
+    foot = [say("sum"), "", "", blocks.strip(found.output[:48], limit=said), _length(found.output), f"{1:.0%}"]
+    return blocks.table(
+        (say("Head"), say("its context, softmax(…) V"), say("length"), say("its part of the output"), say("length"),
+         say("share")), [*rows, bias], foot=foot, marked=(selected,),
+        caption=say("Share: how much of the output's squared length lies in a part's direction, measured exactly; a "
+                    "part "
+                    "that points against the others has a negative one. Of the output the first 48 dimensions."))
+
+
+def _length(vector: np.ndarray) -> dict:
+    return blocks.number(float(np.linalg.norm(vector)))
+
+
+def _share(share: float) -> dict:
+    return blocks.bar(min(1.0, max(0.0, share)), f"{share:.1%}".replace("-", "−"))
 
 
 PANEL = Panel(
     "heads", label("Heads"), say(
-        "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree to "
-        "rounding; the time does not."),
-    say("Paper, section {n}", n="3.2.2"), both_ways,
-    controls=(KIND, LAYER, Slider(label("Runs to time"), 10, 200, 50, step=10)), again=Button(label("Measure again")))
+        "Attention ends here: the heads' contexts stand side by side, and W_O makes one vector of them that is added "
+        "to "
+        "the residual stream. Some heads speak much louder than others."),
+    say("Paper, section {n}", n="3.2.2"), joined, controls=(KIND, LAYER, QUERY))

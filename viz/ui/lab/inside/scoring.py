@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.analysis.dissection import compare_scorings
+from model.analysis.formulas.scorings import compare_scorings
 from viz.maps.patterns import entropy_bits
 from viz.ui.lab.dissected import dissected
 from viz.ui.lab.panel import Panel, Scene
@@ -30,13 +30,14 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
              say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}")] for way in ways], marked=(0,)),
         blocks.table(columns, rows),
         blocks.text(say(
-            "Additive attention has weights of its own (W, U, v); here they are drawn at random from a fixed seed, so "
-            "its scores show the shape of the computation and no knowledge. The Gaussian kernel's width² is √d_k: then "
-            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."), tone="note")]
+            "General and additive attention have weights of their own (W, U, v); here they are drawn at random from a "
+            "fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays between −1 "
+            "and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then it is the scaled "
+            "dot product less |k|² / (2√d_k), which favours short keys."), tone="note")]
 
 
 PANEL = Panel(
     "scoring", label("Scoring"), say(
-        "Four ways to score the same query against the same keys. Only the scaled dot product was trained here; "
+        "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
         "look at how sharply the others would have chosen."),
     say("Paper, section {n}", n="3.2.1"), scoring, controls=(KIND, LAYER, HEAD, QUERY))

@@ -1,0 +1,128 @@
+"""Where attention starts and where it ends: x becomes queries, keys and values; heads become one vector again.
+
+Both are computed again in float64 from the streams that the model read, and compared with what it recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.loop import attention_input
+from model.nets.records import ForwardOutput
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """One of Q, K and V: x W + b, float64.
+
+    read       [length, d_model]       x, the stream that it is made from
+    weight     [d_model, d_model]      W, all heads side by side: head i has columns i d_k .. (i + 1) d_k - 1
+    bias       [d_model]
+    projected  [length, d_model]       x W + b
+    heads      [heads, length, d_k]    the same numbers, cut into heads
+    error      the largest difference from what the model recorded
+    """
+
+    read: np.ndarray
+    weight: np.ndarray
+    bias: np.ndarray
+    projected: np.ndarray
+    heads: np.ndarray
+    error: float
+
+
+@torch.inference_mode()
+def projections(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int
+                ) -> tuple[Projection, Projection, Projection]:
+    """Q, K and V of one attention (Vaswani et al. 2017, section 3.2.2). output: Translator.inspect's, a batch of one.
+    ValueError if the layer does not exist."""
+    given, record = attention_input(translator, output, kind, layer), output.attention(kind, layer)
+    module, found = given.module, []
+    parts = zip(module.projection.weight.chunk(3), module.projection.bias.chunk(3),
+                (given.queries, given.memory, given.memory), (record.queries, record.keys, record.values))
+    for weight, bias, stream, recorded in parts:
+        x, w, b, theirs = (_numpy(tensor) for tensor in (stream[0], weight.T, bias, recorded[0]))
+        projected = x @ w + b
+        heads = projected.reshape(len(x), module.num_heads, -1).transpose(1, 0, 2)  # [heads, length, d_k]
+        found.append(Projection(x, w, b, projected, heads, float(np.abs(heads - theirs).max())))
+    return found[0], found[1], found[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """What the heads say at one query, and how W_O makes one vector of it; float64.
+
+    contexts  [heads, d_k]      softmax(..) V of each head
+    joined    [d_model]         the contexts one after another
+    said      [heads, d_model]  each context times its own rows of W_O
+    bias      [d_model]         what W_O adds whatever the heads say
+    output    [d_model]         the sum of all these: Concat(..) W_O + b
+    recorded  [d_model]         what the model added to its residual stream here
+    """
+
+    contexts: np.ndarray
+    joined: np.ndarray
+    said: np.ndarray
+    bias: np.ndarray
+    output: np.ndarray
+    recorded: np.ndarray
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Each head's share of the output's squared length, and last the bias': (part . output) / |output|^2, [heads +
+        1]. They sum to 1; a part that points against the output has a negative one."""
+        parts = np.vstack((self.said, self.bias))
+        length = float(self.output @ self.output)
+        return parts @ self.output / length if length else np.zeros(len(parts))
+
+    @property
+    def error(self) -> float:
+        """The largest difference of the sum from the recorded vector."""
+        return float(np.abs(self.output - self.recorded).max())
+
+
+@torch.inference_mode()
+def join_heads(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int, *, query: int) -> Joined:
+    """Of one query position (section 3.2.2). ValueError if the layer or the query does not exist."""
+    module, record = translator.model.attention(kind, layer), output.layer(kind, layer)
+    added = _numpy(record.sublayer(kind.sublayer).added[0])  # [query, d_model]
+    if not 0 <= query < len(added):
+        raise ValueError(f"query positions are 0 to {len(added) - 1}, found {query}")
+    attention = record.attention(kind)
+    weights, values = _numpy(attention.weights[0, :, query]), _numpy(attention.values[0])
+    contexts = np.einsum("hk,hkd->hd", weights, values)
+    by_head = _numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
+    said, bias = np.einsum("hd,hdm->hm", contexts, by_head), _numpy(module.output.bias)
+    return Joined(contexts, contexts.reshape(-1), said, bias, said.sum(0) + bias, added[query])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMatrix:
+    """Every query against every key of one head, float64 [query, key]: scaled = Q K^T / sqrt(d_k); masked, -inf where
+    the mask closes; weights, its softmax, and the largest difference of those from the recorded ones."""
+
+    scaled: np.ndarray
+    masked: np.ndarray
+    weights: np.ndarray
+    error: float
+
+
+def score_matrix(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> ScoreMatrix:
+    """Of one head (equation 1). The model closes the decoder's future; nothing of a sentence by itself is padded."""
+    record = output.attention(kind, layer)
+    queries, keys, recorded = (_numpy(x[0, head]) for x in (record.queries, record.keys, record.weights))
+    scaled = queries @ keys.T / np.sqrt(queries.shape[-1])
+    open_cells = np.tri(*scaled.shape, dtype=bool) if kind is AttentionKind.DECODER_SELF else np.ones_like(scaled, bool)
+    masked = np.where(open_cells, scaled, -np.inf)
+    powers = np.exp(masked - masked.max(-1, keepdims=True))
+    weights = powers / powers.sum(-1, keepdims=True)
+    return ScoreMatrix(scaled, masked, weights, float(np.abs(weights - recorded).max()))
+
+
+def _numpy(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().double().cpu().numpy()

@@ -1,0 +1,64 @@
+"""Attention without weights, beside a trained head."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.analysis import stations
+from model.analysis.formulas.plain import asymmetry, attend, own_weight
+from model.analysis.formulas.projections import score_matrix
+from model.trace.kinds import AttentionKind
+from viz.maps import labels
+from viz.maps.patterns import entropy_bits
+from viz.ui.lab.controls import Choice
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.selected import HEAD, LAYER, resolve
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import say
+
+ALONE, PLACED = "alone", "placed"
+INPUT = Choice("x", {ALONE: label("embeddings alone"), PLACED: label("embeddings and positions")}, ALONE, scale=2)
+
+
+def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
+    output, kind = scene.inspect(), AttentionKind.ENCODER_SELF
+    _, at_layer, at_head, _ = resolve(scene, kind.value, layer, head)
+    rows = stations.embedding_rows(scene.translator, scene.trace.source_ids, output, side="source")
+    x = rows.scaled if which == ALONE else rows.scaled + rows.positions
+    names = [labels.display(token) for token in scene.trace.source_tokens]
+    trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights
+    raw, scaled = attend(x), attend(x, scaled=True)
+    ways = (("softmax(x xᵀ)", raw.scores, raw.weights), ("softmax(x xᵀ / √d)", scaled.scores, scaled.weights),
+            (say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1), trained.scaled,
+             recorded[at_layer, at_head]))
+    return [
+        blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
+        blocks.maps(*(blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False)
+                      for name, _, weights in ways)),
+        blocks.table((say("Weights"), say("own weight, mean"), say("entropy, mean"), say("asymmetry of the scores")),
+                     [_row(*way) for way in ways],
+                     caption=say("Own weight: what a token gives to itself. Asymmetry: the largest difference between "
+                                 "what a "
+                                 "asks of b and b of a, in standard deviations of the scores.")),
+        blocks.facts(
+            (say("Cosine of y to x"), blocks.compact(_cosine(raw.output, x)), say("mean over the tokens, unscaled")),
+            (say("The same, divided by √d"), blocks.compact(_cosine(scaled.output, x)),
+             say("1: attention has changed nothing")))]
+
+
+def _row(name: str, scores: np.ndarray, weights: np.ndarray) -> list:
+    return [name, blocks.bar(own_weight(weights)),
+            say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"), blocks.number(asymmetry(scores))]
+
+
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """The mean cosine of rows."""
+    return float(((a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))).mean())
+
+
+PANEL = Panel(
+    "plain", label("Without weights"), say(
+        "Let tokens attend by their embeddings alone: a vector is most like itself, so each token hears almost only "
+        "itself, and a asks of b what b asks of a. Beside it a trained head, which is free of both."),
+    say("Paper, section {n}", n="3.2"), plain, controls=(INPUT, LAYER, HEAD))

@@ -1,0 +1,82 @@
+"""Why the scores are divided by sqrt(d_k)."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.analysis.formulas.projections import score_matrix
+from model.analysis.formulas.scale import Growth, growth, sharpness
+from viz.figures.curves import plot_curves
+from viz.maps import labels
+from viz.ui.lab.controls import Slider
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import Words, say
+
+KEYS, WIDEST = 16, 256
+STEEPEST = 0.52  # the norm is largest, 1/2, where two keys share all
+SAMPLED = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, WIDEST)
+
+
+def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[dict]:
+    own = scene.translator.config.d_head
+    found = growth(tuple(sorted({*SAMPLED, width, min(own, WIDEST)})), keys=KEYS)
+    at = int(np.flatnonzero(found.widths == width)[0])
+    marks = [(float(width), f"d_k = {width}")]
+    if own <= WIDEST and own != width:
+        marks.append((float(own), say("this model: {n}", n=own)))
+    return [
+        blocks.formula("q·k = Σ qᵢkᵢ,   Var(q·k) = d_k,   Var(q·k / √d_k) = 1",
+                       say("for components of mean 0 and variance 1; section {n}, footnote 4", n="3.2.1")),
+        blocks.row(
+            blocks.figure(_curves(found, "largest", marks, say("largest weight"), 1.02), height=300,
+                          label=say("Mean largest softmax weight over d_k, with and without the division")),
+            blocks.figure(_curves(found, "gradient", marks, say("size of the gradient"), STEEPEST), height=300,
+                          label=say("Mean size of the softmax's gradient over d_k, with and without the division"))),
+        _numbers(found, at, width), *_in_the_model(scene, kind, layer, head)]
+
+
+def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -> go.Figure:
+    return plot_curves({say("without the division"): getattr(found, name),
+                        say("divided by √d_k"): getattr(found, f"{name}_with")},
+                       x=found.widths, x_title="d_k", y_title=title, marks=marks, limits=(0, limit))
+
+
+def _numbers(found: Growth, at: int, width: int) -> dict:
+    columns = (say("Random q and k, d_k = {n}", n=width), say("variance of the scores"), say("largest weight, mean"),
+               say("size of the gradient, mean"))
+    rows = [[name, *(blocks.number(float(values[at])) for values in numbers)] for name, numbers in (
+        (say("without the division"), (found.variance, found.largest, found.gradient)),
+        (say("divided by √d_k"), (found.variance_with, found.largest_with, found.gradient_with)))]
+    return blocks.table(columns, rows, caption=say(
+        "Measured on random vectors, {keys} keys a query. The size of the gradient: the Frobenius norm of the "
+        "derivative "
+        "of the weights by the scores. Near 0, nothing that is learned gets through.", keys=KEYS))
+
+
+def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
+    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    masked = score_matrix(scene.inspect(), chosen, at_layer, at_head).masked
+    factor = scene.translator.config.d_head**0.5
+    rows = []
+    for name, scores in ((say("without the division"), masked * factor), (say("divided by √d_k"), masked)):
+        sharp = sharpness(scores)
+        rows.append([name, blocks.number(float(scores[np.isfinite(scores)].var())), blocks.number(sharp.largest),
+                     blocks.number(sharp.gradient)])
+    columns = (say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[chosen], layer=at_layer + 1,
+                   head=at_head + 1), say("variance of the scores"), say("largest weight, mean"),
+               say("size of the gradient, mean"))
+    return [blocks.table(columns, rows, caption=say(
+        "The same of this sentence's own queries and keys. What was trained may choose its own scale: its scores need "
+        "not have variance 1."))]
+
+
+PANEL = Panel(
+    "scale", label("√d_k"), say(
+        "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
+        "everything to one key, and its gradient dies. Move d_k and watch both lines."),
+    say("Paper, section {n}", n="3.2.1"), scale,
+    controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD))

@@ -1,0 +1,81 @@
+"""Where attention starts: x becomes queries, keys and values, and they are cut into heads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.analysis.formulas.projections import Projection, projections
+from model.trace.kinds import AttentionKind
+from viz.maps import labels
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import Words, say
+
+TOKENS, COLUMNS = 64, 256  # of a long sentence, and of a wide model: as much as one can look at
+
+STREAMS = {
+    AttentionKind.ENCODER_SELF: say("Q, K and V are all made from the encoder's stream."),
+    AttentionKind.DECODER_SELF: say("Q, K and V are all made from the decoder's stream."),
+    AttentionKind.CROSS: say("Q is made from the decoder's stream, K and V from the memory, the encoder's output."),
+}
+
+
+def window(d_model: int, width: int, head: int) -> tuple[int, int]:
+    """The columns that are shown: all, or of a wide model whole heads around the chosen one."""
+    if d_model <= COLUMNS:
+        return 0, d_model
+    heads = max(1, COLUMNS // width)
+    first = min(max(0, head - heads // 2), d_model // width - heads) * width
+    return first, first + heads * width
+
+
+def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
+    chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
+    maps, output = scene.trace.maps(chosen), scene.inspect()
+    parts = projections(scene.translator, output, chosen, at_layer)
+    d_model, width, heads = scene.translator.config.d_model, scene.translator.config.d_head, maps.num_heads
+    queries, keys = ([labels.display(token) for token in tokens[:TOKENS]]
+                     for tokens in (maps.query_tokens, maps.key_tokens))
+    found = [
+        blocks.text(say("{kind}, layer {layer}, head {head}. {streams}", kind=labels.KIND_TITLES[chosen],
+                        layer=at_layer + 1, head=at_head + 1, streams=STREAMS[chosen])),
+        blocks.formula("Q = x W_Q + b_Q,   K = x W_K + b_K,   V = x W_V + b_V"),
+        blocks.formula(f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
+                       say("one matrix product for all heads, then only views of it"))]
+    for name, part, tokens in zip("QKV", parts, (queries, keys, keys)):
+        found.append(_way(name, part, tokens, at_head))
+    return [*found, blocks.facts(
+        (say("Largest error"), blocks.compact(max(part.error for part in parts)),
+         say("x W + b, computed again, against the model's own Q, K and V")),
+        (say("Numbers in the three matrices"), f"{3 * d_model * d_model:,}", f"3 · {d_model} · {d_model}"),
+        (say("Numbers that make one head"), f"{3 * d_model * width:,}", f"3 · {d_model} · {width}"))]
+
+
+def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
+    """x, the chosen head's columns of W, x W + b with those columns marked, and what the head has of it."""
+    width, rows = part.heads.shape[-1], len(tokens)
+    first, last = window(len(part.bias), width, head)
+    mine = slice(head * width, (head + 1) * width)
+    stream, cut = part.read[:TOKENS, :COLUMNS], part.projected[:TOKENS]
+    limit = float(np.abs(cut).max())
+    return blocks.maps(
+        blocks.heatmap(stream, say("x, read by {name}", name=name), rows=tokens),
+        blocks.heatmap(part.weight[:COLUMNS, mine], say("columns of W_{name} for head {n}", name=name, n=head + 1)),
+        blocks.heatmap(cut[:, first:last], f"{name} = x W_{name} + b", rows=tokens, limit=limit,
+                       note=_shown(first, last), frame=(0, head * width - first, rows, width)),
+        blocks.heatmap(part.heads[head, :TOKENS], say("{name} of head {n}", name=name, n=head + 1), rows=tokens,
+                       limit=limit))
+
+
+def _shown(first: int, last: int) -> Words:
+    return say("dimensions {first} to {last}; framed: this head's", first=first, last=last - 1)
+
+
+PANEL = Panel(
+    "projections", label("Q, K, V"), say(
+        "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
+        "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "
+        "number."),
+    say("Paper, section {n}", n="3.2.2"), project, controls=(KIND, LAYER, HEAD))
