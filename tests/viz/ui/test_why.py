@@ -25,6 +25,7 @@ from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfuln
 from model.trace.why.question import Against
 from model.translator import Translators
 from viz.export.formats import FORMATS
+from viz.maps import labels
 from viz.ui.asked import MAX_TOKENS, Asked
 from viz.ui.component import Component
 from viz.ui.header import Header
@@ -157,7 +158,7 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
         marked = [table["rows"][i] for i in table["marked"]]
         after = {row[0]["text"]: row[2]["share"] for row in marked}
         question = scene.question
-        ratio = math.log(after[str(question.token)] / after[str(question.contrast)])
+        ratio = math.log(after[labels.display(question.token)] / after[labels.display(question.contrast)])
         assert ratio == pytest.approx(number(values["after"]), abs=0.06)
     for wrong in ({"row": occlusion.MASK.name, "column": 99}, {"column": "2"}, {}):
         with pytest.raises(ValueError, match="column"):
@@ -301,8 +302,10 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
 @pytest.mark.parametrize(("typed", "words"), [
     ("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")])
 def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, trace, typed, words) -> None:
-    step = default_step(trace)
-    written = tiny_translator.tokenizer.decode(trace.target_ids[step:step + 1]) if typed is None else typed
+    forced = paths.follow(tiny_translator, TEXT, [*tiny_translator.tokenizer.encode("dog"), *trace.target_ids[:3]],
+                          "de-en")
+    trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
+    written = "dog" if typed is None else typed
     with pytest.raises(Refusal, match=words):
         Asked.of(trace, step, written).question(tiny_translator, trace)
 
