@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model import checkpoint as checkpoints
 from model.checkpoint import Checkpoint
-from model.decode.beam import BeamResult, beam_search, check_beam
+from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
 from model.decode.recorded import greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
@@ -25,7 +25,8 @@ from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
 from model.serve.limits import BatchLimits
 from model.text.tidy import tidy
-from model.trace.directions import Route, parse_direction, routes
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -39,6 +40,7 @@ class Translator:
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
         self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
+        self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
         self.examples, self.folder = checkpoint.examples, checkpoint.folder
         self.device = device
         self.model = checkpoint.model.to(device)
@@ -77,7 +79,7 @@ class Translator:
     def check_direction(self, direction: str | None) -> str:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
         direction = self.directions[0] if direction is None else direction
-        if direction not in self.directions:
+        if direction not in self.directions and not (self.languages and direction in self.languages):
             raise Refusal("Unknown direction {direction}: this model translates {all}.", direction=repr(direction),
                           all=", ".join(self.directions))
         return direction
@@ -87,14 +89,15 @@ class Translator:
         return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
 
     def translate(self, text: str, direction: str | None = None, *,
-                  interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
-        """Translate one text greedily and return everything that happened inside.
+                  interventions: Interventions = NO_INTERVENTIONS, beam: int = 1, length_penalty: float = 0.0
+                  ) -> TranslationTrace:
+        """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
 
         Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
         more wait than its limits allow.
         """
-        request = self.request(text, direction, interventions)
-        key = (interventions, self.forced_prefix(request.direction))
+        request = self.request(text, direction, interventions, Decoding(beam, length_penalty))
+        key = (interventions, request.decoding, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
@@ -102,22 +105,21 @@ class Translator:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
         return self._trace([self.request(text, direction, interventions) for text in texts])
 
-    def request(self, text: str, direction: str | None, interventions: Interventions) -> Request:
+    def request(self, text: str, direction: str | None, interventions: Interventions,
+                decoding: Decoding = GREEDY) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
         self.model.check(interventions, batch=1)
-        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions)
+        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions, decoding)
 
     def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        """Traces of requests of equal interventions and forced prefixes, in one batch."""
+        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
         if not requests:
             return []
         started = time.perf_counter()
-        interventions = requests[0].interventions
         sources = [list(request.source_ids) for request in requests]
         try:
-            prefix = self.forced_prefix(requests[0].direction)
-            targets, output = self._decode_and_record(sources, interventions, prefix)
+            targets, output = self._decode_and_record(sources, requests[0])
         except torch.OutOfMemoryError:
             if len(requests) > 1 or self.device.type == "cpu":
                 raise  # of many, the batcher tries again with fewer
@@ -133,7 +135,8 @@ class Translator:
             if self._twin is None:
                 model = type(self.model)(self.config)
                 model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
-                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest)
+                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest,
+                                  languages=self.languages)
                 self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)
             return self._twin
 
@@ -154,13 +157,13 @@ class Translator:
     def generate(self, sources: Sequence[list[int]], direction: str | None = None, *, batch_size: int = 64,
                  beam: int = 1, length_penalty: float = 0.0) -> list[list[int]]:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
-        check_beam(beam, length_penalty)
+        Decoding(beam, length_penalty)  # raises
         prefix = self.forced_prefix(direction)
 
         def decoded(rows: list[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
             if beam == 1:
-                return [[*prefix, *ids] for ids in self._greedy(batch, NO_INTERVENTIONS, prefix)]
+                return [[*prefix, *ids] for ids in self._greedy(batch, prefix)]
             return [list(r.hypotheses[0].ids) for r in self.beam(
                 batch, direction, width=beam, length_penalty=length_penalty)]
 
@@ -191,17 +194,18 @@ class Translator:
 
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
-             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
+             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False,
+             interventions: Interventions = NO_INTERVENTIONS) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
 
-        Six parameters: those of beam_search() that a user chooses.
+        Seven parameters: those of beam_search() that a user chooses.
         """
         prefix = self.forced_prefix(direction)
-        memory = self.model.encode(self._padded([list(ids) for ids in sources]))
+        memory = self.model.encode(self._padded([list(ids) for ids in sources]), interventions=interventions)
         return beam_search(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            prefix=prefix, keep_pruned=keep_pruned)
+            interventions=interventions, prefix=prefix, keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
@@ -222,23 +226,23 @@ class Translator:
         return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
-    def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
-                           ) -> tuple[list[list[int]], ForwardOutput]:
-        """Greedy ids and the recorded pass over them; the encoder runs once for both."""
+    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], ForwardOutput]:
+        """The ids that are asked for and the recorded pass over them; of greedy ones the encoder runs once for both."""
+        prefix, interventions = self.forced_prefix(asked.direction), asked.interventions
+        if asked.decoding.width > 1:
+            found = self.beam(sources, asked.direction, width=asked.decoding.width, interventions=interventions,
+                              length_penalty=asked.decoding.length_penalty)
+            ids = [list(result.hypotheses[0].ids) for result in found]
+            return ids, self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
-    def _greedy(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
-                ) -> list[list[int]]:
-        if not sources:
-            return []
-        memory = self.model.encode(self._padded(sources), interventions=interventions)
-        return greedy(
-            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
+    def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:
+        return greedy(self.model, self.model.encode(self._padded(sources)), self._limits(sources, prefix),
+                      begin_id=self.tokenizer.begin_id, end_id=self.tokenizer.end_id, prefix=prefix)
 
     @torch.inference_mode()
     def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],
@@ -248,46 +252,3 @@ class Translator:
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
-
-
-class Translators(Mapping[str, Translator]):
-    """The label of a Route -> the Translator that serves it. routes: all of them, the app's first one first."""
-
-    def __init__(self, translators: Sequence[Translator]) -> None:
-        if not translators:
-            raise ValueError("no translator was given")
-        self.routes = routes((translator.name, translator.directions) for translator in translators)
-        serving = [translator for translator in translators for _ in translator.directions]
-        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
-             models: Sequence[Path] = ()) -> Translators:
-        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
-        be loaded."""
-        found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
-        if not found:
-            raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
-        return cls([Translator.load(path, device, limits=limits) for path in found])
-
-    def to(self, device: str) -> None:
-        """Move every model. For an app that is not serving yet."""
-        for translator in set(self._by_label.values()):
-            translator.to(torch.device(device))
-
-    def __getitem__(self, label: str) -> Translator:
-        if label not in self._by_label:
-            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
-                          all=", ".join(self._by_label))
-        return self._by_label[label]
-
-    def route(self, label: str) -> Route:
-        """The route of this label. ValueError if none has it."""
-        self[label]  # raises
-        return next(route for route in self.routes if route.label == label)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_label)
-
-    def __len__(self) -> int:
-        return len(self._by_label)

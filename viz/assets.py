@@ -26,13 +26,14 @@ SCRIPTS = {
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),
+    "languages": ("page/languages.js",),
     "translation": ("page/translation.js",),
 }
 
 
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
-EARLY = ("prose", "examples", "translation")
+EARLY = ("prose", "languages", "examples", "translation")
 
 
 def scripts(component: str) -> tuple[Path, ...]:

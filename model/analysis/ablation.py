@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from model.analysis.order import token_order
-from model.trace.divergence import jensen_shannon_bits
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
+from model.trace.maps import jensen_shannon_bits
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 

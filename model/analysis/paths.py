@@ -18,6 +18,7 @@ from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.layer import SourceMemory
 from model.nets.records import ForwardOutput
+from model.trace.decoding import Decoding
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -59,13 +60,15 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
 
 @torch.inference_mode()
 def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None, *,
-           interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
+           interventions: Interventions = NO_INTERVENTIONS, decoding: Decoding | None = None) -> TranslationTrace:
     """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
 
+    decoding: how the ids came about, where that is known; None: they are given.
     ValueError for a text, target or interventions that cannot be used.
+    Six parameters: a translation's, and those of its target.
     """
     started, ids = time.perf_counter(), check_target(translator, target_ids)
-    request = translator.request(text, direction, interventions)
+    request = translator.request(text, direction, interventions, decoding or Decoding(given=len(ids)))
     output = forced_with_records(translator.model, _encoded(translator, request), ids,
                                  begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids),
                                  interventions=interventions)
@@ -78,7 +81,8 @@ def complete(translator: Translator, text: str, prefix: Sequence[int], direction
     """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
     ValueError as in follow()."""
     started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
-    request, tokenizer = translator.request(text, direction, interventions), translator.tokenizer
+    request, tokenizer = translator.request(
+        text, direction, interventions, Decoding(given=len(ids))), translator.tokenizer
     ids = ids or list(translator.forced_prefix(request.direction))
     # A long prefix still gets a few steps of its own, as far as the model reaches.
     left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from model.nets.records import ForwardOutput
-from model.text.interface import TextTokenizer
-from model.trace.interventions import Interventions
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
+from model.trace.tokens import Token
 from model.trace.translation import TranslationTrace, tokens_of
 
 TOP_TOKENS = 10  # candidates kept at each step of a trace
@@ -25,13 +28,41 @@ class Request:
     text: str
     source_ids: tuple[int, ...]
     direction: str
-    interventions: Interventions
+    interventions: Interventions = NO_INTERVENTIONS
+    decoding: Decoding = GREEDY
+
+
+class Recorded(Protocol):
+    """What a pass left behind, of a batch: logits [batch, target, vocabulary], and of each kind of attention that it
+    has weights [layers, batch, heads, query, key]."""
+
+    logits: Tensor
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]: ...
+
+    def weights(self, kind: AttentionKind) -> Tensor: ...
+
+
+class Names(Protocol):
+    """What a trace needs of a tokenizer (model.text.interface has the whole)."""
+
+    begin_id: int
+    end_id: int
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]: ...
+
+    def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]: ...
+
+    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]: ...
+
+    def decode(self, ids: Iterable[int]) -> str: ...
 
 
 class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
-    def __init__(self, output: ForwardOutput, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
+    def __init__(self, output: Recorded, tokenizer: Names, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
         """output: recorded. The rest is the traces' own record of where they come from.
 
@@ -67,7 +98,7 @@ class TraceBuilder:
             top_probabilities=top.exp().cpu().numpy(),
             chosen_rank=((log_p > chosen).count_nonzero(-1) + 1).cpu().numpy().astype(np.int32),
             entropy=entropy.cpu().numpy(), log_probability=chosen[:, 0].cpu().numpy(),
-            interventions=request.interventions, **self.origin)
+            interventions=request.interventions, decoding=request.decoding, **self.origin)
 
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
         """The maps of one row by kind, without its padding; None for a kind that the model does not have."""

@@ -99,6 +99,11 @@ class Transformer(nn.Module):
         """What the output projection multiplies by: [target vocabulary, d_model]."""
         return self.target_matrix if self.output is None else self.output.weight
 
+    @property
+    def step_numbers(self) -> int:
+        """How many numbers of the model a step of decoding reads: the decoder's and the output matrix."""
+        return sum(weight.numel() for weight in self.decoder.parameters()) + self.output_matrix.numel()
+
     def token_rows(self, ids: Tensor, *, decoder: bool = False) -> Tensor:
         """ids [batch, length] of the source, or of the target -> embedding * sqrt(d_model), [batch, length, d_model]
         (section 3.4); in some families without the factor."""

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import app
-from model.translator import Translators
+from model.translators import Translators
 from tests.page.browser import no_violations
 from tests.page.lab.test_lab import DRAWN
 from viz.export.standalone import to_html

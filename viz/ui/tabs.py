@@ -6,7 +6,7 @@ from functools import partial
 
 import gradio as gr
 
-from model.translator import Translators
+from model.translators import Translators
 from viz.ui import explorer, stepper
 from viz.ui.header import Header
 from viz.ui.lab import lab, registry

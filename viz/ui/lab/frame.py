@@ -16,7 +16,8 @@ from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.ui.asked import Asked, Contrast, case_of
 from viz.ui.component import Component
 from viz.ui.header import Header
@@ -83,7 +84,7 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> d
     cannot be had. ValueError, in words, for what cannot be asked."""
     question = asked.question(translator, trace)
     found = {"asked": name_of(asked.fitted(trace)), "text": trace.source_text, "direction": trace.direction,
-             "checkpoint": trace.checkpoint,
+             "checkpoint": trace.checkpoint, "beam": trace.decoding and trace.decoding.beam,
              **question_payload(trace, question, pinned.contrasts(trace, question.step))}
     try:
         case = case_of(translator, trace, question)

@@ -14,7 +14,7 @@ import gradio as gr
 from gradio.events import Dependency
 
 from model.trace.translation import TranslationTrace
-from model.translator import Translators
+from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.header import Header
@@ -25,6 +25,7 @@ from viz.ui.rpc import Question, told
 from viz.ui.session import Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
+from viz.words import Words, say
 
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
@@ -136,7 +137,7 @@ class Lab:
             try:
                 with self.session.turns.one():
                     scene = self.scene(trace, selection, asked, question.data.get("drawn"))
-                    return question.answer(blocks=blocks_for(scene, question.data, *values))
+                    return question.answer(blocks=blocks_for(scene, question.data, *values), about=about(trace))
             except ValueError as error:
                 return question.failed(error)
         return show
@@ -152,7 +153,7 @@ class Lab:
                 scene = self.scene(trace, selection, asked, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
-                    yield question.answer(blocks=found)
+                    yield question.answer(blocks=found, about=about(trace))
             except ValueError as error:
                 yield question.failed(error)
         return stream
@@ -173,6 +174,16 @@ class Lab:
 
         state.change(stale if len(self.components) > 1 else single, outputs=self.components,
                      cancels=self.streams or None, **PRIVATE)
+
+
+def about(trace: TranslationTrace) -> Words:
+    """Which translation a panel is about, and how it was decoded."""
+    return say("{source} → {target}. Decoding: {how}.", source=shortened(trace.source_text),
+               target=shortened(trace.translation) or say("(nothing)"), how=trace.decoded_by)
+
+
+def shortened(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[:limit - 1]}…"
 
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:

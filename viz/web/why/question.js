@@ -108,7 +108,8 @@ AttentionAtlas.register("question", (root, api) => {
 
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
-    const same = wanted && shown && ["text", "direction", "checkpoint"].every((name) => !wanted.get(name) || wanted.get(name) === shown[name]);
+    const same = wanted && shown && ["text", "direction", "checkpoint"].every((name) => !wanted.get(name) || wanted.get(name) === shown[name])
+      && Number(wanted.get("beam") ?? 1) === shown.beam;
     if (!same) return;
     const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
     wanted = null;
@@ -116,8 +117,8 @@ AttentionAtlas.register("question", (root, api) => {
   }
 
   async function copyLink() {
-    const { text, direction, checkpoint, step, contrast_id: against } = shown;
-    const fields = new URLSearchParams({ text, direction, checkpoint, tab: "why", step: step + 1 });
+    const { text, direction, checkpoint, beam, step, contrast_id: against } = shown;
+    const fields = new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "why", step: step + 1 });
     if (against === null) fields.set("alone", "1");
     else fields.set("against", against);
     const panel = [...document.querySelectorAll("[id^=panel-why-]")].find((one) => one.offsetParent);

@@ -7,9 +7,9 @@ import numpy as np
 from model.analysis.positions import geometry
 from viz.figures.curves import plot_curves
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import PAPERS_POSITIONS
+from viz.ui.lab.needs import WAVES
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.lab.tables import SECTION, last_pair, longest, model_table
+from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
@@ -18,15 +18,16 @@ from viz.words import say
 def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
     values, config = model_table(scene, length), scene.translator.config
     pairs = list(range(first, config.d_model // 2, step))[:4]
-    waves = geometry.wavelengths(config.d_model, config.position_base)
-    marks = [(float(waves[p]), f"{blocks.compact(waves[p])}") for p in pairs if waves[p] < length]
-    picture = plot_curves({say("dimension {i}", i=2 * p): values[:, 2 * p] for p in pairs},
+    waves = geometry.waves_of(config)
+    lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
+    marks = [(lengths[p], f"{blocks.compact(lengths[p])}") for p in pairs if lengths[p] < length]
+    picture = plot_curves({say("dimension {i}", i=sines[p]): values[:, sines[p]] for p in pairs},
                           x_title=say("position"), marks=marks, limits=(-1.1, 1.1))
-    rows = [(say("{first} and {second}", first=2 * p, second=2 * p + 1), blocks.number(waves[p]),
-             blocks.number(length / waves[p]),
-             blocks.number(float(np.abs(np.diff(values[:, 2 * p])).max()))) for p in pairs]
+    rows = [(say("{first} and {second}", first=sines[p], second=cosines[p]), blocks.number(lengths[p]),
+             blocks.number(length / lengths[p]),
+             blocks.number(float(np.abs(np.diff(values[:, sines[p]])).max()))) for p in pairs]
     return [
-        blocks.formula(say("wavelength of pair i = 2π · base^(2i/d_model)")),
+        blocks.formula(say("wavelength of pair i = 2π · base^({exponent})", exponent=exponent(config))),
         blocks.figure(picture, height=340, label=say(
             "Sine dimensions of pairs {pairs} over {length} positions", pairs=str(pairs), length=length)),
         blocks.table((say("Dimensions"), say("Wavelength, positions"), say("Turns in {n} positions", n=length),
@@ -41,4 +42,4 @@ PANEL = Panel(
     SECTION, curves,
     controls=(Slider(label("First pair of dimensions"), 0, last_pair, 8),
               Slider(label("Every so many pairs"), 1, 32, 8), Slider(label("Positions"), 8, longest, 64)),
-    needs=(PAPERS_POSITIONS,))
+    needs=(WAVES,))

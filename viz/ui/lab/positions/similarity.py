@@ -40,7 +40,7 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
 
 PANEL = Panel(
     "position-similarity", label("Similarity"), say(
-        "How alike are two positions? Every diagonal has one colour: likeness depends on how far apart they are, "
-        "not on where they stand."),
+        "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends on "
+        "how far apart they are, not on where they stand."),
     SECTION, similarity,
     controls=(Choice(label("Likeness"), MEASURES, DOT), Slider(label("Positions"), 2, longest, 64)))
