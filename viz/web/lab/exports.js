@@ -11,7 +11,7 @@
     const status = el("span", { class: "caption", role: "status" });
     const button = (text, title, onclick) => el("button", { type: "button", class: "action", title, onclick }, text);
     async function picture(event, format) {
-      const table = event.target.closest(".atlas-panel").querySelector(".matrix table");
+      const table = event.target.closest(".atlas-panel").querySelector(".matrix > .scroll > table");
       try {
         const svg = atlas.explorerPicture.element(table);
         const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await atlas.explorerPicture.png(svg);
