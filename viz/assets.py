@@ -23,6 +23,7 @@ SCRIPTS = {
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
     "panel": ("explorer/views/picture.js",
               *(f"lab/{name}.js" for name in ("maps", "blocks", "matrix", "exports", "panel"))),
+    "train": tuple(f"train/{name}.js" for name in ("settings", "maps", "curves", "train")),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),

@@ -116,7 +116,7 @@ def _most(found: Parts) -> Words:
               for layer, value in enumerate(found.feed_forward)]
     largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
     return say("The largest parts: {parts}.", parts=join(
-        [join((name, f"{'+' if value > 0 else ''}{nats(value)}"), ": ") for name, value in largest], ", "))
+        [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest], ", "))
 
 
 PANEL = Panel(
