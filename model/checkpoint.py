@@ -41,7 +41,8 @@ class Example:
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
     to try, where the folder has any. survey: what its heads do over many sentences, where that was surveyed with these
-    very weights (python -m model.survey)."""
+    very weights (python -m model.survey). folder: where it lies, for files that were made of its weights; None:
+    nowhere."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -52,6 +53,7 @@ class Checkpoint:
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     survey: Survey | None = None
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
+    folder: Path | None = None
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
@@ -94,7 +96,7 @@ def load(folder: str | Path) -> Checkpoint:
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
     return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples,
-                      read_survey(folder / HEADS, digest), languages)
+                      read_survey(folder / HEADS, digest), languages, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
@@ -111,7 +113,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
     metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes),
                "origin": asdict(origin(Folder(folder)))}
     return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest,
-                      survey=read_survey(folder / HEADS, digest), languages=found.languages)
+                      survey=read_survey(folder / HEADS, digest), languages=found.languages, folder=folder)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:

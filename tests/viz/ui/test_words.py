@@ -55,7 +55,9 @@ NO_CONTROL = {
     ("model/analysis/survey/corpus.py", "look"), ("model/analysis/alignment/words.py", "pieces"),
     ("model/analysis/alignment/choose.py", "choose"), ("viz/ui/lab/heads/alignment.py", "_links"),
     ("viz/ui/lab/heads/survey.py", "place"),
-    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
+    ("viz/ui/lab/taking.py", "take"), ("viz/ui/lab/why/parts.py", "_head"),
+    ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
+    ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
     ("model/analysis/why/averages.py", "collect"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
@@ -148,7 +150,8 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key",
+                           "look"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:
