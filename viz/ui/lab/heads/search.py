@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from model.analysis.sentences import sentences
+from model.analysis.survey import own as surveys
 from model.analysis.survey.batch import similarity
 from model.trace.directions import parse_direction
 from model.trace.kinds import AttentionKind
@@ -14,7 +15,6 @@ from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import KindSurvey
 from viz.maps import labels
-from viz.ui.lab import surveys
 from viz.ui.lab.heads.survey import here, named_head
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from model.analysis.sentences import sentences
+from model.analysis.survey import own as surveys
 from model.trace.directions import parse_direction
 from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
 from viz.maps.labels import KIND_TITLES
-from viz.ui.lab import surveys
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
