@@ -48,6 +48,7 @@ class Checkpoint:
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
+    folder: Path | None = None  # of ours, where what was recorded of its training lies
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
@@ -89,7 +90,7 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages)
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
