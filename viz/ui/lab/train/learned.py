@@ -22,6 +22,7 @@ MOST = 24  # records that the slider reaches; a history has some twenty
 
 
 def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
+    """Six parameters: the panel's controls."""
     found = learned.read(scene.translator.folder)
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     at, probe = min(record, len(found.updates)) - 1, min(sentence, len(found.probes)) - 1
