@@ -48,11 +48,7 @@ class Checkpoint:
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
-<<<<<<< HEAD
-    folder: Path | None = None  # of ours, where what was recorded of its training lies
-=======
     folder: Path | None = None
->>>>>>> main
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,

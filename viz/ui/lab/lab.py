@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from inspect import isgeneratorfunction
 
 import gradio as gr
-<<<<<<< HEAD
-from gradio.i18n import I18nData
-=======
 from gradio.events import Dependency
->>>>>>> main
+from gradio.i18n import I18nData
 
 from model.trace.translation import TranslationTrace
 from model.translators import Translators

@@ -75,8 +75,8 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
 
 PANEL = Panel(
     "learned", label("How this model learned"), say(
-        "Six sentences were looked at while this model was trained. Move through the records and see what became of its "
-        "loss, its translations and a head's pattern."),
+        "Six sentences were looked at while this model was trained. Move through the records and see what became of "
+        "its loss, its translations and a head's pattern."),
     say("Paper, section {n}", n="5"), how,
     controls=(Slider(label("Record"), 1, MOST, MOST), Slider(label("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
     needs=(RECORDED,))
