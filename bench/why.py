@@ -114,8 +114,8 @@ def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list
         Work(f"{len(chosen)} heads measured",
              lambda: heads.ablate(fresh(), silence, [[head] for head in chosen]),
              passes=at_source + 1, decoder=len(chosen) - at_source),
-        Work(f"integrated gradients, {steps} steps in all", lambda: gradients.INTEGRATED_GRADIENTS(fresh()),
-             passes=3 * steps + 2),
+        Work(f"integrated gradients, {steps} gradients", lambda: gradients.INTEGRATED_GRADIENTS(fresh()),
+             passes=3 * steps),
         Work(f"smallest set, {set_passes} passes",
              lambda: smallest.smallest_set(replace(whole, case=fresh()), {}), passes=set_passes),
         Work("patch grid of the decoder's stream",
@@ -127,9 +127,8 @@ def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list
 
 
 def _steps(case: Case) -> int:
-    """How many gradients integrated gradients take on this word, all doublings together."""
-    last = int(gradients.INTEGRATED_GRADIENTS(case).notes[0].split(", ")[1].split()[0])
-    return sum(steps for steps in gradients.STEPS if steps <= last)
+    """How many gradients integrated gradients take on this word."""
+    return int(gradients.INTEGRATED_GRADIENTS(case).notes[0].split(", ")[1].split()[0])
 
 
 def operations(config: ModelConfig) -> tuple[float, float]:

@@ -18,10 +18,10 @@ SCRIPTS = {
         *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
         *(f"explorer/views/{name}.js" for name in (
             "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
-        *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),
+        *(f"explorer/{name}.js" for name in ("actions", "cut", "help", "keys", "explorer"))),
     "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
-    "panel": ("lab/maps.js", "lab/blocks.js", "why/matrix.js", "lab/panel.js"),
+    "panel": ("lab/maps.js", "lab/blocks.js", "lab/cells.js", "lab/heads.js", "why/matrix.js", "lab/panel.js"),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),

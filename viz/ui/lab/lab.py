@@ -21,11 +21,12 @@ from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.rpc import Question, told
-from viz.ui.session import Selection, Session, serving
+from viz.ui.session import TRANSLATES, Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
+EVENTS = ("needed", "act", "fill", "translate", "stop", "open")
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -57,13 +58,14 @@ class Lab:
     def __init__(self, translators: Translators, session: Session) -> None:
         self.translators, self.session = translators, session
         self.components: list[Component] = []
+        self.streams: list = []  # what a change of the sentence or the question ends before it is done
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
         Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
-        content = Component("panel", told(stale=True), plotly=True, events=("needed", "act", "open"),
-                            options={"checks_page": panel.checks_page}, elem_id=f"panel-{panel.name}")
+        content = Component("panel", told(stale=True), plotly=True, events=EVENTS, elem_id=f"panel-{panel.name}",
+                            options={"checks_page": panel.checks_page, "stops": panel.stops})
         streams = isgeneratorfunction(panel.compute)
         answer = self._stream(panel) if streams else self._show(panel)
         session = self.session
@@ -72,7 +74,7 @@ class Lab:
         once = {**asks, "queue": streams}  # the queue costs more than most panels do
         # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
         # one, and the page waits for an answer that never comes.
-        content.needed(answer, trigger_mode="multiple", **once)
+        asked = [content.needed(answer, trigger_mode="multiple", **once)]
         if panel.acts:
             content.act(self._act(panel), trigger_mode="multiple", queue=False, **asks)
         if button:
@@ -81,9 +83,38 @@ class Lab:
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
-            listen(answer, trigger_mode="always_last", **once)
+            asked.append(listen(answer, trigger_mode="always_last", **once))
+        self._wire(panel, content, controls, asks)
+        if streams:
+            self.streams += asked
+        if panel.stops:
+            content.stop(None, cancels=asked, **PRIVATE)
         self.components.append(content)
         return content
+
+    def _wire(self, panel: Panel, content: Component, controls: list[gr.components.Component], asks: dict) -> None:
+        """What a panel's blocks may ask for that other parts of the page show."""
+        if panel.fills:
+            line = next(control for control in controls if isinstance(control, gr.Textbox))
+            content.fill(self._giving(panel, panel.fills), **{**asks, "outputs": [content, line]})
+        if panel.translates:
+            content.translate(self._giving(panel, panel.translates),
+                              **{**asks, **TRANSLATES, "outputs": [content, self.session.trace]})
+
+    def _giving(self, panel: Panel, find: Callable[..., object]) -> Callable[..., tuple]:
+        """A handler that gives another part of the page what find(scene, what the page sent, *values of the controls)
+        finds; the panel itself is only told why there is nothing."""
+        def give(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
+                 ) -> tuple:
+            question = Question.of(event)
+            if trace is None:
+                return question.answer(), gr.skip()
+            try:
+                scene = self.scene(trace, selection, asked)
+                return question.answer(), find(scene, question.data, *panel.fitted(scene, values))
+            except ValueError as error:
+                return question.failed(error), gr.skip()
+        return give
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
         configs = [translator.config for translator in self.translators.values()]
@@ -146,7 +177,8 @@ class Lab:
                 scene = self.scene(trace, selection, asked, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
-                    yield question.answer(blocks=found, about=about(trace))
+                    yield question.answer(blocks=found, about=about(trace), more=True)
+                yield question.answer(more=False)
             except ValueError as error:
                 yield question.failed(error)
         return stream
@@ -154,7 +186,8 @@ class Lab:
     def scene(self, trace: TranslationTrace, selection: Selection, asked: Asked = Asked(), drawn: object = None
               ) -> Scene:
         """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
-        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked)
+        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked,
+                     self.session.shelf)
 
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale; only an open one asks for more."""
@@ -164,7 +197,8 @@ class Lab:
         def single() -> dict:
             return stale()[0]
 
-        state.change(stale if len(self.components) > 1 else single, outputs=self.components, **PRIVATE)
+        state.change(stale if len(self.components) > 1 else single, outputs=self.components,
+                     cancels=self.streams or None, **PRIVATE)
 
 
 def about(trace: TranslationTrace) -> Words:

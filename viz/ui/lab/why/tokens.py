@@ -14,10 +14,10 @@ from model.analysis.why.methods import occlusion
 from model.analysis.why.registry import METHODS, OCCLUSIONS
 from model.trace.why.removal import Removal
 from model.trace.why.rows import Why
-from viz.maps import labels
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
+from viz.wire.candidates import candidates
 from viz.wire.matrix import Line, line_dict, matrix
 from viz.wire.question import names, nats
 from viz.words import say
@@ -64,14 +64,8 @@ def _shown(scene: Scene, case: Case, column: int, found: Removal, by_mean: bool)
     else:
         title = say("Without {word} ({how}): log p({token}) − log p({contrast}) goes from {before} to {after} nats.",
                     how=how, **values)
-    asked = (scene.question.token_id, scene.question.contrast_id)
-    names_of = scene.translator.tokenizer.tokens(found.ids)
-    rows = [[blocks.token(labels.display(name)), blocks.bar(float(p)), blocks.bar(float(q))]
-            for name, p, q in zip(names_of, *found.probabilities)]
-    return [blocks.text(title), blocks.table(
-        (say("Next token"), say("with all words"), say("without it")), rows,
-        marked=[i for i, one in enumerate(found.ids) if one in asked],
-        caption=say("Probabilities, measured: the most probable tokens of either run; those compared are marked."))]
+    return [blocks.text(title), candidates(found, scene.translator.tokenizer.tokens(found.ids), scene.question,
+                                           say("with all words"), say("without it"))]
 
 
 def _limit(found: Why) -> float:
