@@ -114,7 +114,7 @@ def _for_decoding(tensor: Tensor) -> Tensor:
     # float32, and a matrix lies in memory along its longer side: the product with a single row then reads long
     # stretches. For the [8000, 256] and [1024, 256] matrices that takes less than half the time of the other order.
     tensor = tensor.float()
-    taller = tensor.ndim == 2 and tensor.shape[0] > tensor.shape[1]
+    taller = tensor.ndim == 2 and tensor.shape[0] >= tensor.shape[1]
     return tensor.t().contiguous().t() if taller else tensor
 
 

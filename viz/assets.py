@@ -22,6 +22,7 @@ SCRIPTS = {
     "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
     "panel": ("lab/maps.js", "lab/blocks.js", "lab/cells.js", "lab/heads.js", "why/matrix.js", "lab/panel.js"),
+    "train": tuple(f"train/{name}.js" for name in ("settings", "maps", "curves", "train")),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),

@@ -38,6 +38,7 @@ FOR_VISITORS = ("model/translator.py", "model/translators.py", "model/decode", "
                 "viz/maps", "viz/wire")
 AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "load"),
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
+                ("model/serve/limits.py", "longest"),
                 ("viz/ui/server/guard.py", "check_port")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
@@ -58,6 +59,7 @@ NO_CONTROL = {
     ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
     ("viz/ui/explorer.py", "exported"), ("viz/ui/lab/positions/breaking.py", "interventions_for"),
+    ("viz/ui/train.py", "start"),
     ("viz/ui/stepper.py", "_step"), ("viz/ui/stepper.py", "rows"), ("viz/maps/reduce.py", "used_heads"),
     ("viz/wire/payload.py", "block"), ("viz/wire/readback.py", "grid_maps")}
 LANGUAGES = {language: read(path) for language, path in files().items()}
