@@ -13,10 +13,11 @@ from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
-from viz.ui import cut, overlays
+from viz.ui import overlays
 from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
 from viz.ui.header import Header
+from viz.ui.lab import cutting
 from viz.ui.rpc import Question, told
 from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire.overlay import descriptor
@@ -65,7 +66,7 @@ def build(translators: Translators, header: Header) -> None:
         try:
             trace = _find(history, question)
             with session.turns.one():
-                return question.answer(cut=cut.answered(serving(translators, trace), trace, asked, question.data))
+                return question.answer(cut=cutting.answered(serving(translators, trace), trace, asked, question.data))
         except ValueError as error:
             return question.answer(cut={"error": words_of(error)})
 
@@ -73,7 +74,7 @@ def build(translators: Translators, header: Header) -> None:
         question = Question.of(event)
         try:
             trace = _find(history, question)
-            return question.answer(), cut.translated(serving(translators, trace), trace, question.data)
+            return question.answer(), cutting.translated(serving(translators, trace), trace, question.data)
         except ValueError as error:
             return question.answer(cut={"error": words_of(error)}), gr.skip()
 

@@ -53,7 +53,7 @@ NO_CONTROL = {
     ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
     ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
-    ("viz/ui/cut.py", "changes"), ("viz/ui/lab/why/heads.py", "named"), ("viz/ui/lab/why/patch.py", "replaced"),
+    ("viz/ui/lab/cutting.py", "changes"), ("viz/ui/lab/why/heads.py", "named"), ("viz/ui/lab/why/patch.py", "replaced"),
     ("model/analysis/why/averages.py", "collecting"), ("model/analysis/why/shelf.py", "make"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
     ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),

@@ -30,7 +30,7 @@
     return { root, grids };
   }
 
-  // {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/heads.py.
+  // {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
   // joint: the slot that says what is switched off together; none: to be read alone.
   function heads(block, keep, api) {
     if (!block.joint) return kinds(block, () => ({})).root;
@@ -84,7 +84,7 @@
     return root;
   }
 
-  // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/patches.py).
+  // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
   function grid(block) {
     const status = el("p", { class: "status", role: "status" });
     const { root } = atlas.cells(block, { point: (name) => (status.textContent = name ? said(name) : "") });

@@ -21,8 +21,8 @@ from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.wire.candidates import candidates
-from viz.wire.heads import effects_block, head_name, signed
+from viz.wire.experiments.candidates import candidates
+from viz.wire.experiments.heads import effects_block, head_name, signed
 from viz.wire.payload import key_of
 from viz.words import say
 

@@ -17,8 +17,8 @@ from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import drawn, label
 from viz.wire import blocks
-from viz.wire.heads import signed
-from viz.wire.patches import patches_block
+from viz.wire.experiments.heads import signed
+from viz.wire.experiments.patches import patches_block
 from viz.wire.question import names
 from viz.words import Words, say
 

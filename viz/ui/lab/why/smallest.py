@@ -12,7 +12,7 @@ from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.why.heads import translated, voices_for
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.wire.heads import sets_block
+from viz.wire.experiments.heads import sets_block
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own

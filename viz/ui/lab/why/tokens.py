@@ -17,7 +17,7 @@ from model.trace.why.rows import Why
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.wire.candidates import candidates
+from viz.wire.experiments.candidates import candidates
 from viz.wire.matrix import Line, line_dict, matrix
 from viz.wire.question import names, nats
 from viz.words import say

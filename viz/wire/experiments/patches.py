@@ -9,7 +9,7 @@ import numpy as np
 from model.trace.language import Words, say
 from model.trace.why.patches import HeadGrid, PatchEffects
 from viz.wire.blocks import compact
-from viz.wire.heads import signed
+from viz.wire.experiments.heads import signed
 
 
 def patches_block(effects: PatchEffects, columns: Sequence[str], name: Words) -> dict:
