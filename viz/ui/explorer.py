@@ -16,8 +16,8 @@ from viz.maps.reduce import View, score_map
 from viz.ui import overlays
 from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
+from viz.ui.experiments import cutting
 from viz.ui.header import Header
-from viz.ui.lab import cutting
 from viz.ui.rpc import Question, told
 from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire.overlay import descriptor

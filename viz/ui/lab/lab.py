@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from inspect import isgeneratorfunction
 
 import gradio as gr
+from gradio.events import Dependency
 
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
@@ -58,7 +59,7 @@ class Lab:
     def __init__(self, translators: Translators, session: Session) -> None:
         self.translators, self.session = translators, session
         self.components: list[Component] = []
-        self.streams: list = []  # what a change of the sentence or the question ends before it is done
+        self.streams: list[Dependency] = []  # of panels that show results in place of one another
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
@@ -74,21 +75,24 @@ class Lab:
         once = {**asks, "queue": streams}  # the queue costs more than most panels do
         # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
         # one, and the page waits for an answer that never comes.
-        asked = [content.needed(answer, trigger_mode="multiple", **once)]
+        needed = content.needed(answer, trigger_mode="multiple", **once)
         if panel.acts:
             content.act(self._act(panel), trigger_mode="multiple", queue=False, **asks)
         if button:
             # By way of the panel, whose question also says what the page draws.
             button.click(lambda: told(stale=True), outputs=content, queue=False, **PRIVATE)
+        if streams:
+            self.streams.append(needed)
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
-            asked.append(listen(answer, trigger_mode="always_last", **once))
+            if streams:  # what is under way ends, and the panel asks again
+                listen(lambda: told(stale=True), outputs=content, cancels=needed, **PRIVATE)
+            else:
+                listen(answer, trigger_mode="always_last", **once)
         self._wire(panel, content, controls, asks)
-        if streams:
-            self.streams += asked
         if panel.stops:
-            content.stop(None, cancels=asked, **PRIVATE)
+            content.stop(None, cancels=needed, **PRIVATE)
         self.components.append(content)
         return content
 
@@ -190,7 +194,8 @@ class Lab:
                      self.session.shelf)
 
     def follow(self, state: gr.State) -> None:
-        """Call once for a state, after all panels: its changes make them stale; only an open one asks for more."""
+        """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
+        one asks for more."""
         def stale() -> list[dict]:
             return [told(stale=True)] * len(self.components)
 

@@ -46,7 +46,7 @@
         if (name !== shown) result.replaceChildren();
         shown = name;
       },
-      // {same, before, after, words} or {error}, from viz/ui/lab/cutting.py
+      // {same, before, after, words} or {error}, from viz/ui/experiments/cutting.py
       receive(answer) {
         root.setAttribute("aria-busy", "false");
         if (answer.error) return result.replaceChildren(el("p", { role: "alert" }, answer.error));
