@@ -94,7 +94,8 @@ def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> N
     model = trained_marian(tmp_path / "opus-mt-de-en")
     ours = Translator.load(tmp_path / "opus-mt-de-en", "cpu")
     assert not ours.config.norm_first
-    assert ours.translate_batch(KNOWN) == list(WRITTEN), "it was to learn its sentences"
+    spelled = [ours.tokenizer.decode(ours.tokenizer.encode(text)) for text in WRITTEN]  # without pieces it lacks
+    assert ours.translate_batch(KNOWN) == spelled, "it was to learn its sentences"
     for texts in (KNOWN, ("Der Hund schläft.", "Meine Schwester trinkt Tee.", "Sand der Stadt 漢")):
         sources = [ours.encode(text) for text in texts]
         expected = ours.generate(sources)
