@@ -38,7 +38,7 @@ class Example:
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
-    to try, where the folder has any."""
+    to try, where the folder has any. folder: where it lies, for files that were made of its weights; None: nowhere."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -48,6 +48,7 @@ class Checkpoint:
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
+    folder: Path | None = None
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
@@ -89,7 +90,7 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages)
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
@@ -106,14 +107,14 @@ def _load_foreign(folder: Path) -> Checkpoint:
     metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes),
                "origin": asdict(origin(Folder(folder)))}
     return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest,
-                      languages=found.languages)
+                      languages=found.languages, folder=folder)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
     # float32, and a matrix lies in memory along its longer side: the product with a single row then reads long
     # stretches. For the [8000, 256] and [1024, 256] matrices that takes less than half the time of the other order.
     tensor = tensor.float()
-    taller = tensor.ndim == 2 and tensor.shape[0] > tensor.shape[1]
+    taller = tensor.ndim == 2 and tensor.shape[0] >= tensor.shape[1]
     return tensor.t().contiguous().t() if taller else tensor
 
 

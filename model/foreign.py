@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from model.decode.distributions import summarised
+from model.decode.recorded import Recorded
 from model.decode.trace_builder import Request, TraceBuilder
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.kinds import AttentionKind
@@ -53,7 +55,9 @@ def trace_of(model: Any, tokenizer: Any, text: str, *, target: str | None = None
     inputs = torch.tensor([[begin, *ids[:-1]]], device=model.device)
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
     names = _Names(tokenizer, begin, _end(model, tokenizer))
-    build = TraceBuilder(_Recorded.of(output), names, seconds=time.perf_counter() - started, device=str(model.device),
+    steps = summarised(output.logits[0], torch.tensor(ids, device=model.device))
+    build = TraceBuilder(Recorded(_Maps.of(output), [steps]), names, seconds=time.perf_counter() - started,
+                         device=str(model.device),
                          checkpoint=getattr(model.config, "_name_or_path", "") or type(model).__name__,
                          digest=_digest(model))
     request = Request(text, tuple(source["input_ids"][0].tolist()), direction, decoding=decoding)
@@ -95,25 +99,24 @@ def _digest(model: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Recorded:
-    """Their output in the form of ours."""
+class _Maps:
+    """Their maps in the form of ours."""
 
-    logits: Tensor
-    maps: dict[AttentionKind, Tensor]  # [layers, batch, heads, query, key]
+    weights: dict[AttentionKind, Tensor]  # [layers, batch, heads, query, key]
 
     @classmethod
-    def of(cls, output: Any) -> _Recorded:
+    def of(cls, output: Any) -> _Maps:
         maps = {kind: getattr(output, name) for kind, name in THEIRS.items()}
         if any(not layers or layers[0] is None for layers in maps.values()):
             raise ValueError("the model gave no attention maps: load it with attn_implementation=\"eager\"")
-        return cls(output.logits.float(), {kind: _rows(torch.stack(tuple(layers))) for kind, layers in maps.items()})
+        return cls({kind: _rows(torch.stack(tuple(layers))) for kind, layers in maps.items()})
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        return tuple(self.maps)
+        return tuple(self.weights)
 
-    def weights(self, kind: AttentionKind) -> Tensor:
-        return self.maps[kind]
+    def maps(self, kind: AttentionKind, row: int) -> Tensor:
+        return self.weights[kind][:, row]
 
 
 def _rows(weights: Tensor) -> Tensor:

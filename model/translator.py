@@ -15,7 +15,8 @@ from model import checkpoint as checkpoints
 from model.checkpoint import Checkpoint
 from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
-from model.decode.recorded import greedy_with_records
+from model.decode.recorded import Recorded, greedy_with_records, with_distributions
+from model.decode.scoring import log_probabilities
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
@@ -23,13 +24,15 @@ from model.nets.sweep import Changes, Sweep
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
-from model.serve.limits import BatchLimits
+from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+
+TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +44,12 @@ class Translator:
         self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
         self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
-        self.examples = checkpoint.examples
+        self.examples, self.folder = checkpoint.examples, checkpoint.folder
         self.device = device
         self.model = checkpoint.model.to(device)
         self.config = self.model.config
-        self.requests: Batcher[Request, TranslationTrace] = Batcher(self._trace, limits)
+        self.max_tokens = limits.longest(self.config)  # that each side of a text may have
+        self.requests = self._batcher(limits)
         self._twin: Translator | None = None
         self._twin_lock = threading.Lock()
 
@@ -58,7 +62,11 @@ class Translator:
         """Move the model. For an app that is not serving yet."""
         self.model, self.device = self.model.to(device), device
         # The old one's threads would be missing in a process forked from this one.
-        self.requests = Batcher(self._trace, self.requests.limits)
+        self.requests = self._batcher(self.requests.limits)
+
+    def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
+        return Batcher(self._trace, limits,
+                       size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length)))
 
     def encode(self, text: str, direction: str | None = None) -> list[int]:
         """Source ids of a text: `<2xx>` .. `</s>`.
@@ -71,9 +79,9 @@ class Translator:
             raise Refusal("The text is empty: type a sentence to translate.")
         source, target = parse_direction(direction)
         ids = self.tokenizer.encode_source(text, target, source)
-        if len(ids) > self.config.max_length:
+        if len(ids) > self.max_tokens:
             raise Refusal("The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids),
-                          limit=self.config.max_length)
+                          limit=self.max_tokens)
         return ids
 
     def check_direction(self, direction: str | None) -> str:
@@ -119,18 +127,26 @@ class Translator:
         started = time.perf_counter()
         sources = [list(request.source_ids) for request in requests]
         try:
-            targets, output = self._decode_and_record(sources, requests[0])
-        except torch.OutOfMemoryError:
+            targets, recorded = self._decode_and_record(sources, requests[0])
+        except torch.OutOfMemoryError as error:
             if len(requests) > 1 or self.device.type == "cpu":
                 raise  # of many, the batcher tries again with fewer
+            if self.weight_bytes > TWIN_BYTES:
+                raise Refusal("The device has no memory left for a text of {n} tokens: try a shorter one.",
+                              n=len(sources[0])) from error
             log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
             return self._cpu_twin()._trace(requests)
-        build = TraceBuilder(output, self.tokenizer, seconds=time.perf_counter() - started, device=str(self.device),
+        build = TraceBuilder(recorded, self.tokenizer, seconds=time.perf_counter() - started, device=str(self.device),
                              checkpoint=self.name, digest=self.digest)
         return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 
+    @property
+    def weight_bytes(self) -> int:
+        """Of all parameters."""
+        return sum(parameter.nbytes for parameter in self.model.parameters())
+
     def _cpu_twin(self) -> Translator:
-        """The same model on the CPU, made when first needed."""
+        """The same model on the CPU, made when first needed: only of a small one."""
         with self._twin_lock:
             if self._twin is None:
                 model = type(self.model)(self.config)
@@ -176,21 +192,11 @@ class Translator:
                 results[i] = target
         return results
 
-    @torch.inference_mode()
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]], *,
                           batch_size: int = 64) -> list[list[float]]:
         """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
-        results: list[list[float]] = [[] for _ in sources]
-        order = sorted((i for i in range(len(sources)) if targets[i]), key=lambda i: len(targets[i]))
-        for start in range(0, len(order), batch_size):
-            chosen = order[start:start + batch_size]
-            inputs = self._padded([self._decoder_ids(targets[i]) for i in chosen])
-            logits = self.model(self._padded([sources[i] for i in chosen]), inputs).logits.float()
-            wanted = self._padded([targets[i] for i in chosen])[..., None]  # [batch, target, 1]
-            found = (logits.gather(-1, wanted) - logits.logsumexp(-1, keepdim=True))[..., 0].tolist()
-            for i, row in zip(chosen, found):
-                results[i] = row[:len(targets[i])]
-        return results
+        return log_probabilities(self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device,
+                                 batch_size=batch_size)
 
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
@@ -219,21 +225,22 @@ class Translator:
 
     def step_limit(self, source_length: int) -> int:
         """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
-        little, within the model's limit."""
-        return min(self.config.max_length - 1, 2 * source_length + 10)
+        little, within max_tokens."""
+        return min(self.max_tokens - 1, 2 * source_length + 10)
 
     def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
         return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
-    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], ForwardOutput]:
+    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], Recorded]:
         """The ids that are asked for and the recorded pass over them; of greedy ones the encoder runs once for both."""
         prefix, interventions = self.forced_prefix(asked.direction), asked.interventions
         if asked.decoding.width > 1:
             found = self.beam(sources, asked.direction, width=asked.decoding.width, interventions=interventions,
                               length_penalty=asked.decoding.length_penalty)
             ids = [list(result.hypotheses[0].ids) for result in found]
-            return ids, self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
+            output = self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
+            return ids, with_distributions(self.model, output, ids)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class Translators(Mapping[str, Translator]):
         self.routes = routes((translator.name, translator.directions) for translator in translators)
         serving = [translator for translator in translators for _ in translator.directions]
         self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
+        self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by label
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
@@ -41,14 +43,29 @@ class Translators(Mapping[str, Translator]):
         for translator in self.all:
             translator.to(torch.device(device))
 
+    def lend(self, translator: Translator) -> str:
+        """Serve one more, to whoever knows the label that is returned, as long as somebody else holds it. It stands in
+        no list: neither in all, nor in routes, nor among the keys."""
+        label = f"{translator.name} {translator.digest}"
+        self._lent[label] = translator
+        return label
+
+    def made(self, digest: str) -> Translator | None:
+        """The one with these weights, lent or not."""
+        return next((t for t in (*self.all, *list(self._lent.values())) if t.digest == digest), None)
+
     def __getitem__(self, label: str) -> Translator:
         """The one that serves a listed label, or one between two of a model's many languages. ValueError if none does.
         """
+        if (lent := self._lent.get(label)) is not None:
+            return lent
         route = self.route(label)
         return self._by_label.get(label) or next(t for t in self._many() if t.name == route.checkpoint)
 
     def route(self, label: str) -> Route:
         """The route of this label. ValueError if none has it."""
+        if (lent := self._lent.get(label)) is not None:
+            return Route(lent.directions[0], lent.name, label)
         found = next((route for route in self.routes if route.label == label), None) or unlisted(
             label, [(t.name, t.languages) for t in self._many()])
         if found is None:

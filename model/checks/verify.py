@@ -15,6 +15,7 @@ from torch import Tensor
 
 from model.checks import oracle, recurrent
 from model.checks.evidence import Evidence, Shown
+from model.nets.blocks import blocks
 from model.nets.transformer import Transformer
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Refusal, say, words_of
@@ -78,11 +79,13 @@ def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
 
 
 def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
-    trace = evidence.trace
-    probabilities = evidence.output.logits[0].float().softmax(-1)  # [step, vocabulary]
-    top = probabilities.gather(1, torch.tensor(trace.top_ids, device=probabilities.device).long()).cpu().numpy()
-    chosen = probabilities[torch.arange(len(trace.target_ids)), list(trace.target_ids)].cpu().numpy()
-    error = max(_difference(top, trace.top_probabilities), _difference(chosen, np.exp(trace.log_probability)))
+    trace, output = evidence.trace, evidence.output
+    ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
+    with torch.inference_mode():
+        found = [output.project(output.hidden[0, part]).float().softmax(-1).gather(1, ids[part])
+                 for part in blocks(len(ids), evidence.translator.config.num_target_tokens)]
+    chosen, top = np.split(torch.cat(found).cpu().numpy(), [1], axis=1)  # [step, 1], [step, k]
+    error = max(_difference(top, trace.top_probabilities), _difference(chosen[:, 0], np.exp(trace.log_probability)))
     return error, say("{n} candidates of {steps} steps", n=trace.top_ids.size, steps=len(trace.target_ids))
 
 
@@ -139,10 +142,12 @@ def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
 
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     source, target = _padded_batch(evidence)
+    plain, steps = evidence.output, len(evidence.trace.decoder_ids)
     with torch.inference_mode():
-        logits = evidence.translator.model(source, target).logits
-    steps = len(evidence.trace.decoder_ids)
-    error = float((logits[0, :steps] - evidence.output.logits[0]).abs().max())
+        padded = evidence.translator.model(source, target)
+        errors = [(padded.project(padded.hidden[0, part]) - plain.project(plain.hidden[0, part])).abs().max()
+                  for part in blocks(steps, evidence.translator.config.num_target_tokens)]
+    error = float(max(errors))
     return error, say("beside a sentence of {n} tokens", n=source.shape[1])
 
 

@@ -29,6 +29,7 @@ class Header:
     first: TranslationTrace | None
     first_selection: Selection
     result: Component
+    examples: Component
     restore: Callable  # handler of an event that names a translation: -> values of `restored`
     restored: tuple[gr.components.Component, ...]
 
@@ -72,7 +73,7 @@ def build(translators: Translators) -> Header:
     menu.input(do.choose_model, menu, [languages, pair, examples], **at_once)
     languages.choose(do.choose_pair, menu, [pair, examples], **at_once)
     session = Session(trace_state, selection_state, turns_for(translators))
-    return Header(session, first, selection, result, do.restore, (text, menu, languages, pair, search, result,
+    return Header(session, first, selection, result, examples, do.restore, (text, menu, languages, pair, search, result,
                                                                   trace_state))
 
 

@@ -84,8 +84,8 @@ def most_telling(trace: TranslationTrace) -> Selection:
 
 def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Translator:
     """The translator whose model made this trace or tree. ValueError if it is no longer served."""
-    for translator in translators.values():
-        if translator.digest == made_by.digest:
-            return translator
+    found = translators.made(made_by.digest)
+    if found is not None:
+        return found
     raise Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.",
                   name=made_by.checkpoint)

@@ -32,7 +32,7 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
             say("{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
-            _sizes(model),
+            _sizes(model), _limit(model),
         ],
         "about": {**about(model), "lacking": list(lacking)},
     }
@@ -40,13 +40,17 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
 
 def inviting(model) -> dict:
     """What stands there before anything is translated. JSON-ready."""
-    return {"invitation": INVITATION, "facts": [_sizes(model)], "about": about(model)}
+    return {"invitation": INVITATION, "facts": [_sizes(model), _limit(model)], "about": about(model)}
 
 
 def _sizes(model) -> Words:
     config = model.config
     return say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
                decoder=config.num_decoder_layers, heads=config.num_heads)
+
+
+def _limit(model) -> Words:
+    return say("texts of up to {n} tokens", n=model.max_tokens)
 
 
 def _target_token(trace: TranslationTrace, step: int) -> dict:
@@ -74,6 +78,9 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
         found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
                          "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
                          "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))
+    if metrics.get("lent"):
+        found.append(say("This is the network that you trained. It lasts as long as your visit: a link names it "
+                         "without holding it, and files hold its maps alone."))
     if not trace.finished:
         found.append(say("Stopped after {n} tokens without reaching the end of the sentence.",
                          n=len(trace.target_ids)))

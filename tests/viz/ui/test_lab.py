@@ -80,7 +80,8 @@ def test_every_panel_is_plain_json(scene, panel) -> None:
         written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
         assert {block["type"] for block in found} <= {
-            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "maps", "marked", "matrix"}
+            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "maps", "marked", "matrix",
+            "exports"}
         assert not any("nan" in text.split() for text in texts(found))
 
 

@@ -38,6 +38,7 @@ FOR_VISITORS = ("model/translator.py", "model/translators.py", "model/decode", "
                 "viz/maps", "viz/wire")
 AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "load"),
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
+                ("model/serve/limits.py", "longest"),
                 ("viz/ui/server/guard.py", "check_port")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
@@ -50,13 +51,16 @@ NO_CONTROL = {
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
     ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
-    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
+    ("viz/ui/lab/taking.py", "take"), ("viz/ui/lab/why/parts.py", "_head"),
+    ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
+    ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
     ("model/analysis/why/averages.py", "collect"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
     ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
     ("viz/ui/explorer.py", "exported"), ("viz/ui/lab/positions/breaking.py", "interventions_for"),
+    ("viz/ui/train.py", "start"),
     ("viz/ui/stepper.py", "_step"), ("viz/ui/stepper.py", "rows"), ("viz/maps/reduce.py", "used_heads"),
     ("viz/wire/payload.py", "block"), ("viz/wire/readback.py", "grid_maps")}
 LANGUAGES = {language: read(path) for language, path in files().items()}
@@ -142,7 +146,8 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key",
+                           "look"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:

@@ -28,7 +28,7 @@ class Tab:
 
 
 TABS = (
-    Tab("why", label("Why"), ("why-tokens",), asks=True),
+    Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (

@@ -21,7 +21,7 @@ from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
-from model.decode.trace_builder import TOP_TOKENS
+from model.decode.distributions import TOP_TOKENS
 from model.serve.limits import Busy
 from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind

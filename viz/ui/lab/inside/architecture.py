@@ -19,7 +19,8 @@ CODES = {
     PositionCode.INTERLEAVED: ("sin, cos", say("computed, as in the paper")),
     PositionCode.HALVES: ("sin | cos", say("computed: all sines, then all cosines")),
     PositionCode.FAIRSEQ: ("sin | cos", say("computed: all sines, then all cosines, with other wavelengths")),
-    PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side"))}
+    PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side")),
+    PositionCode.NONE: (say("none"), say("nothing tells the encoder its order"))}
 
 
 def overview(scene: Scene) -> list[dict]:

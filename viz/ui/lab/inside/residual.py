@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from model.analysis import stations
 from viz.figures.matrix import plot_matrix
+from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import SIDE, records, tokens_of
 from viz.ui.language import label
@@ -29,4 +30,4 @@ PANEL = Panel(
     "residual", label("Residual stream"), say(
         "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
         "layer has to speak louder to be heard. With norms after them each norm sets its length anew."),
-    say("Paper, section {n}", n="3.1"), residual, controls=(SIDE,))
+    say("Paper, section {n}", n="3.1"), residual, controls=(SIDE,), needs=(RESIDUAL,))

@@ -7,7 +7,7 @@ import numpy as np
 from model.analysis.positions import geometry
 from viz.figures.curves import plot_curves
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import WAVES
+from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
 from viz.ui.language import label
@@ -42,4 +42,4 @@ PANEL = Panel(
     SECTION, curves,
     controls=(Slider(label("First pair of dimensions"), 0, last_pair, 8),
               Slider(label("Every so many pairs"), 1, 32, 8), Slider(label("Positions"), 8, longest, 64)),
-    needs=(WAVES,))
+    needs=(TOLD_POSITIONS, WAVES))

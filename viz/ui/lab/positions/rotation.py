@@ -8,7 +8,7 @@ from model.analysis.positions import geometry
 from viz.figures.matrix import plot_matrix
 from viz.figures.rotation import plot_rotation
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import WAVES
+from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, last_pair, model_table
 from viz.ui.language import label
@@ -50,4 +50,4 @@ PANEL = Panel(
         "turn alike. So a shift is one matrix."),
     SECTION, rotation,
     controls=(Slider(label("Shift k"), 0, 32, 3), Slider(label("Pair of dimensions on the circle"), 0, last_pair, 24)),
-    needs=(WAVES,))
+    needs=(TOLD_POSITIONS, WAVES))

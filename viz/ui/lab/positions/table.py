@@ -10,6 +10,7 @@ from model.config import ModelConfig, PositionCode
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, code_formula, longest, model_table
 from viz.ui.language import drawn, label
@@ -69,4 +70,5 @@ PANEL = Panel(
         "columns change: the first ones at every step, the last ones hardly at all."),
     SECTION, table,
     controls=(Choice(label("Table"), TABLES, MODEL, scale=2), Slider(label("Positions"), 1, longest, 48),
-              Slider(label("d_model (free)"), 2, 512, 64, step=2), Slider(label("base (free)"), 2, 20_000, 10_000)))
+              Slider(label("d_model (free)"), 2, 512, 64, step=2), Slider(label("base (free)"), 2, 20_000, 10_000)),
+    needs=(TOLD_POSITIONS,))
