@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model.analysis.positions import geometry
+from model.analysis.positions.schemes import SCHEMES
 from viz.figures.matrix import plot_matrix
 from viz.figures.rotation import plot_rotation
 from viz.ui.lab.controls import Slider
@@ -13,12 +14,16 @@ from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
+TUTORIAL = next(scheme for scheme in SCHEMES if scheme.name == "a tutorial's exponents")
+
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     config = scene.translator.config
     values = model_table(scene, 64)
     matrix = geometry.rotation_matrix(shift, config.d_model, config.position_base)
     residual = geometry.rotation_residual(values, shift, config.position_base)
+    mistaken = geometry.rotation_residual(TUTORIAL.table(64, config.d_model, base=config.position_base), shift,
+                                          config.position_base)
     wave = geometry.wavelengths(config.d_model, config.position_base)[pair]
     shown = matrix[2 * pair:2 * pair + 2, 2 * pair:2 * pair + 2]
     corner = min(12, config.d_model)
@@ -34,6 +39,8 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
         blocks.facts(
             (say("Largest error of the rotation"), blocks.compact(residual),
              say("over 64 positions and all dimensions")),
+            (say("With a tutorial's exponents"), blocks.compact(mistaken),
+             say("sine and cosine of a pair no longer share a frequency")),
             (say("This pair turns by"), f"{blocks.compact(360.0 * shift / wave)}°",
              say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave))),
             (say("Its block of R"), f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
