@@ -15,8 +15,9 @@ app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
 
 # As many tests at once as WORKERS says, with one torch thread each: more would wait for one another. A worker serves the
-# app once and keeps one browser; marked groups of tests share what they set up.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+# app once and keeps one browser; the tests of a file share a worker, and so what the file sets up. In the order of the
+# folders: files of few tests, which would come last, are the long ones.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: lint browser mcp
 	$(PYTEST) -m "not long" $(ARGS)

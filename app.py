@@ -27,7 +27,7 @@ from starlette.middleware import Middleware
 from model.families import hub
 from model.serve.device import return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
-from model.translator import Translators
+from model.translators import Translators
 from viz import assets, theme
 from viz.ui import header, language, tabs
 from viz.ui.component import serve_web_files

@@ -159,11 +159,11 @@ def _milliseconds(bench: Bench, translator: Translator, length: int, batch: int,
     @torch.inference_mode()
     def run() -> None:
         memory = translator.model.encode(source, record=True)
-        _, output = greedy_with_records(translator.model, memory, [length] * batch,
-                                        begin_id=translator.tokenizer.begin_id, end_id=NO_END)
-        for record in output.encoder_records:
+        _, found = greedy_with_records(translator.model, memory, [length] * batch,
+                                       begin_id=translator.tokenizer.begin_id, end_id=NO_END)
+        for record in found.output.encoder_records:
             record.self_attention.weights.cpu()
-        for record in output.decoder_records:
+        for record in found.output.decoder_records:
             record.self_attention.weights.cpu()
             record.cross_attention.weights.cpu()
     return round(1000 * bench.seconds(run, repeats=repeats), 2)

@@ -141,9 +141,9 @@ def translate_with_maps(translator: Translator, requests: Sequence[Request], len
     started, tokenizer = time.perf_counter(), translator.tokenizer
     sources = pad([list(request.source_ids) for request in requests], tokenizer.pad_id).to(translator.device)
     memory = translator.model.encode(sources, record=True)
-    targets, output = greedy_with_records(
+    targets, recorded = greedy_with_records(
         translator.model, memory, [length] * len(requests), begin_id=tokenizer.begin_id, end_id=NO_END)
-    build = TraceBuilder(output, tokenizer, seconds=time.perf_counter() - started,
+    build = TraceBuilder(recorded, tokenizer, seconds=time.perf_counter() - started,
                          device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
     return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 

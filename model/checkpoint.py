@@ -13,14 +13,15 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
 from model.families import registry
-from model.families.folder import digest_of, name_of
+from model.families.card import origin
+from model.families.folder import Folder, digest_of, name_of
 from model.files import read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
 from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
-from model.trace.directions import parse_direction
+from model.trace.directions import Languages, parse_direction
 
 WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
 EXAMPLES = "examples.json"
@@ -37,7 +38,7 @@ class Example:
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
-    to try, where the folder has any."""
+    to try, where the folder has any. folder: where it lies, for files that were made of its weights; None: nowhere."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -46,11 +47,13 @@ class Checkpoint:
     metrics: dict
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
+    folder: Path | None = None
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
-         half: bool = True) -> None:
-    """Write weights, config and tokenizer. half: weights as float16 on disk."""
+         half: bool = True, languages: Languages | None = None) -> None:
+    """Write weights, config and tokenizer. half: weights as float16 on disk. Six parameters: what config.json says."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     dtype = torch.float16 if half else torch.float32
@@ -58,7 +61,8 @@ def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, direc
     name, described = networks.name_of(model), tokenizer.write(folder)
     config = {"format": 1, "directions": list(directions), "model": asdict(model.config),
               **({"network": name} if name != networks.DEFAULT else {}),
-              **({"tokenizer": described} if described else {})}
+              **({"tokenizer": described} if described else {}),
+              **({"languages": asdict(languages)} if languages else {})}
     replace_file(folder / WEIGHTS, lambda path: save_file(tensors, path))
     write_json(folder / CONFIG, config)
 
@@ -76,9 +80,9 @@ def load(folder: str | Path) -> Checkpoint:
         if not (folder / name).is_file():
             raise ValueError(f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {WEIGHTS} and the "
                              f"tokenizer's files, such as {TOKENIZER}")
-    network, config, directions, described = _read_config(folder / CONFIG)
+    network, config, directions, languages, described = _read_config(folder / CONFIG)
     tokenizer = _read_tokenizer(folder, described)
-    check_fit(folder, config, tokenizer, directions)
+    check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
     with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
         model = network(config)
     tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
@@ -86,34 +90,37 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples)
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
     """A folder as other people's libraries write it (model/families)."""
     with registry.opened(folder) as (found, weights):
-        check_fit(folder, found.config, found.tokenizer, found.directions)
+        check_fit(folder, found.config, found.tokenizer,
+                  (*found.directions, *(found.languages.covering() if found.languages else ())))
         with torch.device("meta"):
             model = Transformer(found.config)
         # One after the other: their tensors never lie in memory beside all of ours.
         state = {name: _for_decoding(found.tensors[name]) for name in found.tensors}
         model.load_state_dict(state, strict=True, assign=True)
         digest = weights.digest()
-    metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes)}
-    return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest)
+    metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes),
+               "origin": asdict(origin(Folder(folder)))}
+    return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest,
+                      languages=found.languages, folder=folder)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
     # float32, and a matrix lies in memory along its longer side: the product with a single row then reads long
     # stretches. For the [8000, 256] and [1024, 256] matrices that takes less than half the time of the other order.
     tensor = tensor.float()
-    taller = tensor.ndim == 2 and tensor.shape[0] > tensor.shape[1]
+    taller = tensor.ndim == 2 and tensor.shape[0] >= tensor.shape[1]
     return tensor.t().contiguous().t() if taller else tensor
 
 
-def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, ...], dict | None]:
-    """Which network it is, its config, its directions, and what is said of its tokenizer, if that is another family's.
-    """
+def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, ...], Languages | None, dict | None]:
+    """Which network it is, its config, its directions, its languages if they are many, and what is said of its
+    tokenizer, if that is another family's."""
     values = read_json(path)
     if not isinstance(values, dict) or values.get("format") != 1:
         raise ValueError(f"{path}: expected an object with \"format\": 1")
@@ -124,7 +131,9 @@ def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, .
         for direction in directions:
             parse_direction(direction)
         entry = networks.named(values.get("network", networks.DEFAULT))
-        return entry.network, from_json(entry.config, values.get("model")), tuple(directions), values.get("tokenizer")
+        languages = from_json(Languages, values["languages"]) if values.get("languages") else None
+        return (entry.network, from_json(entry.config, values.get("model")), tuple(directions), languages,
+                values.get("tokenizer"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

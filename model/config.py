@@ -135,6 +135,22 @@ class ModelConfig:
         for token_id in self.banned_ids:
             _check_whole_number("banned_ids", token_id, 0, self.num_target_tokens - 1)
 
+    def map_numbers(self, source: int, target: int) -> int:
+        """Weights in all attention maps of a sentence of so many tokens a side."""
+        return self.num_heads * (
+            self.num_encoder_layers * source**2 + self.num_decoder_layers * target * (target + source))
+
+    def pass_numbers(self, source: int, target: int) -> int:
+        """Numbers that lie in memory at most while a sentence of a batch is decoded and recorded: its maps twice (the
+        pass's and the trace's), a layer's scores and softmax, in each layer projections, streams before and after each
+        sub-layer, active units, the decoder's cache, and logits with their softmax."""
+        d, wide, longest = self.d_model, self.d_feedforward, max(source, target)
+        encoder = source * (7 * d + wide)  # queries, keys, values; what each of 2 sub-layers adds and leaves
+        decoder = target * (10 * d + wide) + (2 * source + 4 * max(target, 16)) * d  # cross keys and values; the cache
+        streams = self.num_encoder_layers * encoder + self.num_decoder_layers * decoder
+        passing = 3 * self.num_heads * longest**2 + longest * (8 * d + 2 * wide) + 4 * self.num_target_tokens
+        return 2 * self.map_numbers(source, target) + streams + passing
+
     @property
     def reach(self) -> int:
         """For how many positions there is a code: those that were learned, else any number."""
@@ -181,6 +197,15 @@ class RecurrentConfig:
     reach = 2**31  # a recurrence has no longest sentence
     num_heads = num_encoder_layers = num_decoder_layers = 1
     without = ()
+
+    def map_numbers(self, source: int, target: int) -> int:
+        """As ModelConfig.map_numbers: one alignment."""
+        return source * target
+
+    def pass_numbers(self, source: int, target: int) -> int:
+        """As ModelConfig.pass_numbers: what reads and writes the tokens, a step's scores, and logits."""
+        d = self.d_model
+        return 2 * source * target + (source + target) * 12 * d + source * 8 * d + 4 * self.num_target_tokens
 
     @property
     def d_encoder(self) -> int:

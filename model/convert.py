@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from model import checkpoint
@@ -31,13 +31,14 @@ def main(argv: list[str] | None = None) -> None:
     found = checkpoint.load(folder)
     if args.directions:
         checkpoint.check_fit(folder, found.model.config, found.tokenizer, tuple(args.directions))
-        found = replace(found, directions=tuple(args.directions))
+        found = replace(found, directions=tuple(args.directions), languages=None)
     about = origin(Folder(folder))
     out = args.out or Path("checkpoints") / about.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
-    checkpoint.save(out, found.model, found.tokenizer, found.directions, half=args.dtype == "float16")
-    checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "training": f"{about.name}, {about.licence}"})
+    checkpoint.save(out, found.model, found.tokenizer, found.directions, half=args.dtype == "float16",
+                    languages=found.languages)
+    checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "origin": asdict(about)})
     replace_file(out / "README.md", lambda path: path.write_text(card(found, about), encoding="utf-8"))
     print(f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
           f"licence {about.licence}")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from model.analysis import paths
 from model.trace import storage
+from model.trace.decoding import Decoding
 from model.translator import Translator, tidy
 
 LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first of them is written
@@ -43,7 +44,7 @@ def _write_attention(translator: Translator, lines: list[str], direction: str, a
         raise ValueError(f"--attention takes one text, found {len(lines)}")
     ids, = translator.generate([translator.encode(lines[0], direction)], direction, beam=args.beam,
                                length_penalty=args.length_penalty)
-    trace = paths.follow(translator, lines[0], ids, direction)
+    trace = paths.follow(translator, lines[0], ids, direction, decoding=Decoding(args.beam, args.length_penalty))
     args.attention.write_bytes(storage.to_npz(trace))
 
 

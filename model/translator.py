@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -13,9 +13,10 @@ from torch import Tensor
 
 from model import checkpoint as checkpoints
 from model.checkpoint import Checkpoint
-from model.decode.beam import BeamResult, beam_search, check_beam
+from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
-from model.decode.recorded import greedy_with_records
+from model.decode.recorded import Recorded, greedy_with_records, with_distributions
+from model.decode.scoring import log_probabilities
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
@@ -23,12 +24,15 @@ from model.nets.sweep import Changes, Sweep
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
-from model.serve.limits import BatchLimits
+from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
-from model.trace.directions import Route, parse_direction, routes
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+
+TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +43,13 @@ class Translator:
     def __init__(self, checkpoint: Checkpoint, device: torch.device, *, limits: BatchLimits = BatchLimits()) -> None:
         self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
-        self.examples = checkpoint.examples
+        self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
+        self.examples, self.folder = checkpoint.examples, checkpoint.folder
         self.device = device
         self.model = checkpoint.model.to(device)
         self.config = self.model.config
-        self.requests: Batcher[Request, TranslationTrace] = Batcher(self._trace, limits)
+        self.max_tokens = limits.longest(self.config)  # that each side of a text may have
+        self.requests = self._batcher(limits)
         self._twin: Translator | None = None
         self._twin_lock = threading.Lock()
 
@@ -56,7 +62,11 @@ class Translator:
         """Move the model. For an app that is not serving yet."""
         self.model, self.device = self.model.to(device), device
         # The old one's threads would be missing in a process forked from this one.
-        self.requests = Batcher(self._trace, self.requests.limits)
+        self.requests = self._batcher(self.requests.limits)
+
+    def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
+        return Batcher(self._trace, limits,
+                       size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length)))
 
     def encode(self, text: str, direction: str | None = None) -> list[int]:
         """Source ids of a text: `<2xx>` .. `</s>`.
@@ -69,15 +79,15 @@ class Translator:
             raise Refusal("The text is empty: type a sentence to translate.")
         source, target = parse_direction(direction)
         ids = self.tokenizer.encode_source(text, target, source)
-        if len(ids) > self.config.max_length:
+        if len(ids) > self.max_tokens:
             raise Refusal("The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids),
-                          limit=self.config.max_length)
+                          limit=self.max_tokens)
         return ids
 
     def check_direction(self, direction: str | None) -> str:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
         direction = self.directions[0] if direction is None else direction
-        if direction not in self.directions:
+        if direction not in self.directions and not (self.languages and direction in self.languages):
             raise Refusal("Unknown direction {direction}: this model translates {all}.", direction=repr(direction),
                           all=", ".join(self.directions))
         return direction
@@ -87,14 +97,15 @@ class Translator:
         return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
 
     def translate(self, text: str, direction: str | None = None, *,
-                  interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
-        """Translate one text greedily and return everything that happened inside.
+                  interventions: Interventions = NO_INTERVENTIONS, beam: int = 1, length_penalty: float = 0.0
+                  ) -> TranslationTrace:
+        """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
 
         Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
         more wait than its limits allow.
         """
-        request = self.request(text, direction, interventions)
-        key = (interventions, self.forced_prefix(request.direction))
+        request = self.request(text, direction, interventions, Decoding(beam, length_penalty))
+        key = (interventions, request.decoding, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
@@ -102,38 +113,46 @@ class Translator:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
         return self._trace([self.request(text, direction, interventions) for text in texts])
 
-    def request(self, text: str, direction: str | None, interventions: Interventions) -> Request:
+    def request(self, text: str, direction: str | None, interventions: Interventions,
+                decoding: Decoding = GREEDY) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
         self.model.check(interventions, batch=1)
-        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions)
+        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions, decoding)
 
     def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
-        """Traces of requests of equal interventions and forced prefixes, in one batch."""
+        """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
         if not requests:
             return []
         started = time.perf_counter()
-        interventions = requests[0].interventions
         sources = [list(request.source_ids) for request in requests]
         try:
-            prefix = self.forced_prefix(requests[0].direction)
-            targets, output = self._decode_and_record(sources, interventions, prefix)
-        except torch.OutOfMemoryError:
+            targets, recorded = self._decode_and_record(sources, requests[0])
+        except torch.OutOfMemoryError as error:
             if len(requests) > 1 or self.device.type == "cpu":
                 raise  # of many, the batcher tries again with fewer
+            if self.weight_bytes > TWIN_BYTES:
+                raise Refusal("The device has no memory left for a text of {n} tokens: try a shorter one.",
+                              n=len(sources[0])) from error
             log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
             return self._cpu_twin()._trace(requests)
-        build = TraceBuilder(output, self.tokenizer, seconds=time.perf_counter() - started, device=str(self.device),
+        build = TraceBuilder(recorded, self.tokenizer, seconds=time.perf_counter() - started, device=str(self.device),
                              checkpoint=self.name, digest=self.digest)
         return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 
+    @property
+    def weight_bytes(self) -> int:
+        """Of all parameters."""
+        return sum(parameter.nbytes for parameter in self.model.parameters())
+
     def _cpu_twin(self) -> Translator:
-        """The same model on the CPU, made when first needed."""
+        """The same model on the CPU, made when first needed: only of a small one."""
         with self._twin_lock:
             if self._twin is None:
                 model = type(self.model)(self.config)
                 model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
-                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest)
+                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest,
+                                  languages=self.languages)
                 self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)
             return self._twin
 
@@ -154,13 +173,13 @@ class Translator:
     def generate(self, sources: Sequence[list[int]], direction: str | None = None, *, batch_size: int = 64,
                  beam: int = 1, length_penalty: float = 0.0) -> list[list[int]]:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
-        check_beam(beam, length_penalty)
+        Decoding(beam, length_penalty)  # raises
         prefix = self.forced_prefix(direction)
 
         def decoded(rows: list[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
             if beam == 1:
-                return [[*prefix, *ids] for ids in self._greedy(batch, NO_INTERVENTIONS, prefix)]
+                return [[*prefix, *ids] for ids in self._greedy(batch, prefix)]
             return [list(r.hypotheses[0].ids) for r in self.beam(
                 batch, direction, width=beam, length_penalty=length_penalty)]
 
@@ -173,35 +192,26 @@ class Translator:
                 results[i] = target
         return results
 
-    @torch.inference_mode()
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]], *,
                           batch_size: int = 64) -> list[list[float]]:
         """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
-        results: list[list[float]] = [[] for _ in sources]
-        order = sorted((i for i in range(len(sources)) if targets[i]), key=lambda i: len(targets[i]))
-        for start in range(0, len(order), batch_size):
-            chosen = order[start:start + batch_size]
-            inputs = self._padded([self._decoder_ids(targets[i]) for i in chosen])
-            logits = self.model(self._padded([sources[i] for i in chosen]), inputs).logits.float()
-            wanted = self._padded([targets[i] for i in chosen])[..., None]  # [batch, target, 1]
-            found = (logits.gather(-1, wanted) - logits.logsumexp(-1, keepdim=True))[..., 0].tolist()
-            for i, row in zip(chosen, found):
-                results[i] = row[:len(targets[i])]
-        return results
+        return log_probabilities(self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device,
+                                 batch_size=batch_size)
 
     @torch.inference_mode()
     def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
-             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False) -> list[BeamResult]:
+             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False,
+             interventions: Interventions = NO_INTERVENTIONS) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
 
-        Six parameters: those of beam_search() that a user chooses.
+        Seven parameters: those of beam_search() that a user chooses.
         """
         prefix = self.forced_prefix(direction)
-        memory = self.model.encode(self._padded([list(ids) for ids in sources]))
+        memory = self.model.encode(self._padded([list(ids) for ids in sources]), interventions=interventions)
         return beam_search(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            prefix=prefix, keep_pruned=keep_pruned)
+            interventions=interventions, prefix=prefix, keep_pruned=keep_pruned)
 
     def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
                 interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
@@ -215,30 +225,31 @@ class Translator:
 
     def step_limit(self, source_length: int) -> int:
         """How many tokens a translation may take, those that it is made to begin with included: twice the source and a
-        little, within the model's limit."""
-        return min(self.config.max_length - 1, 2 * source_length + 10)
+        little, within max_tokens."""
+        return min(self.max_tokens - 1, 2 * source_length + 10)
 
     def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
         return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
 
     @torch.inference_mode()
-    def _decode_and_record(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
-                           ) -> tuple[list[list[int]], ForwardOutput]:
-        """Greedy ids and the recorded pass over them; the encoder runs once for both."""
+    def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], Recorded]:
+        """The ids that are asked for and the recorded pass over them; of greedy ones the encoder runs once for both."""
+        prefix, interventions = self.forced_prefix(asked.direction), asked.interventions
+        if asked.decoding.width > 1:
+            found = self.beam(sources, asked.direction, width=asked.decoding.width, interventions=interventions,
+                              length_penalty=asked.decoding.length_penalty)
+            ids = [list(result.hypotheses[0].ids) for result in found]
+            output = self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
+            return ids, with_distributions(self.model, output, ids)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
 
     @torch.inference_mode()
-    def _greedy(self, sources: list[list[int]], interventions: Interventions, prefix: tuple[int, ...]
-                ) -> list[list[int]]:
-        if not sources:
-            return []
-        memory = self.model.encode(self._padded(sources), interventions=interventions)
-        return greedy(
-            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
+    def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:
+        return greedy(self.model, self.model.encode(self._padded(sources)), self._limits(sources, prefix),
+                      begin_id=self.tokenizer.begin_id, end_id=self.tokenizer.end_id, prefix=prefix)
 
     @torch.inference_mode()
     def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],
@@ -248,46 +259,3 @@ class Translator:
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)
-
-
-class Translators(Mapping[str, Translator]):
-    """The label of a Route -> the Translator that serves it. routes: all of them, the app's first one first."""
-
-    def __init__(self, translators: Sequence[Translator]) -> None:
-        if not translators:
-            raise ValueError("no translator was given")
-        self.routes = routes((translator.name, translator.directions) for translator in translators)
-        serving = [translator for translator in translators for _ in translator.directions]
-        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
-             models: Sequence[Path] = ()) -> Translators:
-        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
-        be loaded."""
-        found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
-        if not found:
-            raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
-        return cls([Translator.load(path, device, limits=limits) for path in found])
-
-    def to(self, device: str) -> None:
-        """Move every model. For an app that is not serving yet."""
-        for translator in set(self._by_label.values()):
-            translator.to(torch.device(device))
-
-    def __getitem__(self, label: str) -> Translator:
-        if label not in self._by_label:
-            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
-                          all=", ".join(self._by_label))
-        return self._by_label[label]
-
-    def route(self, label: str) -> Route:
-        """The route of this label. ValueError if none has it."""
-        self[label]  # raises
-        return next(route for route in self.routes if route.label == label)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_label)
-
-    def __len__(self) -> int:
-        return len(self._by_label)

@@ -18,7 +18,8 @@ from model.text.tokenizer import Tokenizer
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import told_by_spelling
 from model.trace.translation import TranslationTrace
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from tests import ROOT
 
 SENTENCES = (

@@ -25,6 +25,7 @@ MODEL = (
     ("model.decode", "model.serve", "model.families"),
     ("model.checkpoint",),
     ("model.translator",),
+    ("model.translators", "model.foreign"),
     ("model.analysis", "model.evaluation", "model.training"),
     ("model.checks",),
     ("model.train", "model.evaluate", "model.translate", "model.checkpoints",
@@ -42,7 +43,7 @@ VIZ = (
 EXCEPTIONS = {("model.evaluate", "model.train"), ("model.derived", "model.evaluate"), ("model.derived", "model.means"),
               ("model.benchmark", "model.train"), ("viz.wire.readback", "viz.figures")}
 WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
-                 "model.trace.storage", "model.trace.scores", "model.trace.tokens", "model.trace.divergence",
+                 "model.trace.storage", "model.trace.scores", "model.trace.tokens",
                  "model.trace.directions")
 
 

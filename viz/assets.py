@@ -21,17 +21,20 @@ SCRIPTS = {
         *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),
     "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
-    "panel": ("lab/maps.js", "lab/blocks.js", "why/matrix.js", "lab/panel.js"),
+    "panel": ("explorer/views/picture.js",
+              *(f"lab/{name}.js" for name in ("maps", "blocks", "matrix", "exports", "panel"))),
+    "train": tuple(f"train/{name}.js" for name in ("settings", "maps", "curves", "train")),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),
     "examples": ("page/examples.js",),
+    "languages": ("page/languages.js",),
     "translation": ("page/translation.js",),
 }
 
 
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
-EARLY = ("prose", "examples", "translation")
+EARLY = ("prose", "languages", "examples", "translation")
 
 
 def scripts(component: str) -> tuple[Path, ...]:

@@ -12,9 +12,11 @@ import numpy as np
 import torch
 
 from model.analysis.order import token_order
-from model.trace.divergence import jensen_shannon_bits
+from model.decode.distributions import joined
+from model.decode.recorded import distributions
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
+from model.trace.maps import jensen_shannon_bits
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
@@ -48,8 +50,9 @@ def compare(translator: Translator, trace: TranslationTrace, interventions: Inte
     broken = translator.translate(trace.source_text if text is None else text, trace.direction,
                                   interventions=interventions)
     output = translator.inspect(ids, trace.target_ids, interventions=interventions)
-    log_p = output.logits[0].float().log_softmax(-1)
-    forced = log_p.gather(1, torch.tensor(trace.target_ids, device=log_p.device)[:, None])[:, 0]
+    with torch.inference_mode():
+        taken = torch.tensor(trace.target_ids, device=output.hidden.device)
+        forced = joined(distributions(translator.model, output.hidden[0], taken)).log_probability
     back = np.argsort(order)  # the place in the new sentence of each token of the old one
     changes = {}
     for kind in trace.kinds:

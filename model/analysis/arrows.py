@@ -44,14 +44,15 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
     config = translator.config
     first, last = output.layers(Side.ENCODER), output.layers(Side.DECODER)
     target, memory = _shape(output.hidden)[:1], _shape(output.memory)
+    logits = (*target, config.num_target_tokens)
     return (
         Arrow(say("source ids"), (len(source_ids),), (say("source"),), SOURCE, "embedding"),
         *_entry(SOURCE, first[0], config), *_layer(SOURCE, first[0], len(first)),
         Arrow(say("memory"), memory, (say("source"), "d_model"), SOURCE, "residual"),
         Arrow(say("decoder inputs"), target, (say("target"),), TARGET, "embedding"),
         *_entry(TARGET, last[0], config), *_layer(TARGET, last[0], len(last)),
-        Arrow(say("projection"), _shape(output.logits), (say("target"), say("vocabulary")), OUTPUT, "logits"),
-        Arrow(say("softmax"), _shape(output.logits), (say("target"), say("vocabulary")), OUTPUT, "logits"))
+        Arrow(say("projection"), logits, (say("target"), say("vocabulary")), OUTPUT, "logits"),
+        Arrow(say("softmax"), logits, (say("target"), say("vocabulary")), OUTPUT, "logits"))
 
 
 def _entry(side: str, record: LayerRecord, config: ModelConfig) -> list[Arrow]:

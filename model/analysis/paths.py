@@ -14,10 +14,11 @@ import numpy as np
 import torch
 
 from model.analysis.lens import LogitLens, logit_lens
-from model.decode.recorded import forced_with_records, greedy_with_records
+from model.decode.recorded import Recorded, forced_with_records, greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
+from model.nets.blocks import blocks
 from model.nets.layer import SourceMemory
-from model.nets.records import ForwardOutput
+from model.trace.decoding import Decoding
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -44,7 +45,7 @@ class Details:
 def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]:
     """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
     ids = [int(i) for i in target_ids]
-    limit, vocabulary = translator.config.max_length - 1, translator.config.num_target_tokens
+    limit, vocabulary = translator.max_tokens - 1, translator.config.num_target_tokens
     if not ids:
         raise Refusal("The target is empty: there is nothing to follow.")
     if len(ids) > limit:
@@ -59,17 +60,19 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
 
 @torch.inference_mode()
 def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None, *,
-           interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
+           interventions: Interventions = NO_INTERVENTIONS, decoding: Decoding | None = None) -> TranslationTrace:
     """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
 
+    decoding: how the ids came about, where that is known; None: they are given.
     ValueError for a text, target or interventions that cannot be used.
+    Six parameters: a translation's, and those of its target.
     """
     started, ids = time.perf_counter(), check_target(translator, target_ids)
-    request = translator.request(text, direction, interventions)
-    output = forced_with_records(translator.model, _encoded(translator, request), ids,
-                                 begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids),
-                                 interventions=interventions)
-    return _trace(translator, request, ids, output, started)
+    request = translator.request(text, direction, interventions, decoding or Decoding(given=len(ids)))
+    recorded = forced_with_records(translator.model, _encoded(translator, request), ids,
+                                   begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids),
+                                   interventions=interventions)
+    return _trace(translator, request, ids, recorded, started)
 
 
 @torch.inference_mode()
@@ -78,17 +81,18 @@ def complete(translator: Translator, text: str, prefix: Sequence[int], direction
     """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
     ValueError as in follow()."""
     started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
-    request, tokenizer = translator.request(text, direction, interventions), translator.tokenizer
+    request, tokenizer = translator.request(
+        text, direction, interventions, Decoding(given=len(ids))), translator.tokenizer
     ids = ids or list(translator.forced_prefix(request.direction))
     # A long prefix still gets a few steps of its own, as far as the model reaches.
     left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
-               translator.config.max_length - 1 - len(ids))
+               translator.max_tokens - 1 - len(ids))
     if left == 0 or tokenizer.end_id in ids[-1:]:
         return follow(translator, text, ids, direction, interventions=interventions)
-    (found,), output = greedy_with_records(
+    (found,), recorded = greedy_with_records(
         translator.model, _encoded(translator, request), [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
         prefix=ids, interventions=interventions)
-    return _trace(translator, request, found, output, started)
+    return _trace(translator, request, found, recorded, started)
 
 
 def _given(translator: Translator, request: Request, ids: list[int]) -> int:
@@ -102,9 +106,9 @@ def _encoded(translator: Translator, request: Request) -> SourceMemory:
     return translator.model.encode(ids, interventions=request.interventions, record=True)
 
 
-def _trace(translator: Translator, request: Request, ids: list[int], output: ForwardOutput, started: float,
+def _trace(translator: Translator, request: Request, ids: list[int], recorded: Recorded, started: float,
            ) -> TranslationTrace:
-    build = TraceBuilder(output, translator.tokenizer, seconds=time.perf_counter() - started,
+    build = TraceBuilder(recorded, translator.tokenizer, seconds=time.perf_counter() - started,
                          device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
     return build(0, request, ids)
 
@@ -113,7 +117,11 @@ def details(translator: Translator, source_ids: Sequence[int], target_ids: Seque
     """The logit lens, and what every temperature makes of each step's distribution. ValueError as in follow()."""
     ids = check_target(translator, target_ids)
     output = translator.inspect(source_ids, ids)
-    return Details(logit_lens(translator.model, output, ids), *_tempered(output.logits[0].float().log_softmax(-1)))
+    hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
+    with torch.inference_mode():
+        found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
+    return Details(logit_lens(translator.model, output, ids),
+                   *(np.concatenate(columns, axis=1) for columns in zip(*found)))
 
 
 def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:

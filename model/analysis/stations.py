@@ -186,10 +186,11 @@ class NextToken:
 
 def next_token(translator: Translator, output: ForwardOutput, step: int, *, count: int = 20) -> NextToken:
     """Logits and softmax at one step. ValueError if there is no such step."""
-    steps = output.logits.shape[1]
+    steps = output.hidden.shape[1]
     if not 0 <= step < steps:
         raise ValueError(f"steps are 0 to {steps - 1}, found {step}")
-    logits = output.logits[0, step].double()
+    with torch.inference_mode():
+        logits = output.project(output.hidden[0, step]).double()
     log_probabilities = logits.log_softmax(-1)
     probabilities = log_probabilities.exp()
     best, ids = logits.topk(min(count, len(logits)))

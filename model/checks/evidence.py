@@ -67,7 +67,7 @@ class Evidence:
             for step in range(ids.shape[1]):
                 if step:
                     decoder.append(ids[:, step])
-                logits = float((decoder.logits[0] - whole.logits[0, step]).abs().max())
+                logits = float((decoder.logits[0] - whole.project(whole.hidden[0, step])).abs().max())
                 errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
         return errors
 

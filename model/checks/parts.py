@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from model.checks import oracle
 from model.checks.evidence import Evidence
+from model.nets.blocks import blocks
 from model.nets.masks import causal_mask
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import say
@@ -20,8 +21,9 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     """One-hot vectors times the matrix against what the model looks up, without its factor."""
     model, ids = evidence.translator.model, evidence.source_ids()
     matrix = model.embedding.weight
-    product = F.one_hot(ids[0], len(matrix)).to(matrix.dtype) @ matrix  # [source, d_model]
-    error = float((product - model.token_rows(ids)[0] / model.scale).abs().max())
+    looked_up = model.token_rows(ids)[0] / model.scale  # [source, d_model]
+    error = max(float((F.one_hot(ids[0, part], len(matrix)).to(matrix.dtype) @ matrix - looked_up[part]).abs().max())
+                for part in blocks(ids.shape[1], len(matrix)))
     return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=f"{len(matrix):,}")
 
 
@@ -52,8 +54,9 @@ def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """From what enters the first layers to the logits, through torch's own stacks."""
     translator, output = evidence.translator, evidence.output
     memory, hidden = oracle.whole_stacks(translator, output)
-    error = max(float((memory - output.memory).abs().max()),
-                float((translator.model.project(hidden) - output.logits).abs().max()))
+    errors = [(output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
+              for part in blocks(hidden.shape[1], translator.config.num_target_tokens)]
+    error = float(max(*errors, (memory - output.memory).abs().max()))
     return error, say("{n} encoder and {m} decoder layers, the last norm, the projection",
                       n=len(output.encoder_records), m=len(output.decoder_records))
 

@@ -14,6 +14,7 @@ import torch
 
 from model.checks import oracle, parts, recurrent
 from model.checks.evidence import Evidence, Shown
+from model.nets.blocks import blocks
 from model.nets.transformer import Transformer
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Refusal, say, words_of
@@ -81,11 +82,13 @@ def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
 
 
 def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
-    trace = evidence.trace
-    probabilities = evidence.output.logits[0].float().softmax(-1)  # [step, vocabulary]
-    top = probabilities.gather(1, torch.tensor(trace.top_ids, device=probabilities.device).long()).cpu().numpy()
-    chosen = probabilities[torch.arange(len(trace.target_ids)), list(trace.target_ids)].cpu().numpy()
-    error = max(_difference(top, trace.top_probabilities), _difference(chosen, np.exp(trace.log_probability)))
+    trace, output = evidence.trace, evidence.output
+    ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
+    with torch.inference_mode():
+        found = [output.project(output.hidden[0, part]).float().softmax(-1).gather(1, ids[part])
+                 for part in blocks(len(ids), evidence.translator.config.num_target_tokens)]
+    chosen, top = np.split(torch.cat(found).cpu().numpy(), [1], axis=1)  # [step, 1], [step, k]
+    error = max(_difference(top, trace.top_probabilities), _difference(chosen[:, 0], np.exp(trace.log_probability)))
     return error, say("{n} candidates of {steps} steps", n=trace.top_ids.size, steps=len(trace.target_ids))
 
 
@@ -141,9 +144,11 @@ def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
 
 
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
-    steps = len(evidence.trace.decoder_ids)
-    error = float((evidence.padded_output.logits[0, :steps] - evidence.output.logits[0]).abs().max())
-    return error, say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
+    plain, padded, steps = evidence.output, evidence.padded_output, len(evidence.trace.decoder_ids)
+    with torch.inference_mode():
+        errors = [(padded.project(padded.hidden[0, part]) - plain.project(plain.hidden[0, part])).abs().max()
+                  for part in blocks(steps, evidence.translator.config.num_target_tokens)]
+    return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
 
 
 def largest_weight(evidence: Evidence) -> float:
@@ -155,7 +160,10 @@ def largest_probability(evidence: Evidence) -> float:
 
 
 def largest_logit(evidence: Evidence) -> float:
-    return float(evidence.output.logits.abs().max())
+    output = evidence.output
+    with torch.inference_mode():
+        return max(float(output.project(output.hidden[0, part]).abs().max())
+                   for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens))
 
 
 def largest_hidden(evidence: Evidence) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,10 +13,8 @@ from model.decode.steps import StepDecoder
 from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
+from model.trace.decoding import Decoding
 from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.language import Refusal
-
-MAX_WIDTH = 8
 
 
 class Fate(str, Enum):
@@ -81,15 +78,6 @@ def length_penalty(length: int, alpha: float) -> float:
     """lp(Y) = ((5 + |Y|) / (5 + 1))^alpha, by which log P(Y) is divided; 1 for alpha 0 (Wu et al. 2016, equation 14).
     length: of the hypothesis, the end symbol included."""
     return ((5.0 + length) / 6.0) ** alpha
-
-
-def check_beam(width: int, alpha: float) -> None:
-    """ValueError unless 1 <= width <= 8 and 0 <= alpha <= 5."""
-    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_WIDTH:
-        raise Refusal("the beam width must be a whole number from 1 to {limit}, found {found}", limit=MAX_WIDTH,
-                      found=repr(width))
-    if not (math.isfinite(alpha) and 0.0 <= alpha <= 5.0):
-        raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(alpha))
 
 
 class _Sentence:
@@ -177,7 +165,7 @@ def beam_search(
     Raises ValueError for a width, penalty or n_best out of range.
     More than five parameters: a search has that many independent settings, and each has a default but the ends.
     """
-    check_beam(width, length_penalty)
+    Decoding(width, length_penalty)  # raises
     if not 1 <= n_best <= width:
         raise ValueError(f"n_best must be from 1 to the beam width, {width}, found {n_best}")
     sentences = [_Sentence(i, limit, width, alpha=length_penalty, n_best=n_best, end_id=end_id,

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from model.decode.distributions import Choices
 from model.decode.steps import StepDecoder
 from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
-
-Seen = list[tuple[list[int], Tensor]]  # of each step: the sentences that went on, their logits [sentences, vocabulary]
 
 
 def most_probable(logits: Tensor) -> Tensor:
@@ -25,12 +24,12 @@ def most_probable(logits: Tensor) -> Tensor:
 
 def greedy(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS, seen: Seen | None = None,
+    prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS, seen: Choices | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 
     prefix: y1 .. yk, after which every sentence goes on; they are read in one pass and are no steps.
-    seen: an empty list that receives what each step chose by.
+    seen: receives what each step chose by.
     Returns each sentence's new ids, without begin_id or prefix; one that finished ends in end_id.
     Eight parameters: what every way of decoding takes, and three options that few callers name.
     """
@@ -43,7 +42,7 @@ def greedy(
     while alive:
         best = most_probable(decoder.choices)
         if seen is not None:
-            seen.append((alive, decoder.logits))
+            seen.add(alive, decoder.logits, best)
         going = []
         for row, (sentence, token) in enumerate(zip(alive, best.tolist())):
             results[sentence].append(token)

@@ -3,49 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from model.decode.greedy import Seen, greedy
+from model.decode.distributions import Choices, Distributions, joined, summarised
+from model.decode.greedy import greedy
 from model.decode.steps import StepDecoder
+from model.nets.blocks import blocks
 from model.nets.layer import SourceMemory
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.kinds import AttentionKind
+
+
+class Maps(Protocol):
+    """What a trace needs of a recorded pass, as ForwardOutput has it."""
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]: ...
+
+    def maps(self, kind: AttentionKind, row: int) -> Tensor: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """output: of a recorded teacher-forced pass over a batch's ids; distributions: what each sentence's tokens were
+    chosen by, one a sentence."""
+
+    output: Maps
+    distributions: list[Distributions]
 
 
 def greedy_with_records(
     model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
     prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS,
-) -> tuple[list[list[int]], ForwardOutput]:
+) -> tuple[list[list[int]], Recorded]:
     """greedy(), with the prefix in front of the new ids, then one recorded teacher-forced pass over them, which gives
-    every map.
-
-    The logits [batch, longest, vocabulary] of the new ids are not computed again: they are those that each token was
-    chosen by. Rows after a sentence's end are 0.
+    every map. The distributions are those that each token was chosen by, and are not computed again.
     Seven parameters: those of greedy().
     """
-    seen: Seen = []
+    seen = Choices(len(limits))
     found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix,
                    interventions=interventions, seen=seen)
-    first = seen[0][1]
-    if len(found) == 1:
-        logits = torch.stack([logits for _, logits in seen], dim=1)
-    else:
-        logits = first.new_zeros(len(found), len(seen), first.shape[-1])
-        for step, (sentences, chosen_by) in enumerate(seen):
-            logits[sentences, step] = chosen_by
     found = [[*prefix, *ids] for ids in found]
-    return found, _recorded(model, source, found, logits, begin_id, interventions)
+    return found, _recorded(model, source, found, seen.of_each(), begin_id, interventions)
 
 
 def forced_with_records(
     model: Transformer, source: SourceMemory, ids: Sequence[int], *, begin_id: int, given: int = 0,
     interventions: Changes = NO_INTERVENTIONS,
-) -> ForwardOutput:
+) -> Recorded:
     """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
     own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order.
     given: how many of the first ids were its prefix, which it read in one pass.
@@ -53,15 +66,37 @@ def forced_with_records(
     given = min(given, len(ids) - 1)
     decoder = StepDecoder(model, source, torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device),
                           interventions=interventions)
-    logits = [decoder.logits]
-    for token in ids[given:-1]:
-        decoder.append(decoder.prefix.new_tensor([token]))
-        logits.append(decoder.logits)
-    return _recorded(model, source, [list(ids)], torch.stack(logits, dim=1), begin_id, interventions)
+    seen = Choices(1)
+    for step, token in enumerate(ids[given:]):
+        chosen = decoder.prefix.new_tensor([token])
+        seen.add([0], decoder.logits, chosen)
+        if step < len(ids) - given - 1:
+            decoder.append(chosen)
+    return _recorded(model, source, [list(ids)], seen.of_each(), begin_id, interventions)
 
 
-def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], logits: Tensor, begin_id: int,
-              interventions: Changes) -> ForwardOutput:
+def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], steps: list[Distributions],
+              begin_id: int, interventions: Changes) -> Recorded:
     """Six parameters: what both callers have in hand when their ids are found."""
-    inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(logits.device)
-    return model.read(source, inputs, interventions=interventions, record=True, logits=logits)
+    device = source.memory.device
+    inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(device)
+    output = model.read(source, inputs, interventions=interventions, record=True)
+    whole = []
+    for row, (ids, last) in enumerate(zip(found, steps)):
+        first = len(ids) - len(last)  # of those that were read in one pass, nothing is known yet
+        whole.append(last if not first else joined(
+            [*distributions(model, output.hidden[row, :first], torch.tensor(ids[:first], device=device)), last]))
+    return Recorded(output, whole)
+
+
+def with_distributions(model: Transformer, output: ForwardOutput, found: Sequence[Sequence[int]]) -> Recorded:
+    """A recorded pass over the ids of each sentence, with what it says of them itself."""
+    rows = [torch.tensor(ids, device=output.hidden.device) for ids in found]
+    return Recorded(output, [joined(distributions(model, output.hidden[row, :len(ids)], ids))
+                             for row, ids in enumerate(rows)])
+
+
+def distributions(model: Transformer, hidden: Tensor, ids: Tensor) -> list[Distributions]:
+    """What the decoder's output at some steps, hidden [step, d_model], says of the tokens ids [step], in blocks."""
+    parts = blocks(len(ids), model.config.num_target_tokens)
+    return [summarised(model.project(hidden[part]), ids[part]) for part in parts]

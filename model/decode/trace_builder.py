@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import torch
 
-from model.nets.records import ForwardOutput
-from model.text.interface import TextTokenizer
-from model.trace.interventions import Interventions
+from model.decode.recorded import Recorded
+from model.trace.decoding import GREEDY, Decoding
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
+from model.trace.tokens import Token
 from model.trace.translation import TranslationTrace, tokens_of
-
-TOP_TOKENS = 10  # candidates kept at each step of a trace
 
 
 @dataclass(frozen=True)
@@ -25,23 +24,36 @@ class Request:
     text: str
     source_ids: tuple[int, ...]
     direction: str
-    interventions: Interventions
+    interventions: Interventions = NO_INTERVENTIONS
+    decoding: Decoding = GREEDY
+
+
+class Names(Protocol):
+    """What a trace needs of a tokenizer (model.text.interface has the whole)."""
+
+    begin_id: int
+    end_id: int
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]: ...
+
+    def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]: ...
+
+    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]: ...
+
+    def decode(self, ids: Iterable[int]) -> str: ...
 
 
 class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
-    def __init__(self, output: ForwardOutput, tokenizer: TextTokenizer, *, seconds: float, device: str, checkpoint: str,
+    def __init__(self, recorded: Recorded, tokenizer: Names, *, seconds: float, device: str, checkpoint: str,
                  digest: str) -> None:
-        """output: recorded. The rest is the traces' own record of where they come from.
+        """The last four are the traces' own record of where they come from.
 
-        Six parameters: each is a field of the trace.
+        Six parameters: each of those is a field of the trace.
         """
-        self.tokenizer = tokenizer
+        self.output, self.distributions, self.tokenizer = recorded.output, recorded.distributions, tokenizer
         self.origin = {"seconds": seconds, "device": device, "checkpoint": checkpoint, "digest": digest}
-        self.weights = {kind: output.weights(kind).float().cpu().numpy() for kind in output.kinds}
-        # A symbol that decoding may never choose is still a probability of the model: nothing is hidden here.
-        self.logits = output.logits
 
     def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
         """The trace of batch row `row`; target_ids y1 .. yT, the last one predicted but not read."""
@@ -50,12 +62,9 @@ class TraceBuilder:
         source_tokens = tokenizer.in_words(tokenizer.source_tokens(source_ids, request.text))
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
         inputs = tokenizer.in_words(tokenizer.tokens(decoder_ids))
-        logits = self.logits[row, :len(target_ids)].float()  # [step, vocabulary]
-        log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # the latter is faster than an exponential of the former
-        top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
-        chosen = log_p.gather(1, torch.tensor(target_ids, device=log_p.device)[:, None])  # [step, 1]
-        entropy = torch.linalg.vecdot(p, log_p) / -math.log(2)  # [step], bits
-        top_ids = top_ids.cpu().numpy().astype(np.int32)
+        # A symbol that decoding may never choose is still a probability of the model: nothing is hidden here.
+        steps = self.distributions[row]
+        top_ids = steps.top_ids.cpu().numpy().astype(np.int32)
         return TranslationTrace(
             source_text=request.text, direction=request.direction,
             source_ids=source_ids, source_tokens=source_tokens,
@@ -64,16 +73,17 @@ class TraceBuilder:
             finished=target_ids[-1] == tokenizer.end_id, translation=tokenizer.decode(target_ids),
             **self._maps(row, source_tokens, inputs),
             top_ids=top_ids, top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
-            top_probabilities=top.exp().cpu().numpy(),
-            chosen_rank=((log_p > chosen).count_nonzero(-1) + 1).cpu().numpy().astype(np.int32),
-            entropy=entropy.cpu().numpy(), log_probability=chosen[:, 0].cpu().numpy(),
-            interventions=request.interventions, **self.origin)
+            top_probabilities=steps.top_probabilities.cpu().numpy(),
+            chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
+            entropy=steps.entropy.cpu().numpy(), log_probability=steps.log_probability.cpu().numpy(),
+            interventions=request.interventions, decoding=request.decoding, **self.origin)
 
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
         """The maps of one row by kind, without its padding; None for a kind that the model does not have."""
         found: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
-        for kind, weights in self.weights.items():
+        for kind in self.output.kinds:
             queries, keys = tokens_of(kind, source, inputs)
-            mine = np.ascontiguousarray(weights[:, row, :, :len(queries), :len(keys)])  # [layers, heads, query, key]
-            found[kind.value] = AttentionMaps(mine, queries, keys)
+            # Row by row: all rows' maps at once would lie in memory beside the pass's own and the traces'.
+            mine = self.output.maps(kind, row)[:, :, :len(queries), :len(keys)]  # [layers, heads, query, key]
+            found[kind.value] = AttentionMaps(np.ascontiguousarray(mine.float().cpu().numpy()), queries, keys)
         return found

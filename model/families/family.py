@@ -10,17 +10,19 @@ from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 from model.families.tensors import Ours
 from model.text.pieces import PieceTokenizer
+from model.trace.directions import Languages
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
     """A folder in our terms. tensors: read one by one, while its Weights are open. directions: those that it offers,
-    for many languages a choice; notes: what a person should know of how it was read."""
+    for many languages a choice, and languages has all of them; notes: what a person should know of how it was read."""
 
     config: ModelConfig
     tensors: Ours
     tokenizer: PieceTokenizer
     directions: tuple[str, ...]
+    languages: Languages | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -40,8 +40,8 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     config = replace(config, banned_ids=tuple(sorted(
         i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size)))
     only = settings.token("forced_bos_token_id")
-    targets = None if only is None else [code for code, i in codes.items() if i == only] or None
-    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, directions(list(codes), targets),
+    targets = [code for code, i in codes.items() if i == only] or list(codes)
+    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, *directions(list(codes), targets),
                   matrices.notes)
 
 

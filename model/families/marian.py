@@ -16,10 +16,10 @@ from model.families import tensors
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.settings import Settings
-from model.families.vocabulary import named, numbered
+from model.families.vocabulary import directions, named, numbered
 from model.nets.positions import encoding
 from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
-from model.trace.directions import is_code
+from model.trace.directions import Languages, is_code
 
 LANGUAGE = re.compile(r">>(.+)<<")
 
@@ -41,7 +41,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
         {i for i in {*settings.banned(), *nameless, pad_id} if i < config.num_target_tokens})))
     ignored = tuple(tensors.POSITIONS.values()) + (() if shared else (tensors.SHARED,))
     return Opened(config, tensors.ours(weights, config, matrices, ignored=ignored), tokenizer,
-                  _directions(folder, settings, tokenizer), (*matrices.notes, *notes))
+                  *_directions(folder, settings, tokenizer), (*matrices.notes, *notes))
 
 
 def _positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tuple[str, ...]]:
@@ -83,7 +83,8 @@ def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple
     return PieceTokenizer(source, target, symbols), nameless
 
 
-def _directions(folder: Folder, settings: Settings, tokenizer: PieceTokenizer) -> tuple[str, ...]:
+def _directions(folder: Folder, settings: Settings, tokenizer: PieceTokenizer
+                ) -> tuple[tuple[str, ...], Languages | None]:
     """By tokenizer_config.json, else by the name that the model has or had ("opus-mt-en-de"). Of many targets each."""
     source, target = settings.tokenizer.get("source_lang"), settings.tokenizer.get("target_lang")
     if not (is_code(source) and is_code(target)):
@@ -92,8 +93,8 @@ def _directions(folder: Folder, settings: Settings, tokenizer: PieceTokenizer) -
         found = [pair for pair in pairs if all(map(is_code, pair)) and pair[0] != pair[1]]
         source, target = found[0] if found else ("source", "target")
     if not tokenizer.language_ids:
-        return (f"{source}-{target}" if source != target else "source-target",)
-    return tuple(f"{source}-{code}" for code in sorted(tokenizer.language_ids) if code != source)
+        return (f"{source}-{target}" if source != target else "source-target",), None
+    return directions([source], sorted(tokenizer.language_ids))
 
 
 FAMILY = Family("marian", ("MarianMTModel",), read)

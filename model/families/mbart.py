@@ -53,10 +53,10 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     config = replace(config, banned_ids=tuple(sorted(
         i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size)))
     only = begin if old else settings.token("forced_bos_token_id")
-    targets = None if only is None else [code for code, i in codes.items() if i == only]
-    if targets == []:
+    targets = [code for code, i in codes.items() if only in (None, i)]
+    if not targets:
         raise ValueError(f"{folder.path}: token {only}, with which every translation begins, is no language of it")
-    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, directions(list(codes), targets),
+    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, *directions(list(codes), targets),
                   matrices.notes)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from itertools import permutations
+from collections.abc import Sequence
 
 import sentencepiece
 
 from model.config import LIMITS
 from model.families.folder import Folder
 from model.files import MAX_VOCABULARY_BYTES
+from model.trace.directions import Languages, language_of
 
 SPM = "sentencepiece.bpe.model"
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
-MANY = 60  # directions that a page lists; of more, those between the languages below
+MANY = 12  # directions above which a page has two menus of languages
+LISTED = 60  # of more are those between the languages below
 KNOWN_FIRST = ("en", "de", "fr", "es", "zh", "ar", "hi", "ru")
 
 
@@ -71,20 +73,14 @@ def _codes(pairs: list[tuple[str, object]], form: re.Pattern) -> dict[str, int]:
             if isinstance(text, str) and i.isdecimal() and (match := form.fullmatch(text))}
 
 
-def directions(codes: list[str], targets: list[str] | None = None) -> tuple[str, ...]:
-    """Every pair of different languages; of too many, those between a few that many people know."""
-    pairs = [pair for pair in permutations(codes, 2) if targets is None or pair[1] in targets]
-    if len(pairs) > MANY:
-        few = [next((code for code in codes if _language(code) == wanted), None) for wanted in KNOWN_FIRST]
-        wanted = {code for code in few if code} | set(targets if targets and len(targets) < 8 else ())
-        pairs = [pair for pair in pairs if set(pair) <= wanted] or pairs[:MANY]
-    return tuple(f"{source}-{target}" for source, target in pairs)
-
-
-# NLLB writes ISO 639-3 and the script, mBART ISO 639-1 and the country, M2M100 ISO 639-1 alone.
-_THREE = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "zho": "zh", "arb": "ar", "hin": "hi", "rus": "ru"}
-
-
-def _language(code: str) -> str:
-    language = code.split("_")[0]
-    return _THREE.get(language, language)
+def directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tuple[str, ...], Languages | None]:
+    """Every pair of different languages. Of many, those between a few that many people know, and all the languages."""
+    pairs = [(source, target) for source in sources for target in targets if source != target]
+    languages = Languages(tuple(sources), tuple(targets)) if len(pairs) > MANY else None
+    if languages:
+        known = [tuple(KNOWN_FIRST.index(language_of(code)) if language_of(code) in KNOWN_FIRST else len(KNOWN_FIRST)
+                       for code in pair) for pair in pairs]
+        few = len(sources) > 1 and len(targets) > 1 and min(map(max, known)) < len(KNOWN_FIRST)
+        ranked = sorted(zip(known, pairs), key=lambda one: one[0])  # English first, where there is any
+        pairs = [pair for rank, pair in ranked if not few or max(rank) < len(KNOWN_FIRST)][:LISTED]
+    return tuple(f"{source}-{target}" for source, target in pairs), languages

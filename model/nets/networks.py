@@ -16,7 +16,8 @@ class Network:
     """How a checkpoint's config becomes a network.
 
     config   a frozen dataclass of JSON's values that raises ValueError for what cannot be built. Everything here reads
-             vocabulary_size, num_target_tokens, pad_id, banned_ids and max_length; panels read more of a Transformer's
+             vocabulary_size, num_target_tokens, pad_id, banned_ids and max_length, and asks map_numbers and
+             pass_numbers how large a sentence becomes; panels read more of a Transformer's
     network  a module that is made from that config alone, also on torch's memoryless "meta" device, and does what
              Transformer does: encode, decode, new_cache, project, read, forward and check. Its ForwardOutput holds what
              it recorded; a kind of attention that it does not have is absent there and in every trace

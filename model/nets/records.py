@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -125,14 +128,22 @@ class LayerRecord:
 
 @dataclass(frozen=True, eq=False)
 class ForwardOutput:
-    """logits [batch, target, vocabulary]; memory [batch, source, d_model], the encoder's output; hidden
-    [batch, target, d_model], what the output projection read; one record a layer, or none without record=True."""
+    """memory [batch, source, d_model], the encoder's output; hidden [batch, target, d_model], what the output
+    projection reads; project: that projection, hidden [.., d_model] -> logits [.., vocabulary]; one record a layer, or
+    none without record=True."""
 
-    logits: Tensor
+    project: Callable[[Tensor], Tensor]
     memory: Tensor
     hidden: Tensor
     encoder_records: tuple[LayerRecord, ...] = ()
     decoder_records: tuple[LayerRecord, ...] = ()
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """[batch, target, vocabulary], computed when asked for: of 100 sentences of 100 tokens over 256,000 they are
+        10 GB. Who needs less projects rows of `hidden`, some at a time (model.nets.blocks)."""
+        with torch.inference_mode() if self.hidden.is_inference() else nullcontext():
+            return self.project(self.hidden)
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
@@ -165,6 +176,10 @@ class ForwardOutput:
     def weights(self, kind: AttentionKind) -> Tensor:
         """Every map of a kind: [layers, batch, heads, query, key]. ValueError if the pass was not recorded."""
         return torch.stack([record.attention(kind).weights for record in self.records(kind)])
+
+    def maps(self, kind: AttentionKind, row: int) -> Tensor:
+        """Every map of a kind of one row of the batch: [layers, heads, query, key]."""
+        return torch.stack([record.attention(kind).weights[row] for record in self.records(kind)])
 
     def head_outputs(self, kind: AttentionKind) -> Tensor:
         """What every head says, before W_O: [batch, layers, heads, query, d_head], as a sweep's `instead` has it.

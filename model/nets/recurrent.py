@@ -199,14 +199,11 @@ class Recurrent(nn.Module):
 
     def read(
         self, source: RecurrentMemory, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
-        record: bool = False, logits: Tensor | None = None,
+        record: bool = False,
     ) -> ForwardOutput:
-        """As Transformer.read; logits [batch, last, vocabulary] of the last rows are not projected again."""
+        """As Transformer.read."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        missing = hidden.shape[1] - (0 if logits is None else logits.shape[1])
-        found = [self.project(hidden[:, :missing])] if missing else []
-        return ForwardOutput(torch.cat((*found, *(() if logits is None else (logits,))), dim=1), source.memory, hidden,
-                             (), records)
+        return ForwardOutput(self.project, source.memory, hidden, (), records)
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
                 record: bool = False) -> ForwardOutput:

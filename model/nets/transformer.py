@@ -99,6 +99,11 @@ class Transformer(nn.Module):
         """What the output projection multiplies by: [target vocabulary, d_model]."""
         return self.target_matrix if self.output is None else self.output.weight
 
+    @property
+    def step_numbers(self) -> int:
+        """How many numbers of the model a step of decoding reads: the decoder's and the output matrix."""
+        return sum(weight.numel() for weight in self.decoder.parameters()) + self.output_matrix.numel()
+
     def token_rows(self, ids: Tensor, *, decoder: bool = False) -> Tensor:
         """ids [batch, length] of the source, or of the target -> embedding * sqrt(d_model), [batch, length, d_model]
         (section 3.4); in some families without the factor."""
@@ -175,16 +180,11 @@ class Transformer(nn.Module):
 
     def read(
         self, source: SourceMemory, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
-        record: bool = False, logits: Tensor | None = None,
+        record: bool = False,
     ) -> ForwardOutput:
-        """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs. logits
-        [batch, last, vocabulary]: where a decode has computed those of the last rows, they are not projected again."""
+        """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        if logits is None:
-            logits = self.project(hidden)
-        elif logits.shape[1] < hidden.shape[1]:
-            logits = torch.cat((self.project(hidden[:, :-logits.shape[1]]), logits), dim=1)
-        return ForwardOutput(logits, source.memory, hidden, source.records, records)
+        return ForwardOutput(self.project, source.memory, hidden, source.records, records)
 
 
 def _embedding(tokens: int, d_model: int) -> nn.Embedding:

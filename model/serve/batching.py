@@ -36,9 +36,11 @@ class Batcher(Generic[Item, Result]):
     threads ran them, each would get its own pool of torch's threads and its own arena of memory: measured, 1.1 GB.)
     """
 
-    def __init__(self, run: Callable[[list[Item]], Sequence[Result]], limits: BatchLimits = BatchLimits()) -> None:
-        """run: a batch of items of one key -> their results, in order."""
-        self._run, self.limits = run, limits
+    def __init__(self, run: Callable[[list[Item]], Sequence[Result]], limits: BatchLimits = BatchLimits(), *,
+                 size: Callable[[int], int] = lambda length: 0) -> None:
+        """run: a batch of items of one key -> their results, in order. size: bytes that a row of a batch takes whose
+        longest item has this length."""
+        self._run, self.limits, self._size = run, limits, size
         self._changed = threading.Condition()
         self._line: list[_Job[Item, Result]] = []
         self._workers = self._idle = 0
@@ -93,7 +95,7 @@ class Batcher(Generic[Item, Result]):
         longest, taken = 0, []
         for job in near[:self.limits.rows]:
             longest = max(longest, job.length)
-            if taken and (len(taken) + 1) * longest**2 > self.limits.cells:
+            if taken and (len(taken) + 1) * self._size(longest) > self.limits.batch_bytes:
                 break
             taken.append(job)
         self._line = [job for job in self._line if job not in taken]

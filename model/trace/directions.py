@@ -22,6 +22,47 @@ def parse_direction(direction: str) -> tuple[str, str]:
     return parts
 
 
+# ISO 639-3, as NLLB writes it, to ISO 639-1 for the languages of which this project has sentences or speaks first.
+_SHORT = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "zho": "zh", "arb": "ar", "hin": "hi", "rus": "ru"}
+
+
+def language_of(code: str) -> str:
+    """A code without its script or country, in two letters where this project knows them: deu_Latn, de_DE -> de."""
+    language = code.split("_")[0]
+    return _SHORT.get(language, language)
+
+
+@dataclass(frozen=True)
+class Languages:
+    """What a model of many languages translates: from each of `sources` into each other of `targets`, codes both.
+    ValueError for what are none."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("sources", "targets"):
+            found = getattr(self, name)
+            if not isinstance(found, (list, tuple)) or not found or not all(map(is_code, found)):
+                raise ValueError(f"{name} of a model's languages are codes such as 'eng_Latn', found {found!r:.200}")
+            object.__setattr__(self, name, tuple(found))
+
+    def __contains__(self, direction: object) -> bool:
+        """Whether it is one of them, "eng_Latn-deu_Latn"."""
+        pair = direction.split("-") if isinstance(direction, str) else []
+        return len(pair) == 2 and pair[0] in self.sources and pair[1] in self.targets and pair[0] != pair[1]
+
+    def __len__(self) -> int:
+        """How many languages there are on either side."""
+        return len({*self.sources, *self.targets})
+
+    def covering(self) -> tuple[str, ...]:
+        """A few directions among which each language is, on each of its sides."""
+        into = [f"{source}-{next((t for t in self.targets if t != source), source)}" for source in self.sources]
+        out_of = [f"{next((s for s in self.sources if s != target), target)}-{target}" for target in self.targets]
+        return tuple(direction for direction in dict.fromkeys((*into, *out_of)) if direction in self)
+
+
 @dataclass(frozen=True)
 class Route:
     """One direction of one checkpoint that is served. direction: as checkpoints, traces and links write it, "de-en".
@@ -59,6 +100,16 @@ def routes(served: Iterable[tuple[str, Sequence[str]]]) -> tuple[Route, ...]:
                 raise ValueError(f"two checkpoints are called {checkpoint!r}, and both translate {direction}")
             found[label] = Route(direction, checkpoint, label)
     return tuple(found.values())
+
+
+def unlisted(label: str, many: Iterable[tuple[str, Languages]]) -> Route | None:
+    """The route of a label that routes() does not list, between two languages of a checkpoint of many. "direction": of
+    the first that translates it; "direction (checkpoint)": of the one that is named."""
+    direction, _, rest = label.partition(" (")
+    for checkpoint, languages in many:
+        if direction in languages and rest in ("", f"{checkpoint})"):
+            return Route(direction, checkpoint, label)
+    return None
 
 
 def find_route(among: Sequence[Route], direction: str, checkpoint: str) -> Route | None:

@@ -1,4 +1,4 @@
-"""Attention maps as numpy arrays. Importable without torch."""
+"""Attention maps as numpy arrays, and how far apart two rows are. Importable without torch."""
 
 from __future__ import annotations
 
@@ -45,3 +45,15 @@ class AttentionMaps:
     @property
     def num_heads(self) -> int:
         return self.weights.shape[1]
+
+
+def jensen_shannon_bits(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Jensen-Shannon divergence of distributions along the last axis, in bits: 0 (the same) to 1 (disjoint)."""
+    p, q = np.asarray(p, np.float64), np.asarray(q, np.float64)
+    middle = (p + q) / 2
+
+    def relative(a: np.ndarray) -> np.ndarray:
+        ratio = np.where(a > 0, a / np.where(middle > 0, middle, 1.0), 1.0)
+        return (a * np.log2(ratio)).sum(-1)
+
+    return np.maximum(0.0, (relative(p) + relative(q)) / 2)

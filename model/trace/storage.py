@@ -8,6 +8,8 @@ maps.py); the maps are nested by kind:
     {"heads_off": [{"kind": "cross", "layer": 1, "head": 2}]}, ..}
 
 "kinds" lists the maps that there are. Version 1, which still opens, had all three, and of interventions only the words.
+"decoding" says how the target came about, {"width": 5, "length_penalty": 0.0, "given": 0}; null or absent: not known.
+"attention_only": true, of a model of another library; else false or absent.
 "token_facts" says of each token whether it is text, a symbol or a byte, and of which word; where a file lacks it, the
 spelling has to tell.
 NPZ: the arrays under "cross.weights", "top_ids", ..; everything else as JSON text under "fields". No pickle.
@@ -24,7 +26,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from model.trace import interventions_file
+from model.trace import decoding, interventions_file
 from model.trace.interventions import Interventions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.maps import AttentionMaps
@@ -37,7 +39,8 @@ _ARRAYS = {"top_ids": np.int32, "top_probabilities": np.float32, "chosen_rank": 
            "log_probability": np.float32}
 _SENTENCES = ("source_tokens", "decoder_inputs", "target_tokens")
 _NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data")}
-_PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, "interventions"))
+_OWN_FORM = ("interventions", "decoding", "attention_only")
+_PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, *_OWN_FORM))
 
 
 def to_json(trace: TranslationTrace) -> str:
@@ -88,6 +91,7 @@ def _plain(trace: TranslationTrace) -> dict:
     plain = {name: getattr(trace, name) for name in _PLAIN}
     return {**plain, "kinds": [kind.value for kind in trace.kinds], "interventions": trace.interventions.describe(),
             "interventions_data": interventions_file.to_plain(trace.interventions),
+            "decoding": decoding.to_plain(trace.decoding), "attention_only": trace.attention_only,
             "token_facts": {name: facts(getattr(trace, name)) for name in _SENTENCES}
             | {"top_tokens": [facts(row) for row in trace.top_tokens]}}
 
@@ -123,7 +127,9 @@ def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
         np.asarray(weights[kind], np.float32),
         *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"])) for kind in _KINDS}
     rest = {name: np.asarray(arrays[name], type_) for name, type_ in _ARRAYS.items()}
-    return TranslationTrace(**plain, **maps, **rest, interventions=_interventions(found))
+    return TranslationTrace(**plain, **maps, **rest, interventions=_interventions(found),
+                            decoding=decoding.from_plain(found.get("decoding")),
+                            attention_only=bool(found.get("attention_only")))
 
 
 def _told(plain: dict, known: object) -> dict:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.trace.decoding import Decoding, decoding_words
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind, Side
+from model.trace.language import Words
 from model.trace.maps import AttentionMaps
 
 
@@ -49,6 +51,8 @@ class TranslationTrace:
     checkpoint: str
     digest: str  # first 16 hex digits of the weights file's SHA-256
     interventions: Interventions = NO_INTERVENTIONS
+    attention_only: bool = False  # of a model that runs elsewhere: it can be looked at, and nothing tried on it
+    decoding: Decoding | None = None  # how target_ids came about; None: not known, as in files of earlier versions
     alignment: AttentionMaps | None = None
 
     def __post_init__(self) -> None:
@@ -72,6 +76,11 @@ class TranslationTrace:
             maps = self.maps(kind)
             if (maps.query_tokens, maps.key_tokens) != tokens_of(kind, self.source_tokens, self.decoder_inputs):
                 raise ValueError(f"the tokens of the {kind.value} maps are not the trace's own")
+
+    @property
+    def decoded_by(self) -> Words:
+        """How its target came about, in words."""
+        return decoding_words(self.decoding, len(self.target_ids))
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:

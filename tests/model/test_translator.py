@@ -11,7 +11,8 @@ import torch
 from model.nets.sweep import Sweep
 from model.trace.interventions import Edge, Interventions, heads_off
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from tests.conftest import SENTENCES
 
 TEXTS = [*SENTENCES[::2], "😀 ☃", "Tee"]

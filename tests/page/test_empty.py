@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import app
 from model import checkpoint
-from model.translator import Translators
+from model.translators import Translators
 from tests.page.browser import no_violations, screenshot
 
 pytestmark = pytest.mark.browser

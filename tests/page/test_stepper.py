@@ -207,7 +207,7 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
     """Whichever of two branches the page holds, the other one is the same as if it had been sent whole."""
     own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
     forced = paths.complete(shipped_translators["de-en"], SENTENCE, [*own.target_ids[:3], int(own.top_ids[3, 4])])
-    tree, branch = Tree.of(own).add(forced, Origin.FORCED, given=4)
+    tree, branch = Tree.of(own).add(forced, Origin.FORCED)
     page = open_page(app_url)
     page.locator("#tab-stepper-button").click()
     idle(page)

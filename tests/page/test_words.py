@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import app
-from model.translator import Translators
+from model.translators import Translators
 from tests.page.browser import no_violations
 from tests.page.lab.test_lab import DRAWN
 from viz.export.standalone import to_html
@@ -90,8 +90,9 @@ def walk(page: Page) -> list[str]:
     return sorted(texts)
 
 
-def test_a_german_and_a_korean_browser_get_their_languages(app_url, open_page) -> None:
-    german, korean = words("de"), words("ko")
+@pytest.mark.long
+def test_nothing_is_english_wherever_a_german_goes(app_url, open_page) -> None:
+    german = words("de")
     page = open_page(app_url, locale="de-DE")
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.lang").startswith("de")
@@ -100,6 +101,9 @@ def test_a_german_and_a_korean_browser_get_their_languages(app_url, open_page) -
     assert english_in(texts, "de") == set()
     assert {german["Translate"], german["Embedding"], german["Beam search"]} <= set(texts)
 
+
+def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
+    korean = words("ko")
     page = open_page(app_url, locale="ko-KR")
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.lang").startswith("ko")

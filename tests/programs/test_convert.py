@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from model import checkpoint, convert
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from tests.model.families import theirs
 
 
@@ -36,7 +36,8 @@ def test_a_converted_folder_is_the_model(saved, tmp_path, capsys):
     assert direct.config.pad_id not in trace.target_ids  # which it may never write
     card = (out / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlicense: cc-by-4.0\n---\n# opus-mt-de-en") and "de-en" in card
-    assert json.loads((out / "metrics.json").read_text())["training"] == "opus-mt-de-en, cc-by-4.0"
+    for model in (direct, converted):
+        assert model.metrics["origin"] == {"name": "opus-mt-de-en", "licence": "cc-by-4.0"}
 
 
 def test_halves_on_disk(saved, tmp_path):

@@ -21,7 +21,7 @@ from model.analysis.why.attribution import attribute
 from model.serve.limits import Busy
 from model.trace import storage
 from model.trace.kinds import TRANSFORMER_KINDS
-from model.translator import Translators
+from model.translators import Translators
 from tests.conftest import SENTENCES
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope

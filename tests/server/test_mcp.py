@@ -15,8 +15,6 @@ import pytest
 from bench.load import running_app
 from viz.ui.server.api import ENDPOINTS
 
-pytestmark = pytest.mark.xdist_group("mcp")  # one process of the app
-
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest
 
 # Reads calls, [[tool, arguments], ..], and writes what the server lists and answers.

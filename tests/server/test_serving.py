@@ -21,8 +21,6 @@ from bench.load import Caller, memory, wait_until_served
 from bench.ports import free_port
 from tests import ROOT
 
-pytestmark = pytest.mark.xdist_group("served")  # one process of the app, and an order: the last test ends it
-
 SECRET = "Geheimnisvollerweise"  # a word that stands in no file and no message of the project
 
 # Writes down every name look-up and every connection of the process, from its first import on.

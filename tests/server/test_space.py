@@ -13,7 +13,7 @@ import pytest
 from gradio_client import Client
 
 import app
-from model.translator import Translators
+from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
 

@@ -9,7 +9,7 @@ from gradio_client import Client
 import app
 from bench.load import Caller
 from model.trace.translation import TranslationTrace
-from model.translator import Translators
+from model.translators import Translators
 
 
 @pytest.fixture()

@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from model.analysis import paths
-from model.analysis.lens import lens_logits
+from model.analysis.lens import lens_streams
 from model.decode.beam import BeamResult, Fate
 from model.decode.steps import StepDecoder
 from model.trace.kinds import TRANSFORMER_KINDS
 from viz.maps.branches import compare
-
-pytestmark = pytest.mark.xdist_group("decoding")  # the searches are made once
 
 SUBJECTS = ("Ein kleiner Hund", "Die alte Frau", "Mein Bruder", "Der Lehrer", "Ein Mann mit Hut", "Das müde Kind",
             "Unsere Nachbarin", "Niemand")
@@ -122,7 +120,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, for
         for trace in pair:
             with torch.inference_mode():
                 output = translator.inspect(trace.source_ids, trace.target_ids)
-                last = lens_logits(translator.model, output)[-1]
+                last = translator.model.project(lens_streams(translator.model, output)[-1])
             torch.testing.assert_close(last.softmax(-1), output.logits.softmax(-1), atol=1e-6, rtol=0)
 
 

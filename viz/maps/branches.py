@@ -10,8 +10,9 @@ from enum import Enum
 
 import numpy as np
 
-from model.trace.divergence import jensen_shannon_bits
+from model.trace.decoding import Decoding
 from model.trace.language import Refusal
+from model.trace.maps import jensen_shannon_bits
 from model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24
@@ -20,7 +21,7 @@ MAX_BRANCHES = 24
 class Origin(str, Enum):
     """Where a branch comes from."""
 
-    GREEDY = "greedy"  # the model's own translation
+    OWN = "own"  # the translation that the tree began with
     FORCED = "forced"  # a token chosen by a person, and how greedy decoding goes on
     BEAM = "beam"  # a node of a beam search, and how greedy decoding goes on
     TARGET = "target"  # a translation that a person typed
@@ -28,19 +29,24 @@ class Origin(str, Enum):
 
 @dataclass(frozen=True)
 class Branch:
-    """One target y1 .. yT. log_probabilities: natural, of each token; given: how many of its first tokens were given
-    rather than decoded; parent: number of the branch it leaves after `fork` equal tokens, None for the first."""
+    """One target y1 .. yT. log_probabilities: natural, of each token; decoding: how it came about, None: not known;
+    parent: number of the branch it leaves after `fork` equal tokens, None for the first."""
 
     number: int
     origin: Origin
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
     log_probabilities: tuple[float, ...]
-    given: int
+    decoding: Decoding | None
     text: str
     finished: bool
     parent: int | None
     fork: int
+
+    @property
+    def given(self) -> int:
+        """How many of its first tokens were given rather than decoded."""
+        return 0 if self.decoding is None else self.decoding.given
 
     @property
     def total(self) -> float:
@@ -66,7 +72,7 @@ class Tree:
     def of(trace: TranslationTrace) -> Tree:
         """A tree whose only branch is this translation."""
         empty = Tree(trace.source_text, trace.direction, trace.checkpoint, trace.digest, trace.source_ids)
-        return empty.add(trace, Origin.GREEDY, given=0)[0]
+        return empty.add(trace, Origin.OWN)[0]
 
     def holds(self, trace: TranslationTrace) -> bool:
         """Whether the trace is of this source by this model, and is a branch or the beginning of one."""
@@ -80,7 +86,7 @@ class Tree:
                 return branch
         raise Refusal("Branch {n} is no longer here.", n=number)
 
-    def add(self, trace: TranslationTrace, origin: Origin, *, given: int) -> tuple[Tree, Branch]:
+    def add(self, trace: TranslationTrace, origin: Origin) -> tuple[Tree, Branch]:
         """The tree with this trace as a branch, and the branch. One that is there already is found again."""
         for branch in self.branches:
             if branch.ids == trace.target_ids:
@@ -92,7 +98,8 @@ class Tree:
                 parent, fork = other.number, shared
         branch = Branch(
             self.next_number, origin, trace.target_ids, trace.target_tokens,
-            tuple(float(p) for p in trace.log_probability), given, trace.translation, trace.finished, parent, fork)
+            tuple(float(p) for p in trace.log_probability), trace.decoding, trace.translation, trace.finished, parent,
+            fork)
         grown = replace(self, branches=(*self.branches, branch), next_number=self.next_number + 1)
         return grown._bounded(), branch
 

@@ -10,7 +10,7 @@ import gradio as gr
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
-from model.translator import Translators
+from model.translators import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui import overlays
@@ -57,8 +57,7 @@ def build(translators: Translators, header: Header) -> None:
             explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"})):
         on_overlay(overlay, [history], [explorer], **turn, **private)
         on_export(export, [history, session.selection], [explorer], **turn, **private)
-    explorer.restore(header.restore, [], [session.text, session.direction, header.result, session.trace],
-                     **TRANSLATES, **private)
+    explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
 
 
 def component(value: dict) -> Component:

@@ -6,20 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import gradio as gr
-from gradio.i18n import I18nData
 
-from model.trace.directions import Route, find_route
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
-from model.translator import Translators
+from model.translators import Translators
+from viz.ui import direction
 from viz.ui.component import Component
-from viz.ui.language import label
+from viz.ui.lab import registry
+from viz.ui.language import choices, label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
-LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
-                  ("en", "fr"): label("English → French")}
+SEARCHES = {"1": label("greedy"), "5": label("beam 5")}  # how a translation is decoded: the beam's width -> label
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,9 @@ class Header:
     first: TranslationTrace | None
     first_selection: Selection
     result: Component
-    restore: Callable  # handler of an event with text and direction: -> text, direction, result, session.trace
-
-
-def label_of(route: Route) -> I18nData | str:
-    """ "German → English", with the checkpoint's name in brackets where others serve the same direction before it."""
-    name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
-    return name if route.is_first else f"{name} ({route.checkpoint})"
+    examples: Component
+    restore: Callable  # handler of an event that names a translation: -> values of `restored`
+    restored: tuple[gr.components.Component, ...]
 
 
 def title(name: str) -> None:
@@ -48,48 +43,71 @@ def title(name: str) -> None:
 
 def build(translators: Translators) -> Header:
     """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
-    def examples_for(label: str) -> list[str]:
-        return [e.text for e in translators[label].examples.get(translators.route(label).direction, ())]
-
     default = translators.routes[0]
-    example, model = next(iter(examples_for(default.label)), ""), translators[default.label]
+    example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
     first = model.translate(example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
-    trace_state, selection_state = gr.State(first), gr.State(selection)
+    trace_state, selection_state, pair = gr.State(first), gr.State(selection), gr.State("")
 
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
-            example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, elem_id="source-text",
-            submit_btn=False)
-        direction = gr.Dropdown(
-            [(label_of(route), route.label) for route in translators.routes], value=default.label,
-            label=label("Direction"), scale=2, min_width=170, elem_id="direction", filterable=False)
+            example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, min_width=320,
+            elem_id="source-text", submit_btn=False)
+        menu = gr.Dropdown(
+            direction.entries(translators), value=direction.entry_of(translators, default), label=label("Direction"),
+            scale=2, min_width=160, elem_id="direction", filterable=False)
+        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=110,
+                             elem_id="decoding", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
-    examples = Component("examples", examples_for(default.label), events=("pick",), elem_id="examples")
-    result = Component("translation", summarise(first, model) if first else inviting(model),
-                       events=("pin", "open"), elem_id="translation")
+    languages = Component("languages", direction.menus(translators, default), events=("choose",), elem_id="languages",
+                          visible=any(translator.languages for translator in translators.all))
+    examples = Component("examples", direction.offer(translators, default), events=("pick",), elem_id="examples")
+    result = Component("translation", summarise(first, model, registry.lacking(first, model)) if first
+                       else inviting(model), events=("pin", "open"), elem_id="translation")
+    do = _Handlers(translators)
+    private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
+    at_once = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    how = [menu, pair, search]
+    gr.on([text.submit, go.click], do.translate, [text, *how], [result, trace_state], **private)
+    examples.pick(do.pick, how, [text, result, trace_state], **private)
+    menu.input(do.choose_model, menu, [languages, pair, examples], **at_once)
+    languages.choose(do.choose_pair, menu, [pair, examples], **at_once)
+    session = Session(trace_state, selection_state, turns_for(translators))
+    return Header(session, first, selection, result, examples, do.restore, (text, menu, languages, pair, search, result,
+                                                                  trace_state))
 
-    def translate(text: str, label: str):
+
+class _Handlers:
+    """What the header does. menu, pair: which direction (viz/ui/direction.py); width: of the beam, as text."""
+
+    def __init__(self, translators: Translators) -> None:
+        self.translators = translators
+
+    def translate(self, text: str, menu: str, pair: str, width: str):
         try:
-            translator = translators[label]
-            trace = translator.translate(text or "", translators.route(label).direction)
+            route = direction.route_of(self.translators, menu, pair)
+            translator = self.translators[route.label]
+            trace = translator.translate(text or "", route.direction, beam=int(width or 1))
         except ValueError as error:
             return {"error": words_of(error)}, gr.skip()
-        return summarise(trace, translator), trace
+        return summarise(trace, translator, registry.lacking(trace, translator)), trace
 
-    def pick(label: str, event: gr.EventData):
+    def pick(self, menu: str, pair: str, width: str, event: gr.EventData):
         text = str(event._data.get("text", ""))
-        return text, *translate(text, label)
+        return text, *self.translate(text, menu, pair, width)
 
-    def restore(event: gr.EventData):
+    def choose_model(self, menu: str):
+        route = self.translators.route(menu)
+        return direction.menus(self.translators, route), "", direction.offer(self.translators, route)
+
+    def choose_pair(self, menu: str, event: gr.EventData):
+        route = direction.route_of(self.translators, menu, str(event._data.get("direction", "")))
+        return route.direction, direction.offer(self.translators, route)
+
+    def restore(self, event: gr.EventData):
         text, *wanted = (str(event._data.get(field, "")) for field in ("text", "direction", "checkpoint"))
-        route = find_route(translators.routes, *wanted) or default
-        return text, route.label, *translate(text, route.label)
-
-    private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
-    gr.on([text.submit, go.click], translate, [text, direction], [result, trace_state], **private)
-    examples.pick(pick, [direction], [text, result, trace_state], **private)
-    direction.input(examples_for, [direction], [examples], api_visibility="private",
-                    queue=False, show_progress="hidden")
-    session = Session(trace_state, selection_state, text, direction, turns_for(translators))
-    return Header(session, first, selection, result, restore)
+        route = self.translators.find(*wanted) or self.translators.routes[0]
+        width = str(event._data.get("beam", 1))
+        menu, width = direction.entry_of(self.translators, route), width if width in SEARCHES else "1"
+        return (text, menu, direction.menus(self.translators, route), route.direction, width,
+                *self.translate(text, menu, route.direction, width))

@@ -12,7 +12,8 @@ import numpy as np
 from model.trace.kinds import AttentionKind
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz import theme
 from viz.maps.reduce import Combine, View, arranged, labelled
 from viz.ui.session import serving

@@ -13,7 +13,8 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.maps.branches import Tree
 from viz.ui.asked import Asked
 
@@ -49,7 +50,6 @@ class Session:
 
     trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
-    text, direction   the header's input fields
     turns      for handlers outside Gradio's queue that use the model
     asked      gr.State of an Asked: the pinned token and its contrast, written by the tab "Why" and by a click on any
                written token
@@ -57,8 +57,6 @@ class Session:
 
     trace: gr.State
     selection: gr.State
-    text: gr.Textbox
-    direction: gr.Dropdown
     turns: Turns = field(default_factory=Turns)
     asked: gr.State = field(default_factory=lambda: gr.State(Asked()))
 
@@ -86,8 +84,8 @@ def most_telling(trace: TranslationTrace) -> Selection:
 
 def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Translator:
     """The translator whose model made this trace or tree. ValueError if it is no longer served."""
-    for translator in translators.values():
-        if translator.digest == made_by.digest:
-            return translator
+    found = translators.made(made_by.digest)
+    if found is not None:
+        return found
     raise Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.",
                   name=made_by.checkpoint)

@@ -6,16 +6,17 @@ one action at a time. Between actions it keeps token ids and probabilities, noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import gradio as gr
 
 from model.analysis import paths
-from model.decode.beam import check_beam
+from model.trace.decoding import Decoding
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
 from viz.ui.explorer import chosen
@@ -88,10 +89,10 @@ def start(translators: Translators, tree: Tree, data: dict) -> Reply:
     trace = data["trace"]
     translator = serving(translators, trace)
     if tree.holds(trace):
-        shown = _trace(translator, tree, tree.branches[0].ids)
+        shown = _trace(translator, tree, tree.branches[0])
     else:
         shown = trace if not trace.interventions else paths.follow(
-            translator, trace.source_text, trace.target_ids, trace.direction)
+            translator, trace.source_text, trace.target_ids, trace.direction, decoding=trace.decoding)
         tree = Tree.of(shown)
     page = _opened(translator, tree, tree.branches[0], shown, at=0).page
     return Reply({**page, "selection": selection_dict(data["selection"])}, tree)
@@ -106,26 +107,27 @@ def force(translators: Translators, tree: Tree, data: dict) -> Reply:
         added = [int(data["token"])]
     given = [*branch.ids[:step], *added]
     trace = paths.complete(translator, tree.source_text, given, tree.direction)
-    return _open(translator, tree, trace, Origin.FORCED, data, given=len(given), at=len(given))
+    return _open(translator, tree, trace, Origin.FORCED, data, at=len(given))
 
 
 def open_branch(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Show a branch that is in the tree."""
     translator, branch = serving(translators, tree), tree.find(data["branch"])
-    return _opened(translator, tree, branch, _trace(translator, tree, branch.ids), at=None, held=_held(tree, data))
+    return _opened(translator, tree, branch, _trace(translator, tree, branch), at=None, held=_held(tree, data))
 
 
 def target(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
     translator = serving(translators, tree)
     ids = paths.typed_target(translator, str(data.get("text", "")), tree.direction)
-    return _open(translator, tree, _trace(translator, tree, ids), Origin.TARGET, data, given=len(ids), at=0)
+    trace = paths.follow(translator, tree.source_text, ids, tree.direction)
+    return _open(translator, tree, trace, Origin.TARGET, data, at=0)
 
 
 def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Search, and show the tree that was searched."""
     translator, width, penalty = serving(translators, tree), data.get("width"), float(data.get("penalty", 0))
-    check_beam(width, penalty)
+    Decoding(width, penalty)  # raises
     result, = translator.beam([tree.source_ids], tree.direction, width=width, length_penalty=penalty, n_best=width,
                               keep_pruned=True)
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
@@ -137,10 +139,10 @@ def node(translators: Translators, tree: Tree, data: dict) -> Reply:
     translator = serving(translators, tree)
     prefix = [int(i) for i in data["ids"]]
     trace = paths.complete(translator, tree.source_text, prefix, tree.direction)
-    reply = _open(translator, tree, trace, Origin.BEAM, data, given=len(prefix), at=len(prefix))
+    reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
         return reply
-    return Reply(reply.page, reply.tree, _trace(translator, tree, prefix))
+    return Reply(reply.page, reply.tree, paths.follow(translator, tree.source_text, prefix, tree.direction))
 
 
 def details(translators: Translators, tree: Tree, data: dict) -> Reply:
@@ -155,7 +157,7 @@ def details(translators: Translators, tree: Tree, data: dict) -> Reply:
 def rows(translators: Translators, tree: Tree, data: dict) -> Reply:
     """One step's attention, of a branch whose maps are too large to send at once."""
     branch, step = tree.find(data["branch"]), _step(data, tree)
-    trace = _trace(serving(translators, tree), tree, branch.ids)
+    trace = _trace(serving(translators, tree), tree, branch)
     if step >= len(branch.ids):
         raise ValueError(f"Branch {branch.number} has {len(branch.ids)} steps, found step {step + 1}.")
     return Reply({"rows": {"number": branch.number, **steps.rows_payload(trace, step)}}, tree)
@@ -164,7 +166,7 @@ def rows(translators: Translators, tree: Tree, data: dict) -> Reply:
 def side_by_side(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Compare two branches."""
     translator, a, b = serving(translators, tree), tree.find(data["first"]), tree.find(data["second"])
-    found = compare(*(_trace(translator, tree, branch.ids) for branch in (a, b)))
+    found = compare(*(_trace(translator, tree, branch) for branch in (a, b)))
     return Reply({"comparison": steps.comparison_payload(a, b, found)}, tree)
 
 
@@ -180,18 +182,19 @@ def _step(data: dict, tree: Tree) -> int:
     return step
 
 
-def _trace(translator: Translator, tree: Tree, ids: Sequence[int]) -> TranslationTrace:
-    return paths.follow(translator, tree.source_text, ids, tree.direction)
+def _trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTrace:
+    return paths.follow(translator, tree.source_text, branch.ids, tree.direction, decoding=branch.decoding)
 
 
-def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, given: int,
-          at: int) -> Reply:
-    """Open a branch for a trace that was made from a tree.
+def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int
+          ) -> Reply:
+    """Open a branch for a trace that was made from a tree. One that was there already stays as it came about.
 
-    Seven parameters: all that a branch records of how it came about.
+    Six parameters: all that a branch records of how it came about.
     """
-    grown, branch = tree.add(trace, origin, given=given)
-    return _opened(translator, grown, branch, trace, at=at, held=_held(tree, data))
+    grown, branch = tree.add(trace, origin)
+    shown = replace(trace, decoding=branch.decoding)
+    return _opened(translator, grown, branch, shown, at=at, held=_held(tree, data))
 
 
 def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:

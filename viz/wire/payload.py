@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from model.trace.decoding import GREEDY
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import is_symbol
@@ -44,7 +45,8 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks,
         "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
         "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
-        "interventions": trace.interventions.describe(),
+        "interventions": trace.interventions.describe(), "decoding": trace.decoded_by,
+        "attention_only": trace.attention_only, "beam": trace.decoding and trace.decoding.beam,
         "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
                    "predicted": _tokens(trace.target_tokens)},
         "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},
@@ -66,7 +68,7 @@ def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *
 def key_of(trace: TranslationTrace) -> str:
     """A name for what a trace shows: equal for equal translations by equal models."""
     parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids,
-             trace.interventions.describe())
+             trace.interventions.describe(), *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()))
     found = hashlib.sha256(repr(parts).encode())
     found.update(trace.cross.weights.tobytes())
     return found.hexdigest()[:16]

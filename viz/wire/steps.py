@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from model.trace.decoding import decoding_words
 from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
@@ -30,6 +31,7 @@ def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
 def _branch(branch: Branch) -> dict:
     return {"number": branch.number, "origin": branch.origin.value, "ids": branch.ids, "tokens": _tokens(branch.tokens),
             "probabilities": np.exp(branch.log_probabilities).tolist(), "total": branch.total, "given": branch.given,
+            "decoding": decoding_words(branch.decoding, len(branch.ids)),
             "text": branch.text, "finished": branch.finished, "parent": branch.parent, "fork": branch.fork}
 
 

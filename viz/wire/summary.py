@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from model.trace.tokens import is_byte, is_symbol
@@ -11,13 +13,14 @@ from viz.words import Words, say
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
 # Used where a checkpoint's metrics.json does not say what is typical: mean log-probability a token.
 DEFAULT_UNUSUAL = -1.2
+UNSTATED = "not stated"  # a licence in metrics.json
 INVITATION = say("Nothing is translated yet. Type a sentence above and press Enter.")  # wherever a translation will be
 
 
-def summarise(trace: TranslationTrace, model) -> dict:
+def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> dict:
     """The translation, its tokens with their probabilities, warnings, and a line on the model. JSON-ready.
 
-    model: the Translator, for its metrics and sizes.
+    model: the Translator, for its metrics and sizes. lacking: panels that do not apply, {panel, why}.
     """
     return {
         "text": trace.translation,
@@ -28,22 +31,26 @@ def summarise(trace: TranslationTrace, model) -> dict:
         "finished": trace.finished,
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
-            say("greedy, {n} steps", n=len(trace.target_ids)),
-            _sizes(model),
+            say("{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
+            _sizes(model), _limit(model),
         ],
-        "about": about(model),
+        "about": {**about(model), "lacking": list(lacking)},
     }
 
 
 def inviting(model) -> dict:
     """What stands there before anything is translated. JSON-ready."""
-    return {"invitation": INVITATION, "facts": [_sizes(model)], "about": about(model)}
+    return {"invitation": INVITATION, "facts": [_sizes(model), _limit(model)], "about": about(model)}
 
 
 def _sizes(model) -> Words:
     config = model.config
     return say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
                decoder=config.num_decoder_layers, heads=config.num_heads)
+
+
+def _limit(model) -> Words:
+    return say("texts of up to {n} tokens", n=model.max_tokens)
 
 
 def _target_token(trace: TranslationTrace, step: int) -> dict:
@@ -71,6 +78,9 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
         found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
                          "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
                          "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))
+    if metrics.get("lent"):
+        found.append(say("This is the network that you trained. It lasts as long as your visit: a link names it "
+                         "without holding it, and files hold its maps alone."))
     if not trace.finished:
         found.append(say("Stopped after {n} tokens without reaching the end of the sentence.",
                          n=len(trace.target_ids)))
@@ -86,6 +96,18 @@ def about(model) -> dict:
         "parameters": parameters,
         "training": model.metrics.get("training", ""),
         "scores": model.metrics.get("scores", []),
+        "origin": _origin(model.metrics.get("origin")),
+        "notes": model.metrics.get("notes", []),
+        "lacking": [],
     }
+
+
+def _origin(found: dict | None) -> Words | None:
+    """Where another family's model comes from, in its own card's words; None: it is this project's."""
+    if not found:
+        return None
+    licence = say("not stated") if found["licence"] == UNSTATED else found["licence"]
+    return say("Made by others: {name}. Licence, as its own card states it: {licence}.", name=found["name"],
+               licence=licence)
 
 

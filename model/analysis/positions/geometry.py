@@ -6,17 +6,50 @@ PE(pos)".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from model.config import ModelConfig, PositionCode
 
 NEAR = 1e-3  # of the largest squared length: above it at least 12 of the 16 digits are left
 CHUNK = 4096  # pairs whose differences are held at once
 
 
-def wavelengths(d_model: int, base: float = 10_000.0) -> np.ndarray:
-    """2 pi base^(2i / d_model) of each pair i of dimensions, in positions: float64 [d_model / 2]."""
-    return 2.0 * np.pi * base ** (np.arange(0, d_model, 2) / d_model)
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """A sinusoidal code pair by pair: of each the dimensions that hold sine and cosine, int [d_model / 2], and by how
+    much its angle grows from one position to the next, in radians, float64 [d_model / 2]."""
+
+    sines: np.ndarray
+    cosines: np.ndarray
+    rates: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """After how many positions each has come round once: float64 [d_model / 2]."""
+        return 2.0 * np.pi / self.rates
+
+
+def waves(d_model: int, base: float = 10_000.0, code: PositionCode = PositionCode.INTERLEAVED) -> Waves:
+    """Of a code of this width: the paper's, base^(-2i / d_model) radians a position for pair i, or another family's
+    (model.config.PositionCode). ValueError for a width without pairs, or a code without waves."""
+    if d_model < 2 or d_model % 2:
+        raise ValueError(f"d_model must be even and at least 2, found {d_model}")
+    if code is PositionCode.LEARNED:
+        raise ValueError("learned positions have no waves")
+    pairs = np.arange(d_model // 2)
+    if code is PositionCode.INTERLEAVED:
+        return Waves(2 * pairs, 2 * pairs + 1, base ** (-2.0 * pairs / d_model))
+    steps = d_model if code is PositionCode.HALVES else 2 * (d_model // 2 - 1)
+    return Waves(pairs, d_model // 2 + pairs, np.exp(-math.log(base) * 2.0 * pairs / steps))
+
+
+def waves_of(config: ModelConfig) -> Waves:
+    """Of the code that a model of this config adds. ValueError as in waves()."""
+    return waves(config.d_model, config.position_base, config.position_code)
 
 
 def pairwise_distances(table: np.ndarray) -> np.ndarray:
@@ -70,24 +103,21 @@ def _by_offset(matrix: np.ndarray) -> Similarity:
     return Similarity(matrix, means, float(departure[row, column]), (int(row), int(column)))
 
 
-def rotation_matrix(shift: int, d_model: int, base: float = 10_000.0) -> np.ndarray:
-    """R(k) with PE(pos + k) = R(k) PE(pos): one 2 x 2 rotation by k / base^(2i / d_model) for each pair i.
+def rotation_matrix(shift: int, of: Waves) -> np.ndarray:
+    """R(k) with PE(pos + k) = R(k) PE(pos): a 2 x 2 rotation by k times its rate for each pair of dimensions.
 
-    float64 [d_model, d_model], for codes with sine and cosine of a pair side by side.
+    float64 [d_model, d_model]
     """
-    if d_model < 2 or d_model % 2:
-        raise ValueError(f"d_model must be even and at least 2, found {d_model}")
-    angles = shift / base ** (np.arange(0, d_model, 2) / d_model)
-    matrix = np.zeros((d_model, d_model))
-    sines, cosines = np.arange(0, d_model, 2), np.arange(1, d_model, 2)
+    angles, size = shift * of.rates, 2 * len(of.rates)
+    matrix = np.zeros((size, size))
     # sin(x + a) = cos(a) sin(x) + sin(a) cos(x);  cos(x + a) = -sin(a) sin(x) + cos(a) cos(x)
-    matrix[sines, sines] = matrix[cosines, cosines] = np.cos(angles)
-    matrix[sines, cosines] = np.sin(angles)
-    matrix[cosines, sines] = -np.sin(angles)
+    matrix[of.sines, of.sines] = matrix[of.cosines, of.cosines] = np.cos(angles)
+    matrix[of.sines, of.cosines] = np.sin(angles)
+    matrix[of.cosines, of.sines] = -np.sin(angles)
     return matrix
 
 
-def rotation_residual(table: np.ndarray, shift: int, base: float = 10_000.0) -> float:
+def rotation_residual(table: np.ndarray, shift: int, of: Waves) -> float:
     """max |PE(pos + k) - R(k) PE(pos)| over the rows of table [length, d_model] that have a row k further on.
 
     ValueError unless 0 <= k < length.
@@ -95,5 +125,5 @@ def rotation_residual(table: np.ndarray, shift: int, base: float = 10_000.0) -> 
     table = np.asarray(table, np.float64)
     if not 0 <= shift < len(table):
         raise ValueError(f"the shift must be from 0 to {len(table) - 1} in a table of {len(table)} rows, found {shift}")
-    rotated = table[:len(table) - shift] @ rotation_matrix(shift, table.shape[1], base).T
+    rotated = table[:len(table) - shift] @ rotation_matrix(shift, of).T
     return float(np.abs(table[shift:] - rotated).max())

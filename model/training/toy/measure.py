@@ -20,7 +20,7 @@ from model.training.toy.settings import ToySettings
 FILE = Path(__file__).with_name("measured.json")
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
 SWITCHES: Mapping[str, dict] = {  # what the page shows as one switch -> the settings that differ from the default
-    "default": {}, "positions none": {"positions": "none"}, "positions learned": {"positions": "learned"},
+    "default": {}, "positions_none": {"positions": "none"}, "positions_learned": {"positions": "learned"},
     "scale_scores": {"scale_scores": False}, "residual": {"residual": False}, "norm_first": {"norm_first": False},
     "dropout": {"dropout": 0.1}, "label_smoothing": {"label_smoothing": 0.1}, "optimizer": {"optimizer": "sgd"},
     "count_padding": {"count_padding": True}}

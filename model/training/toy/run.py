@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import starmap
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from model.checkpoint import Checkpoint
+from model.checkpoint import Checkpoint, Example
 from model.nets import networks
 from model.text.words import WordTokenizer
 from model.trace.language import Refusal
@@ -154,15 +156,17 @@ class ToyRun:
             yield
             self._random = torch.get_rng_state()
 
-    def opened(self, name: str = NAME) -> Translator:
-        """The network as it is now, as any checkpoint is served. ValueError, in words, for one without maps."""
+    def opened(self) -> Translator:
+        """The network as it is now, as any checkpoint is served. Its digest is no other's, whatever its weights: by it
+        a visitor's traces find it. ValueError, in words, for a network without maps."""
         model = deepcopy(self.model).eval()
         if not model.num_layers:
             raise Refusal("This network has no attention: there are no maps of it to look at in the other tabs.")
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(secrets.token_bytes(16))
         for parameter in model.parameters():
             parameter.requires_grad_(False)
             digest.update(parameter.numpy().tobytes())
-        metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": []}
-        found = Checkpoint(name, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16])
+        metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "lent": True}
+        examples = {DIRECTION: tuple(starmap(Example, self.pairs[:6]))}
+        found = Checkpoint(NAME, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16], examples)
         return Translator(found, torch.device("cpu"))

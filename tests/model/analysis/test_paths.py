@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.analysis import paths
-from model.analysis.lens import lens_logits, logit_lens
+from model.analysis.lens import lens_streams, logit_lens
 from model.decode.steps import StepDecoder
 from model.trace.kinds import TRANSFORMER_KINDS
 from tests.conftest import build_tiny_model
@@ -132,7 +132,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(tokenizer, chan
     target = [30, 41, 52, 60]
     with torch.inference_mode():
         output = model(torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, *target[:-1]]]), record=True)
-        logits = lens_logits(model, output)
+        logits = model.project(lens_streams(model, output))
         assert logits.shape == (4, 1, 4, len(tokenizer))
         torch.testing.assert_close(logits[-1].softmax(-1), output.logits.softmax(-1), atol=1e-6, rtol=0)
         own = output.logits[0].softmax(-1)
@@ -150,15 +150,15 @@ def test_the_first_row_of_the_lens_reads_the_input(tokenizer):
     ids = torch.tensor([[1, 30, 41]])
     with torch.inference_mode():
         output = model(torch.tensor([[4, 20, 2]]), ids, record=True)
-        expected = model.project(model.decoder.norm(model.embed(ids, decoder=True)))
-    torch.testing.assert_close(lens_logits(model, output)[0], expected, atol=1e-5, rtol=0)
+        expected = model.decoder.norm(model.embed(ids, decoder=True))
+    torch.testing.assert_close(lens_streams(model, output)[0], expected, atol=1e-5, rtol=0)
 
 
 def test_a_lens_needs_records(tiny_model):
     with torch.inference_mode():
         output = tiny_model(torch.tensor([[4, 20, 2]]), torch.tensor([[1, 30]]))
     with pytest.raises(ValueError, match="record=True"):
-        lens_logits(tiny_model, output)
+        lens_streams(tiny_model, output)
 
 
 def test_temperature_is_over_the_whole_vocabulary(tiny_translator, own):

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import block_diag, toeplitz
@@ -14,6 +15,8 @@ from scipy.spatial.distance import cdist
 
 from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES
+from model.config import ModelConfig, PositionCode
+from model.nets.positions import encoding
 from viz.ui.lab.positions.schemes import PRESETS
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
@@ -98,7 +101,20 @@ def test_fewest_dimensions_is_the_fewest() -> None:
 
 
 def test_wavelengths() -> None:
-    np.testing.assert_allclose(geometry.wavelengths(4, 100.0), [2 * math.pi, 2 * math.pi * 10])
+    np.testing.assert_allclose(geometry.waves(4, 100.0).lengths, [2 * math.pi, 2 * math.pi * 10])
+
+
+@pytest.mark.parametrize("code", [code for code in PositionCode if code is not PositionCode.LEARNED])
+def test_every_code_with_waves_has_its_pairs_and_turns_by_them(code: PositionCode) -> None:
+    config = ModelConfig(9, d_model=12, num_heads=2, position_code=code, position_offset=3, position_base=70.0)
+    table, waves = encoding(config, torch.arange(20)).double().numpy(), geometry.waves_of(config)
+    angles = np.outer(np.arange(20) + 3, waves.rates)
+    np.testing.assert_allclose(table[:, waves.sines], np.sin(angles), atol=1e-5)
+    np.testing.assert_allclose(table[:, waves.cosines], np.cos(angles), atol=1e-5)
+    assert sorted((*waves.sines, *waves.cosines)) == list(range(12))
+    assert geometry.rotation_residual(table, 7, waves) < 1e-5
+    with pytest.raises(ValueError, match="no waves"):
+        geometry.waves(12, code=PositionCode.LEARNED)
 
 
 @given(length=st.integers(2, 40), pairs=st.integers(1, 20), base=st.floats(2.0, 20_000.0))
@@ -129,25 +145,25 @@ def test_a_shift_is_a_rotation(shift: int) -> None:
     table = PAPER.table(20, 8, base=50.0)
     blocks = [np.array([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]])
               for a in (shift / 50.0 ** (i / 4) for i in range(4))]
-    matrix = geometry.rotation_matrix(shift, 8, 50.0)
+    matrix = geometry.rotation_matrix(shift, geometry.waves(8, 50.0))
     np.testing.assert_allclose(matrix, block_diag(*blocks), atol=1e-12)
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(8), atol=1e-12)
-    assert geometry.rotation_residual(table, shift, 50.0) < 1e-6
-    assert shift == 0 or geometry.rotation_residual(BY_NAME["sine only"].table(20, 8), shift) > 0.1
+    assert geometry.rotation_residual(table, shift, geometry.waves(8, 50.0)) < 1e-6
+    assert shift == 0 or geometry.rotation_residual(BY_NAME["sine only"].table(20, 8), shift, geometry.waves(8)) > 0.1
 
 
 def test_impossible_shifts_are_refused() -> None:
     with pytest.raises(ValueError, match="found 20"):
-        geometry.rotation_residual(PAPER.table(20, 8), 20)
+        geometry.rotation_residual(PAPER.table(20, 8), 20, geometry.waves(8))
     with pytest.raises(ValueError, match="found 5"):
-        geometry.rotation_matrix(1, 5)
+        geometry.waves(5)
 
 
 def test_the_models_own_table(tiny_model) -> None:
     table = tiny_model.source_positions.table.numpy()
     np.testing.assert_allclose(PAPER.table(*table.shape), table, atol=1e-6)
     assert geometry.dot_products(table[:30]).residual < 1e-5
-    assert geometry.rotation_residual(table[:30], 5) < 1e-6
+    assert geometry.rotation_residual(table[:30], 5, geometry.waves(table.shape[1])) < 1e-6
 
 
 def test_small_distances_keep_their_digits() -> None:
@@ -163,8 +179,8 @@ def test_small_distances_keep_their_digits() -> None:
 
 def test_a_shared_frequency_is_what_makes_a_shift_a_rotation() -> None:
     mistaken, paper = (BY_NAME[name].table(64, 256) for name in ("a tutorial's exponents", "sine and cosine"))
-    assert geometry.rotation_residual(paper, 3) < 1e-6
-    assert geometry.rotation_residual(mistaken, 3) == pytest.approx(1.96, abs=0.01)
+    assert geometry.rotation_residual(paper, 3, geometry.waves(256)) < 1e-6
+    assert geometry.rotation_residual(mistaken, 3, geometry.waves(256)) == pytest.approx(1.96, abs=0.01)
     # Nor is it any other matrix's fault: the best one, found by least squares, is off as well.
     long = BY_NAME["a tutorial's exponents"].table(512, 256)
     best, *_ = np.linalg.lstsq(long[:-3], long[3:], rcond=None)

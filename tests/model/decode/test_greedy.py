@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 
+import numpy as np
 import pytest
 import torch
 
+from model.decode import distributions, recorded
+from model.decode.distributions import TOP_TOKENS, Choices, Distributions, summarised
 from model.decode.greedy import greedy
 from model.decode.recorded import forced_with_records, greedy_with_records
 from model.decode.steps import StepDecoder
@@ -216,34 +220,52 @@ def test_the_lean_step_refuses_what_it_does_not_know(tiny_model, monkeypatch):
         DecoderStep(tiny_model, Later(warmth=2.0))
 
 
-def test_records_carry_the_logits_that_each_token_was_chosen_by(tiny_model):
+def expected_distributions(logits: torch.Tensor, ids: list[int], found: Distributions) -> None:
+    """numpy's of logits [step, vocabulary] against what was kept."""
+    values = logits.detach().double().numpy()
+    p = np.exp(values - values.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    steps = np.arange(len(ids))
+    best = np.argsort(-p, axis=-1, kind="stable")[:, :TOP_TOKENS]
+    np.testing.assert_allclose(found.top_probabilities.numpy(), np.take_along_axis(p, best, -1), atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(p, found.top_ids.numpy(), -1), found.top_probabilities, atol=1e-5)
+    np.testing.assert_allclose(found.entropy.numpy(), -(p * np.log2(p)).sum(-1), atol=1e-4)
+    np.testing.assert_allclose(found.log_probability.numpy(), np.log(p[steps, ids]), atol=1e-4)
+    assert found.chosen_rank.tolist() == [int((row > row[i]).sum()) + 1 for row, i in zip(values, ids)]
+
+
+@pytest.mark.parametrize("room", [1, 700, 10**9])
+def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_model, monkeypatch, room):
     memory, ends = tiny_model.encode(pad(SOURCES, 0)), {"begin_id": BEGIN, "end_id": END}
-    limits = [6, 2, 9]
-    found, output = greedy_with_records(tiny_model, memory, limits, **ends)
+    limits, held = [6, 2, 9], []
+    monkeypatch.setattr(recorded, "Choices", partial(Choices, room=room))
+    monkeypatch.setattr(distributions, "summarised", lambda logits, chosen: (
+        held.append(logits.numel()), summarised(logits, chosen))[1])
+    found, kept = greedy_with_records(tiny_model, memory, limits, **ends)
     assert found == greedy(tiny_model, memory, limits, **ends) and len({len(ids) for ids in found}) > 1
-    inputs = pad([[BEGIN, *ids[:-1]] for ids in found], 0)
-    whole = tiny_model.read(memory, inputs, record=True)
-    assert output.logits.shape == whole.logits.shape
+    assert max(held) <= max(room, 3 * tiny_model.config.vocabulary_size)  # one step's at least
+    whole = tiny_model.read(memory, pad([[BEGIN, *ids[:-1]] for ids in found], 0), record=True)
     for row, ids in enumerate(found):
-        torch.testing.assert_close(output.logits[row, :len(ids)], whole.logits[row, :len(ids)], atol=1e-4, rtol=0)
-        assert output.logits[row, :len(ids)].argmax(-1).tolist() == ids
-        assert (output.logits[row, len(ids):] == 0).all()
-    for ours, theirs in zip(output.decoder_records, whole.decoder_records):
+        assert len(kept.distributions[row]) == len(ids) and set(kept.distributions[row].chosen_rank.tolist()) == {1}
+        expected_distributions(whole.logits[row, :len(ids)], ids, kept.distributions[row])
+    for ours, theirs in zip(kept.output.decoder_records, whole.decoder_records):
         assert torch.equal(ours.cross_attention.weights, theirs.cross_attention.weights)
 
 
 @torch.inference_mode()
 def test_a_prefix_is_read_in_one_pass_and_given_ids_step_by_step(tiny_model):
     memory, ends = tiny_model.encode(pad(SOURCES[:1], 0)), {"begin_id": BEGIN, "end_id": -1}
-    (free,), output = greedy_with_records(tiny_model, memory, [9], **ends)
+    (free,), kept = greedy_with_records(tiny_model, memory, [9], **ends)
     forced = forced_with_records(tiny_model, memory, free, begin_id=BEGIN)
-    assert torch.equal(forced.logits, output.logits) and torch.equal(forced.hidden, output.hidden)
+    assert torch.equal(forced.output.hidden, kept.output.hidden)
+    for field in fields(Distributions):
+        assert torch.equal(getattr(forced.distributions[0], field.name), getattr(kept.distributions[0], field.name))
     for length in (1, 5, 8):
         (found,), again = greedy_with_records(tiny_model, memory, [9 - length], prefix=free[:length], **ends)
         assert found == free
-        torch.testing.assert_close(again.logits, output.logits, atol=1e-4, rtol=0)
+        expected_distributions(kept.output.logits[0], free, again.distributions[0])
     (found,), other = greedy_with_records(tiny_model, memory, [3], prefix=[9, 8, 7], **ends)
     whole = tiny_model.read(memory, torch.tensor([[BEGIN, *found[:-1]]]))
     assert found[:3] == [9, 8, 7] and len(found) == 6
-    torch.testing.assert_close(other.logits, whole.logits, atol=1e-4, rtol=0)
+    expected_distributions(whole.logits[0], found, other.distributions[0])
     assert found[3:] == whole.logits[0, 3:].argmax(-1).tolist()

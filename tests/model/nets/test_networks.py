@@ -38,6 +38,12 @@ class RecurrentConfig:
     num_target_tokens = property(lambda self: self.vocabulary_size)
     banned_ids = ()
 
+    def map_numbers(self, source: int, target: int) -> int:
+        return source * target
+
+    def pass_numbers(self, source: int, target: int) -> int:
+        return 2 * source * target + self.width * (source + target)
+
 
 class Prefix:
     """What a recurrent decode keeps here: the ids themselves."""
@@ -92,9 +98,9 @@ class Recurrent(nn.Module):
     def project(self, hidden: Tensor) -> Tensor:
         return hidden @ self.embedding.weight.T
 
-    def read(self, source, target_ids, *, interventions=NO_INTERVENTIONS, record=False, logits=None) -> ForwardOutput:
+    def read(self, source, target_ids, *, interventions=NO_INTERVENTIONS, record=False) -> ForwardOutput:
         hidden, records = self.decode(target_ids, source, record=record)
-        return ForwardOutput(self.project(hidden) if logits is None else logits, source.memory, hidden, (), records)
+        return ForwardOutput(self.project, source.memory, hidden, (), records)
 
     def forward(self, source_ids, target_ids, *, interventions=NO_INTERVENTIONS, record=False) -> ForwardOutput:
         return self.read(self.encode(source_ids), target_ids, record=record)

@@ -65,9 +65,9 @@ def test_those_who_come_while_a_batch_runs_share_the_next_one_nearest_lengths_fi
     assert run.batches == [["first"], ["a", "c", "b"], ["long", "d"]]
 
 
-def test_a_batch_holds_equal_keys_and_no_more_cells_than_allowed():
+def test_a_batch_holds_equal_keys_and_no_more_bytes_than_allowed():
     run = Recorder()
-    batcher = Batcher(run, BatchLimits(rows=10, cells=2 * 20**2))
+    batcher = Batcher(run, BatchLimits(rows=10, batch_bytes=2 * 20**2), size=lambda length: length**2)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batcher, 0, length=500)  # larger than the bound alone: still served
         assert run.entered.wait(5)
@@ -175,7 +175,7 @@ def test_no_more_batches_run_at_once_than_allowed():
     assert inside.most == 2
 
 
-@pytest.mark.parametrize("name", ["rows", "cells", "at_once", "waiting", "seconds"])
+@pytest.mark.parametrize("name", ["rows", "batch_bytes", "trace_bytes", "at_once", "waiting", "seconds"])
 def test_limits_are_positive(name):
     with pytest.raises(ValueError, match=f"{name} must be more than 0, found 0"):
         BatchLimits(**{name: 0})

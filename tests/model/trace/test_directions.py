@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from model.trace.directions import Route, find_route, parse_direction, routes
+from model.trace.directions import Languages, Route, find_route, language_of, parse_direction, routes, unlisted
 from tests import ROOT
 
 SERVED = (("big", ("eng_Latn-deu_Latn", "de-en")), ("small", ("de-en", "de-ROMANCE")), ("third", ("de-en",)))
@@ -52,3 +52,25 @@ def test_no_one_else_takes_directions_or_labels_apart() -> None:
                     "direction", "label", "codes", "default"):
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert seen > 1000 and not wrong
+
+
+def test_a_model_of_many_languages_has_every_pair_and_a_few_that_name_each() -> None:
+    many = Languages(["eng_Latn", "deu_Latn", "zul_Latn"], ["deu_Latn", "eng_Latn"])
+    assert "zul_Latn-eng_Latn" in many and len(many) == 3
+    for wrong in ("eng_Latn-zul_Latn", "deu_Latn-deu_Latn", "eng_Latn", "eng_Latn-deu_Latn-eng_Latn", None):
+        assert wrong not in many
+    covering = [direction.split("-") for direction in many.covering()]
+    assert {s for s, _ in covering} == set(many.sources) and {t for _, t in covering} == set(many.targets)
+    assert all("-".join(pair) in many for pair in covering)
+    for wrong in ((), "eng", ["<b>"]):
+        with pytest.raises(ValueError, match="sources"):
+            Languages(wrong, ("eng",))
+
+
+def test_an_unlisted_pair_belongs_to_the_first_that_has_it_or_to_the_one_that_is_named() -> None:
+    many = (("small", Languages(("en", "de"), ("en", "de"))), ("large", Languages(("en", "de", "zu"), ("en", "zu"))))
+    assert unlisted("de-en", many) == Route("de-en", "small", "de-en")
+    assert unlisted("de-en (large)", many) == Route("de-en", "large", "de-en (large)")
+    assert unlisted("de-zu", many).checkpoint == "large"
+    assert unlisted("zu-de", many) is None and unlisted("de-en (other)", many) is None and unlisted("", many) is None
+    assert [language_of(code) for code in ("deu_Latn", "de_DE", "de", "zul_Latn")] == ["de", "de", "de", "zul"]

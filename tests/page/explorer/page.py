@@ -42,7 +42,7 @@ def page_of(*traces):
     serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
         state, selection, count = gr.State(traces[0]), gr.State(Selection()), gr.State(0)
-        text, direction = gr.Textbox(label="Sentence", elem_id="text"), gr.Dropdown(["de-en"], label="Direction")
+        text = gr.Textbox(label="Sentence", elem_id="text")
         result = Component("translation", None)
         chosen = gr.Textbox(label="Selection", elem_id="selection")
         following = gr.Button("Next", elem_id="next")
@@ -51,10 +51,10 @@ def page_of(*traces):
 
         def restore(event: gr.EventData):
             found = next(t for t in traces if t.source_text == event._data["text"])
-            return event._data["text"], "de-en", None, found
+            return event._data["text"], found
 
-        session = Session(state, selection, text, direction)
-        explorer.build(None, Header(session, traces[0], Selection(), result, restore))
+        session = Session(state, selection)
+        explorer.build(None, Header(session, traces[0], Selection(), result, restore, (text, state)))
     return demo
 
 

@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 import app
-from model.translator import Translators
+from model.translators import Translators
 from tests.page.browser import no_violations, screenshot
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.needs import RELU
+from viz.ui.lab.needs import WAVES
 from viz.ui.lab.panel import Need, Panel, Scene
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair
@@ -27,10 +27,10 @@ def compute(scene: Scene, pair: int, side: str) -> list[dict]:
 
 LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
-DUMMY = Panel("dummy", label("Dummy"), LOOK, SECTION, compute, needs=(RELU,),
+DUMMY = Panel("dummy", label("Dummy"), LOOK, SECTION, compute, needs=(WAVES,),
               controls=(Slider("Pair", 0, last_pair, 5), Choice("Side", SIDES, "encoder")))
 LACKING = Panel("lacking", label("Lacking"), LOOK, SECTION, compute, controls=DUMMY.controls,
-                needs=(RELU, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)))
+                needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)))
 
 
 @pytest.fixture()

@@ -26,12 +26,12 @@ def forced(translator, trace, step: int, rank: int):
 def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):
     tree = Tree.of(own)
     other = forced(tiny_translator, own, 3, 1)
-    tree, second = tree.add(other, Origin.FORCED, given=4)
-    tree, third = tree.add(forced(tiny_translator, other, 5, 2), Origin.FORCED, given=6)
+    tree, second = tree.add(other, Origin.FORCED)
+    tree, third = tree.add(forced(tiny_translator, other, 5, 2), Origin.FORCED)
     assert (second.parent, second.fork) == (1, 3)
     assert (third.parent, third.fork) == (2, 5)
     assert second.total == pytest.approx(float(other.log_probability.sum()), abs=1e-4)
-    again, found = tree.add(other, Origin.BEAM, given=1)
+    again, found = tree.add(other, Origin.BEAM)
     assert again is tree and found is second, "the same ids are the same branch"
 
 
@@ -47,14 +47,14 @@ def test_the_tree_knows_its_traces(tiny_translator, own):
 
 def test_the_oldest_leaf_leaves_first(tiny_translator, own):
     tree = Tree.of(own)
-    tree, parent = tree.add(forced(tiny_translator, own, 0, 1), Origin.FORCED, given=1)
+    tree, parent = tree.add(forced(tiny_translator, own, 0, 1), Origin.FORCED)
     made = [1, parent.number]
     child = forced(tiny_translator, forced(tiny_translator, own, 0, 1), 2, 1)
-    tree, branch = tree.add(child, Origin.FORCED, given=3)
+    tree, branch = tree.add(child, Origin.FORCED)
     made.append(branch.number)
     for i in range(MAX_BRANCHES):
         target = [20 + i, 30]
-        tree, branch = tree.add(paths.follow(tiny_translator, TEXT, target), Origin.TARGET, given=2)
+        tree, branch = tree.add(paths.follow(tiny_translator, TEXT, target), Origin.TARGET)
         made.append(branch.number)
     numbers = [b.number for b in tree.branches]
     assert len(numbers) == MAX_BRANCHES and tree.dropped == len(made) - MAX_BRANCHES

@@ -18,7 +18,8 @@ from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.interventions import Interventions, heads_off
 from model.trace.kinds import AttentionKind
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from tests.conftest import build_tiny_model
 from tests.viz.ui import panels
 from viz.export.formats import FORMATS
@@ -78,7 +79,8 @@ def test_every_panel_is_plain_json(scene, panel) -> None:
         written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
         assert {block["type"] for block in found} <= {
-            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "maps", "marked", "matrix"}
+            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "maps", "marked", "matrix",
+            "exports"}
         assert not any("nan" in text.split() for text in texts(found))
 
 
@@ -96,9 +98,9 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
 
 
 @pytest.mark.parametrize(("changes", "cannot"), [
-    ({"position_code": PositionCode.LEARNED}, {"position-table", "position-curves", "position-rotation"}),
-    ({"position_code": PositionCode.HALVES}, {"position-table", "position-curves", "position-rotation"}),
-    ({"activation": Activation.GELU}, {"feed-forward"})])
+    ({"position_code": PositionCode.LEARNED}, {"position-curves", "position-rotation"}),
+    ({"position_code": PositionCode.HALVES, "norm_first": False, "activation": Activation.SILU}, set()),
+    ({"position_code": PositionCode.FAIRSEQ, "activation": Activation.GELU}, set())])
 def test_a_panel_that_cannot_serve_a_model_says_so_and_the_others_serve_it(tokenizer, changes, cannot) -> None:
     model = build_tiny_model(tokenizer, **changes)
     translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
@@ -226,7 +228,7 @@ def test_the_models_table_is_drawn(scene) -> None:
 def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks():
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
+        session = Session(gr.State(trace), gr.State(Selection()))
         lab = Lab(Translators([tiny_translator]), session)
     assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
     object.__setattr__(trace, "digest", "gone")
@@ -237,7 +239,7 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
 def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown(),
+        session = Session(gr.State(trace), gr.State(Selection()),
                           Turns(BatchLimits(seconds=0.01)))
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
         Lab(Translators([tiny_translator]), session).add(made)

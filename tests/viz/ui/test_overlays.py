@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.translator import Translators
+from model.translators import Translators
 from viz.maps import reduce
 from viz.maps.reduce import Special, View, labelled, score_map
 from viz.ui import overlays

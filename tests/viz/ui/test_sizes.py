@@ -11,7 +11,8 @@ import torch
 
 import app
 from model.checkpoint import Checkpoint
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz.ui.asked import Asked
 from viz.ui.component import Component

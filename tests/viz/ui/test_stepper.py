@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from model.translator import Translators
+from model.translators import Translators
 from viz.maps.branches import Origin, Tree
 from viz.ui import stepper
 from viz.ui.session import Selection

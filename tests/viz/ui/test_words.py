@@ -17,7 +17,7 @@ from model.evaluation import bleu
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
-from model.translator import Translators
+from model.translators import Translators
 from tests.viz.ui import label_scan, panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
@@ -33,29 +33,34 @@ JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words
 # ValueErrors are left where no visitor gets: at the start of the program; in the API, which answers in English; inside
 # a check, whose failure the page shows as such; and where no control of the page leads, but a caller's slip or a forged
 # request does.
-FOR_VISITORS = ("model/translator.py", "model/decode", "model/serve", "model/evaluation/bleu.py",
-                "model/text/interface.py", "model/analysis", "model/checks", "viz/ui", "viz/maps", "viz/wire")
-AT_THE_START = {("model/translator.py", "__init__"), ("model/translator.py", "load"),
+FOR_VISITORS = ("model/translator.py", "model/translators.py", "model/decode", "model/serve",
+                "model/evaluation/bleu.py", "model/text/interface.py", "model/analysis", "model/checks", "viz/ui",
+                "viz/maps", "viz/wire")
+AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "load"),
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
+                ("model/serve/limits.py", "longest"),
                 ("viz/ui/server/guard.py", "check_port")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("model/decode/beam.py", "beam_search"), ("model/decode/beam.py", "prefix_of"),
     ("model/analysis/dissection.py", "dissect"), ("model/analysis/formulas/projections.py", "join_heads"),
     ("model/analysis/positions/criteria.py", "judge"),
-    ("model/analysis/positions/geometry.py", "rotation_matrix"),
+    ("model/analysis/positions/geometry.py", "waves"),
     ("model/analysis/positions/geometry.py", "rotation_residual"), ("model/analysis/positions/schemes.py", "table"),
     ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
     ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
-    ("viz/ui/lab/why/tokens.py", "row"), ("viz/ui/lab/why/tokens.py", "taken_away"),
+    ("viz/ui/lab/taking.py", "take"), ("viz/ui/lab/why/parts.py", "_head"),
+    ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
+    ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
     ("model/analysis/why/averages.py", "collect"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
     ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
     ("viz/ui/explorer.py", "exported"), ("viz/ui/lab/positions/breaking.py", "interventions_for"),
+    ("viz/ui/train.py", "start"),
     ("viz/ui/stepper.py", "_step"), ("viz/ui/stepper.py", "rows"), ("viz/maps/reduce.py", "used_heads"),
     ("viz/wire/payload.py", "block"), ("viz/wire/readback.py", "grid_maps")}
 LANGUAGES = {language: read(path) for language, path in files().items()}
@@ -141,7 +146,8 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source", "method", "kind", "slot"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key",
+                           "look"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:
@@ -162,7 +168,7 @@ def figure_texts(found: object) -> Iterator[object]:
 def test_what_the_panels_say_is_in_the_table(tiny_translator) -> None:
     # Not words: formulas, times, references to literature, sacreBLEU's signature, the paper's symbols.
     silent = re.compile(r"[=·√Σ]|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^(id|logit|d_model|d_feedforward"
-                        r"|pre-norm|post-norm|softmax|pos|bit i of pos|pos / .length − 1.)$")
+                        r"|pre-norm|post-norm|softmax|ReLU|sin, cos|pos|bit i of pos|pos / .length − 1.)$")
     said = 0
     for found in every_panel(tiny_translator):
         for text, ours in strings(found):

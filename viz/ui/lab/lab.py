@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from inspect import isgeneratorfunction
 
 import gradio as gr
+from gradio.events import Dependency
 
 from model.trace.translation import TranslationTrace
-from model.translator import Translators
+from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.header import Header
@@ -24,6 +25,7 @@ from viz.ui.rpc import Question, told
 from viz.ui.session import Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
+from viz.words import Words, say
 
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
@@ -56,6 +58,7 @@ class Lab:
     def __init__(self, translators: Translators, session: Session) -> None:
         self.translators, self.session = translators, session
         self.components: list[Component] = []
+        self.streams: list[Dependency] = []  # of panels that show results in place of one another
 
     def add(self, panel: Panel) -> Component:
         """The panel, here: what to look for, its controls, its content."""
@@ -71,16 +74,21 @@ class Lab:
         once = {**asks, "queue": streams}  # the queue costs more than most panels do
         # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
         # one, and the page waits for an answer that never comes.
-        content.needed(answer, trigger_mode="multiple", **once)
+        needed = content.needed(answer, trigger_mode="multiple", **once)
         if panel.acts:
             content.act(self._act(panel), trigger_mode="multiple", queue=False, **asks)
         if button:
             # By way of the panel, whose question also says what the page draws.
             button.click(lambda: told(stale=True), outputs=content, queue=False, **PRIVATE)
+        if streams:
+            self.streams.append(needed)
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
-            listen(answer, trigger_mode="always_last", **once)
+            if streams:  # what is under way ends, and the panel asks again
+                listen(lambda: told(stale=True), outputs=content, cancels=needed, **PRIVATE)
+            else:
+                listen(answer, trigger_mode="always_last", **once)
         self.components.append(content)
         return content
 
@@ -129,7 +137,7 @@ class Lab:
             try:
                 with self.session.turns.one():
                     scene = self.scene(trace, selection, asked, question.data.get("drawn"))
-                    return question.answer(blocks=blocks_for(scene, question.data, *values))
+                    return question.answer(blocks=blocks_for(scene, question.data, *values), about=about(trace))
             except ValueError as error:
                 return question.failed(error)
         return show
@@ -145,7 +153,7 @@ class Lab:
                 scene = self.scene(trace, selection, asked, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
-                    yield question.answer(blocks=found)
+                    yield question.answer(blocks=found, about=about(trace))
             except ValueError as error:
                 yield question.failed(error)
         return stream
@@ -156,14 +164,26 @@ class Lab:
         return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked)
 
     def follow(self, state: gr.State) -> None:
-        """Call once for a state, after all panels: its changes make them stale; only an open one asks for more."""
+        """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
+        one asks for more."""
         def stale() -> list[dict]:
             return [told(stale=True)] * len(self.components)
 
         def single() -> dict:
             return stale()[0]
 
-        state.change(stale if len(self.components) > 1 else single, outputs=self.components, **PRIVATE)
+        state.change(stale if len(self.components) > 1 else single, outputs=self.components,
+                     cancels=self.streams or None, **PRIVATE)
+
+
+def about(trace: TranslationTrace) -> Words:
+    """Which translation a panel is about, and how it was decoded."""
+    return say("{source} → {target}. Decoding: {how}.", source=shortened(trace.source_text),
+               target=shortened(trace.translation) or say("(nothing)"), how=trace.decoded_by)
+
+
+def shortened(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[:limit - 1]}…"
 
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from gradio.i18n import I18nData
 
-from viz.ui.lab.panel import Panel
-from viz.ui.language import label
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import drawn, label
+from viz.ui.session import Selection
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Tab:
 
 
 TABS = (
-    Tab("why", label("Why"), ("why-tokens",), asks=True),
+    Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (
@@ -44,6 +47,13 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
     named = [by_name.pop(name) for name in tab.order]
     return (*named, *by_name.values())
+
+
+def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
+    """The panels that do not apply to this translation and model, and why, JSON-ready."""
+    scene = Scene(trace, Selection(), translator)
+    return [{"panel": drawn(panel.title), "why": need.words} for panels in PANELS.values() for panel in panels
+            for need in panel.needs if not need.met(scene)]
 
 
 PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.config import ModelConfig
+from model.config import ModelConfig, PositionCode
 from viz.ui.lab.panel import Scene
-from viz.words import say
+from viz.words import Words, say
 
 SECTION = say("Paper, section {n}", n="3.5")
 
@@ -24,3 +24,20 @@ def longest(config: ModelConfig) -> int:
 def last_pair(config: ModelConfig) -> int:
     """The index of the last pair of dimensions, a sine and a cosine."""
     return config.d_model // 2 - 1
+
+
+def code_formula(config: ModelConfig) -> Words | str:
+    """What stands at each dimension of a position's code, by the model's own rule. Paper, section 3.5."""
+    start = config.position_offset
+    at = f"(pos + {start})" if start else "pos"
+    if config.position_code is PositionCode.LEARNED:
+        return say("PE(pos) = row {n} of a learned table", n=f"pos + {start}" if start else "pos")
+    if config.position_code is PositionCode.INTERLEAVED:
+        return f"PE(pos, 2i) = sin({at} / base^(2i/d_model)),  PE(pos, 2i+1) = cos({at} / base^(2i/d_model))"
+    angle = f"{at} / base^({exponent(config)})"
+    return f"PE(pos, i) = sin({angle}),  PE(pos, d_model/2 + i) = cos({angle})"
+
+
+def exponent(config: ModelConfig) -> str:
+    """Of the base, in the wavelength of pair i."""
+    return "i/(d_model/2 − 1)" if config.position_code is PositionCode.FAIRSEQ else "2i/d_model"

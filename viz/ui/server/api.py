@@ -21,12 +21,14 @@ from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
-from model.decode.trace_builder import TOP_TOKENS
+from model.decode.distributions import TOP_TOKENS
 from model.serve.limits import Busy
+from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
-from model.translator import Translator, Translators
+from model.translator import Translator
+from model.translators import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui.asked import case_of
@@ -47,24 +49,26 @@ def build(translators: Translators) -> None:
         route = translators.route(_string("direction", label) or translators.routes[0].label)
         return translators[route.label], route.direction
 
-    def traced(text: str, direction: str) -> TranslationTrace:
+    def traced(text: str, direction: str, beam: int = 1) -> TranslationTrace:
         translator, code = chosen(direction)
-        return translator.translate(_string("text", text), code)
+        return translator.translate(_string("text", text), code, beam=beam)
 
     @answering
-    def translate(text: str, direction: str = "") -> dict:
+    def translate(text: str, direction: str = "", beam: int = 1) -> dict:
         """Translate one sentence.
 
         Args:
             text: the sentence, at most 10,000 characters and as many tokens as the model takes
             direction: such as "de-en"; empty for the app's first
+            beam: the width of the search, 1 to 8; 1 is greedy decoding
 
         Returns:
             translation, direction, finished (false: stopped by its length), source_ids, source_tokens, target_ids,
             target_tokens; for each target token probabilities, ranks (from 1) and entropies (of its step, in bits);
-            log_probability (natural, of the whole translation); seconds, device, checkpoint, digest.
+            log_probability (natural, of the whole translation); decoding (width of the search, length_penalty, and how
+            many of the first target tokens were given); seconds, device, checkpoint, digest.
         """
-        return described(traced(text, direction))
+        return described(traced(text, direction, beam))
 
     @answering
     def attention(text: str, kind: str = "all", layer: int = 0, head: int = 0, format: str = "json",
@@ -208,6 +212,7 @@ def described(trace: TranslationTrace) -> dict:
         "target_ids": list(trace.target_ids), "target_tokens": list(trace.target_tokens),
         "probabilities": np.exp(trace.log_probability).tolist(), "ranks": trace.chosen_rank.tolist(),
         "entropies": trace.entropy.tolist(), "log_probability": float(trace.log_probability.sum()),
+        "decoding": to_plain(trace.decoding),
         "seconds": trace.seconds, "device": trace.device, "checkpoint": trace.checkpoint, "digest": trace.digest}
 
 

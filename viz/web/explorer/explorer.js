@@ -25,7 +25,7 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   const guide = el("p", { class: "guide" });
   const heading = el("h2", { class: "heading-line" });
-  const reading = el("p", { class: "reading" });
+  const decoded = el("span", { class: "decoded" }), reading = el("p", { class: "reading" });
   const status = el("p", { class: "status", role: "status" });
   const summary = el("p", { class: "sr-only", "aria-live": "polite" });
   const legend = el("div", { class: "legend" });
@@ -38,7 +38,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     el("div", { class: "panes" },
       el("section", { class: "atlas-pane", "aria-label": t("All heads") }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
       el("section", { class: "detail-pane", "aria-label": t("Selected head") },
-        el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, reading), controls.view),
+        el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, decoded, reading), controls.view),
         views.root, status)),
     el("div", { class: "actions" }, actions.root, help.button), summary, help.root];
 
@@ -81,6 +81,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     controls.show(state, map);
     const used = model.usedHeads(trace, states.viewOf(state)), name = words.heading(state, used, overlay);
     heading.textContent = name;
+    decoded.textContent = t("Decoding: {how}.", { how: trace.payload.decoding }) + (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
     reading.textContent = map ? words.reading(state, trace, map, overlay) : overlay ? t("Computing …") : t("Loading this layer…");
     clearTimeout(draw.wait);
     if (map) {
@@ -273,7 +274,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   function openLink() {
     const link = states.fromFragment(location.hash);
     if (!link) return;
-    const { state: wanted, ...what } = link;
+    const { state: wanted, ...named } = link, what = { beam: 1, ...named };
     // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
     if (trace && Object.keys(what).every((name) => what[name] === trace[name])) {
       state = fitted(wanted, trace);

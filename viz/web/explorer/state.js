@@ -55,8 +55,9 @@
   }
 
   // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
-  function toFragment(state, { text, direction, checkpoint }) {
+  function toFragment(state, { text, direction, checkpoint, beam }) {
     const start = initial(), fields = new URLSearchParams({ text, direction, checkpoint });
+    if (beam > 1) fields.set("beam", beam);
     fields.set("kind", state.kind);
     fields.set("layer", state.layer + 1);
     fields.set("head", state.head + 1);
@@ -75,7 +76,7 @@
     return fields.toString();
   }
 
-  // {text, direction, checkpoint, state}, or null where the fragment is no link of ours. Unknown values are left at their start.
+  // {text, direction, checkpoint, state} and of a beam search its width, or null where the fragment is no link of ours. Unknown values are left at their start.
   function fromFragment(fragment) {
     const fields = new URLSearchParams(fragment.replace(/^#/, ""));
     if (!fields.has("text")) return null;
@@ -95,7 +96,8 @@
       const rows = fields.get(`${kind}_rows`);
       if (rows === "predicted" || rows === "read") state.predicted[kind] = rows === "predicted";
     }
-    return { text: fields.get("text"), direction: fields.get("direction") || "", checkpoint: fields.get("checkpoint") || "", state };
+    const beam = /^[2-8]$/.test(fields.get("beam") || "") ? { beam: Number(fields.get("beam")) } : {};
+    return { text: fields.get("text"), direction: fields.get("direction") || "", checkpoint: fields.get("checkpoint") || "", ...beam, state };
   }
 
   atlas.explorerState = { CHOICES, initial, viewOf, fitted, withKind, toFragment, fromFragment };

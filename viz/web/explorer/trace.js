@@ -39,7 +39,7 @@
   class Trace {
     constructor(payload) {
       Object.assign(this, {
-        key: payload.key, text: payload.text, translation: payload.translation, direction: payload.direction, checkpoint: payload.checkpoint,
+        key: payload.key, text: payload.text, translation: payload.translation, direction: payload.direction, checkpoint: payload.checkpoint, beam: payload.beam,
         tokens: payload.tokens, kinds: payload.kinds, lazy: payload.lazy, payload,
       });
       this.weights = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));

@@ -21,6 +21,8 @@
     const written = (from) => tokens.filter((_, i) => i >= from && !special[i]).join("").replaceAll("\u2581", " ").trim();
     let from = Math.max(...others.map(shared));
     while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
+    const decoded = (one) => said(one.payload.decoding);
+    if (!written(from) && others.some((one) => decoded(one) !== decoded(trace))) return `${atlas.shorten(trace.text, limit - 14)} (${decoded(trace)})`;
     const own = `${from ? "… " : ""}${written(from)}`, room = Math.max(16, Math.floor(limit * 0.4));
     return `${atlas.shorten(trace.text, room)} → ${atlas.shorten(own, limit - room)}`;
   }

@@ -16,6 +16,7 @@ AttentionAtlas.register("panel", async (root, api) => {
     }
     if (!value.blocks) return;
     place(root, value.blocks);
+    if (value.about) root.prepend(el("p", { class: "about", dir: "auto" }, value.about));
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
 

@@ -1,10 +1,11 @@
 // Example sentences as a row of buttons.
 AttentionAtlas.register("examples", (root, api) => {
   const { element: el, t } = AttentionAtlas;
-  const draw = (sentences) => {
+  const draw = ({ sentences, cost }) => {
     root.replaceChildren(
-      sentences?.length ? el("span", { class: "label" }, t("Try")) : "",
-      ...(sentences || []).map((text) =>
+      cost ? el("p", { class: "cost" }, cost) : "",
+      sentences.length ? el("span", { class: "label" }, t("Try")) : "",
+      ...sentences.map((text) =>
         el("button", { type: "button", class: "example", onclick: () => api.trigger("pick", { text }) }, text)
       )
     );

@@ -45,7 +45,9 @@ AttentionAtlas.register("translation", (root, api) => {
   function aboutModel(about) {
     const size = about.parameters ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}` : "";
     return el("details", {}, el("summary", {}, t("About this model")),
-      el("p", {}, `${t("Checkpoint {name} ({digest}).", about)}${size} `, el("span", { lang: "en" }, about.training)), scoreTable(about));
+      el("p", {}, `${t("Checkpoint {name} ({digest}).", about)}${size} `, el("span", { lang: "en" }, about.training)),
+      about.origin ? el("p", {}, about.origin) : null, about.notes.map((note) => el("p", { lang: "en" }, note)),
+      about.lacking.map(({ panel, why }) => el("p", {}, t("Does not apply here: {panel}.", { panel }), " ", why)), scoreTable(about));
   }
 
   function draw(value) {

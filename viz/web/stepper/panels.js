@@ -4,10 +4,11 @@
 
   const { element: el, t, say, said } = atlas;
   const { percent, logP } = atlas.stepperPath;
-  const ORIGINS = { greedy: say("greedy"), forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
+  const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
+  const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
   const joined = (tokens) => tokens.filter((token) => !token.symbol).map((token) => token.text).join("").replaceAll("\u2581", " ").trim();
   // Named by what is its own: the rest it shares with its parent.
-  const title = (branch) => `${branch.number} · ${said(ORIGINS[branch.origin])}: ${branch.fork ? "… " : ""}${atlas.shorten(joined(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
+  const title = (branch) => `${branch.number} · ${origin(branch)}: ${branch.fork ? "… " : ""}${atlas.shorten(joined(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
 
   // hooks: open(number)
   function branches(hooks) {
@@ -35,7 +36,7 @@
         onclick: () => hooks.open(branch.number),
       }, el("span", { class: "number" }, branch.number), el("span", { class: "sentence", dir: "auto" },
         el("span", { class: "shared" }, shared ? `${shared} ` : ""), own || t("(end)")),
-      el("span", { class: "about" }, `${said(ORIGINS[branch.origin])}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: logP(branch.total) })}`)));
+      el("span", { class: "about" }, `${origin(branch)}${branch.finished ? "" : `, ${t("unfinished")}`} · ${t("log-probability {value}", { value: logP(branch.total) })}`)));
     }
     return { root, draw };
   }

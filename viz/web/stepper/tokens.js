@@ -14,13 +14,14 @@
     const root = el("div", { class: "sentences" },
       el("div", { class: "line" }, el("span", { class: "label" }, t("reads")), source),
       el("div", { class: "line" }, el("span", { class: "label" }, t("writes")), target), note, respelled);
-    let sourceChips = [], targetChips = [];
+    let sourceChips = [], targetChips = [], how = "";
 
     function open(path, branch) {
+      how = branch.decoding;
       sourceChips = path.source.map((token, i) => el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)));
       source.replaceChildren(...sourceChips);
       targetChips = branch.tokens.map((token, i) => el("button", {
-        type: "button", class: `${chipClass(token, i)}${i < branch.given && i >= branch.fork && branch.origin !== "greedy" ? " given" : ""}`,
+        type: "button", class: `${chipClass(token, i)}${i < branch.given && i >= branch.fork && branch.origin !== "own" ? " given" : ""}`,
         "aria-label": t("Step {step}: {token}, probability {p}", { step: i + 1, token: token.text, p: percent(branch.probabilities[i]) }),
         onclick: () => hooks.jump(i), onmouseenter: () => hooks.say(tokenWords(path, branch, i)),
         onfocus: () => hooks.say(tokenWords(path, branch, i)),
@@ -50,7 +51,7 @@
         chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
       });
       note.textContent = (weights ? t("Source shaded by {what} at this step; full colour is {p}.", { what: about, p: percent(largest) }) : t("The sentence is complete.")) +
-        (root.querySelector(".given") ? ` ${t("Underlined tokens were given, not decoded.")}` : "");
+        ` ${t("Decoding: {how}.", { how })}` + (root.querySelector(".given") ? ` ${t("Underlined tokens were given, not decoded.")}` : "");
     }
 
     // While the server works: the token just chosen, at once.

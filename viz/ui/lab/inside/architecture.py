@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from model.analysis.arrows import arrows
+from model.config import PositionCode
+from viz.ui.lab import formulas
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
+
+MATRICES = {  # (one embedding for both sides, the output is the target's)
+    (True, True): say("one embedding for source, target and output"),
+    (True, False): say("one embedding for source and target, another matrix for the output"),
+    (False, True): say("an embedding for the source, another for target and output"),
+    (False, False): say("a matrix each for source, target and output")}
+CODES = {
+    PositionCode.INTERLEAVED: ("sin, cos", say("computed, as in the paper")),
+    PositionCode.HALVES: ("sin | cos", say("computed: all sines, then all cosines")),
+    PositionCode.FAIRSEQ: ("sin | cos", say("computed: all sines, then all cosines, with other wavelengths")),
+    PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side")),
+    PositionCode.NONE: (say("none"), say("nothing tells the encoder its order"))}
 
 
 def overview(scene: Scene) -> list[dict]:
@@ -26,7 +40,12 @@ def overview(scene: Scene) -> list[dict]:
                                                 width=config.d_head)),
             (say("Norm"), "pre-norm" if config.norm_first else "post-norm", say("before each sub-layer")
              if config.norm_first else say("after each sub-layer, as in the paper")),
-            (say("Vocabulary"), f"{config.vocabulary_size:,}", say("one embedding for source, target and output")))]
+            (say("Vocabulary"), f"{config.vocabulary_size:,}" if config.shared_embeddings
+             else f"{config.vocabulary_size:,} → {config.num_target_tokens:,}",
+             MATRICES[config.shared_embeddings, config.tied_output]),
+            (say("Feed-forward"), formulas.ACTIVATIONS[config.activation],
+             say("activation between {n} units", n=f"{config.d_feedforward:,}")),
+            (say("Positions"), *CODES[config.position_code]))]
 
 
 PANEL = Panel(

@@ -8,6 +8,7 @@ from model.analysis.formulas.projections import score_matrix
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.lab.dissected import dissected
+from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
 from viz.ui.language import label
@@ -74,4 +75,5 @@ PANEL = Panel(
     "attention", label("Attention"), say(
         "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
         "take that share of each value. Follow the row with the largest weight."),
-    say("Paper, equation {n}", n="1"), attention, controls=(KIND, LAYER, HEAD, QUERY))
+    say("Paper, equation {n}", n="1"), attention, controls=(KIND, LAYER, HEAD, QUERY),
+    needs=(MASKED, SCALED))

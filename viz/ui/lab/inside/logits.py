@@ -6,6 +6,7 @@ import numpy as np
 
 from model.analysis import stations
 from viz.maps import labels
+from viz.ui.lab import formulas
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
@@ -22,15 +23,20 @@ def logits(scene: Scene, step: int) -> list[dict]:
             for token, logit, p in zip(found.tokens, found.logits, found.probabilities)]
     chosen = [i for i, token_id in enumerate(found.ids) if token_id == trace.target_ids[at]]
     prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[:at + 1])
-    size = scene.translator.config.num_target_tokens
+    config = scene.translator.config
+    banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
     return [
         blocks.text(say("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix)),
-        blocks.formula("logits = E · x,   p = exp(logit − log Σ exp(logits))"),
+        blocks.formula(formulas.logits(config)),
+        *([blocks.text(say("Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
+                           n=len(config.banned_ids), tokens=banned + " …" * (len(config.banned_ids) > 6)),
+                       tone="note")] if banned else []),
         blocks.row(
             blocks.table((say("Next token"), "logit", "exp(logit − log Σ)", say("probability")), rows, marked=chosen,
                          caption=say("The best 20 of the whole vocabulary; the token taken is marked.")),
             blocks.facts(
-                ("log Σ exp(logits)", blocks.compact(found.log_sum), say("over {n} tokens", n=f"{size:,}")),
+                ("log Σ exp(logits)", blocks.compact(found.log_sum),
+                 say("over {n} tokens", n=f"{config.num_target_tokens:,}")),
                 (say("Entropy"), say("{bits} bits", bits=f"{found.entropy:.2f}"),
                  say("as unsure as {n} equal choices", n=f"{2 ** found.entropy:.1f}")),
                 (say("All other tokens"), blocks.compact(found.rest), say("probability together"))))]

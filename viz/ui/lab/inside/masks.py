@@ -10,6 +10,7 @@ from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.lab.controls import Choice, Text
+from viz.ui.lab.needs import MASKED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
@@ -112,4 +113,5 @@ PANEL = Panel(
         "Empty cells may not be looked at. Padding closes whole columns, since a shorter sentence has nothing "
         "there; causality closes the future."),
     say("Paper, section {n}", n="3.2.3"), show_masks,
-    controls=(SHOWN, Text(label("A second, shorter sentence for the batch (empty: the first words of this one)"))))
+    controls=(SHOWN, Text(label("A second, shorter sentence for the batch (empty: the first words of this one)"))),
+    needs=(MASKED,))

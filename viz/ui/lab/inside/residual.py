@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from model.analysis import stations
 from viz.figures.matrix import plot_matrix
+from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import SIDE, records, tokens_of
 from viz.ui.language import label
@@ -17,7 +18,7 @@ def residual(scene: Scene, side: str) -> list[dict]:
     picture = plot_matrix(found.norms, rows=found.stations, columns=tokens, signed=False, unit=say("norm"),
                           column_title=say("token"))
     mean = found.norms.mean(1)
-    return [blocks.row(
+    return [blocks.formula("x + f(norm(x))" if scene.translator.config.norm_first else "norm(x + f(x))"), blocks.row(
         blocks.figure(picture, height=100 + 24 * len(found.stations), rows=found.stations,
                       label=say("Norm of the residual stream at every station, for each token")),
         blocks.table((say("Station"), say("mean norm"), say("grows by the factor")), [
@@ -27,6 +28,6 @@ def residual(scene: Scene, side: str) -> list[dict]:
 
 PANEL = Panel(
     "residual", label("Residual stream"), say(
-        "Every sub-layer adds to one stream and never overwrites it. Watch how it grows: a late layer has to speak"
-        " louder to be heard."),
-    say("Paper, section {n}", n="3.1"), residual, controls=(SIDE,))
+        "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
+        "layer has to speak louder to be heard. With norms after them each norm sets its length anew."),
+    say("Paper, section {n}", n="3.1"), residual, controls=(SIDE,), needs=(RESIDUAL,))

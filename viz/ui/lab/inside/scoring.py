@@ -5,6 +5,7 @@ from __future__ import annotations
 from model.analysis.formulas.scorings import compare_scorings
 from viz.maps.patterns import entropy_bits
 from viz.ui.lab.dissected import dissected
+from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
 from viz.ui.language import label
@@ -40,4 +41,5 @@ PANEL = Panel(
     "scoring", label("Scoring"), say(
         "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
         "look at how sharply the others would have chosen."),
-    say("Paper, section {n}", n="3.2.1"), scoring, controls=(KIND, LAYER, HEAD, QUERY))
+    say("Paper, section {n}", n="3.2.1"), scoring, controls=(KIND, LAYER, HEAD, QUERY),
+    needs=(MASKED, SCALED))

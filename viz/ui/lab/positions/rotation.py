@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from model.analysis.positions import geometry
 from model.analysis.positions.schemes import SCHEMES
 from viz.figures.matrix import plot_matrix
 from viz.figures.rotation import plot_rotation
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import PAPERS_POSITIONS
+from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, last_pair, model_table
 from viz.ui.language import label
@@ -19,22 +21,23 @@ TUTORIAL = next(scheme for scheme in SCHEMES if scheme.name == "a tutorial's exp
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     config = scene.translator.config
-    values = model_table(scene, 64)
-    matrix = geometry.rotation_matrix(shift, config.d_model, config.position_base)
-    residual = geometry.rotation_residual(values, shift, config.position_base)
+    values, waves = model_table(scene, 64), geometry.waves_of(config)
+    residual = geometry.rotation_residual(values, shift, waves)
     mistaken = geometry.rotation_residual(TUTORIAL.table(64, config.d_model, base=config.position_base), shift,
-                                          config.position_base)
-    wave = geometry.wavelengths(config.d_model, config.position_base)[pair]
+                                          geometry.waves(config.d_model, config.position_base))
+    in_pairs = np.stack((waves.sines, waves.cosines), axis=1)  # [pair, 2], dimensions
+    matrix = geometry.rotation_matrix(shift, waves)[np.ix_(in_pairs.ravel(), in_pairs.ravel())]
+    wave, corner = float(waves.lengths[pair]), min(12, len(matrix))
     shown = matrix[2 * pair:2 * pair + 2, 2 * pair:2 * pair + 2]
-    corner = min(12, config.d_model)
-    name = say("dimensions {first}, {second}", first=2 * pair, second=2 * pair + 1)
-    circle = plot_rotation(values[:24, 2 * pair:2 * pair + 2], shift, name=name)
+    name = say("dimensions {first}, {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair]))
+    circle = plot_rotation(values[:24, in_pairs[pair]], shift, name=name)
+    in_corner = in_pairs.ravel()[:corner].astype(str).tolist()
     return [
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
             blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
-            blocks.figure(plot_matrix(matrix[:corner, :corner], row_title=say("dimension"),
-                                      column_title=say("dimension"), limit=1.0),
+            blocks.figure(plot_matrix(matrix[:corner, :corner], rows=in_corner, columns=in_corner,
+                                      row_title=say("dimension"), column_title=say("dimension"), limit=1.0),
                           height=430, label=say("The corner of the block rotation"))),
         blocks.facts(
             (say("Largest error of the rotation"), blocks.compact(residual),
@@ -45,8 +48,8 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
              say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave))),
             (say("Its block of R"), f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
              say("[cos, sin; −sin, cos] of that angle"))),
-        blocks.text(say("Right: the first {n} rows and columns of R({k}), a 2 × 2 rotation for each pair, and nothing "
-                        "between pairs.", n=corner, k=shift), tone="note")]
+        blocks.text(say("Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
+                        "nothing between pairs.", n=corner, k=shift), tone="note")]
 
 
 PANEL = Panel(
@@ -55,4 +58,4 @@ PANEL = Panel(
         "turn alike. So a shift is one matrix."),
     SECTION, rotation,
     controls=(Slider(label("Shift k"), 0, 32, 3), Slider(label("Pair of dimensions on the circle"), 0, last_pair, 24)),
-    needs=(PAPERS_POSITIONS,))
+    needs=(TOLD_POSITIONS, WAVES))

@@ -58,7 +58,7 @@ def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
     if scheme.step != 2:
         return [before, say("no pairs")]
     table = scheme.table(max(length, SHIFT + 1), d_model, base=base)
-    return [before, blocks.number(geometry.rotation_residual(table, SHIFT, base))]
+    return [before, blocks.number(geometry.rotation_residual(table, SHIFT, geometry.waves(d_model, base)))]
 
 
 PANEL = Panel(

@@ -6,6 +6,7 @@ from model.analysis.positions import geometry
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
 from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, longest, model_table
 from viz.ui.language import drawn, label
@@ -40,7 +41,8 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
 
 PANEL = Panel(
     "position-similarity", label("Similarity"), say(
-        "How alike are two positions? Every diagonal has one colour: likeness depends on how far apart they are, "
-        "not on where they stand."),
+        "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends on "
+        "how far apart they are, not on where they stand."),
     SECTION, similarity,
-    controls=(Choice(label("Likeness"), MEASURES, DOT), Slider(label("Positions"), 2, longest, 64)))
+    controls=(Choice(label("Likeness"), MEASURES, DOT), Slider(label("Positions"), 2, longest, 64)),
+    needs=(TOLD_POSITIONS,))

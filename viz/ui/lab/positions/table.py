@@ -6,12 +6,13 @@ import numpy as np
 
 from model.analysis.positions import geometry
 from model.analysis.positions.schemes import SCHEMES
+from model.config import ModelConfig, PositionCode
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.needs import PAPERS_POSITIONS
+from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.lab.tables import SECTION, longest, model_table
+from viz.ui.lab.tables import SECTION, code_formula, longest, model_table
 from viz.ui.language import drawn, label
 from viz.wire import blocks
 from viz.words import say
@@ -28,35 +29,46 @@ def sentence_rows(scene: Scene, length: int) -> list[str]:
 
 def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> list[dict]:
     config = scene.translator.config
-    if which == MODEL:
-        values, base = model_table(scene, length), config.position_base
+    if which == FREE:
+        config = ModelConfig(1, d_model=d_model, num_heads=1, position_base=float(base))
+        values = SCHEMES[-1].table(length, d_model, base=config.position_base)
     else:
-        values = SCHEMES[-1].table(length, d_model, base=float(base))
+        values = model_table(scene, length)
     width, name = values.shape[1], drawn(TABLES[which])
-    waves = geometry.wavelengths(width, base)
+    learned = config.position_code is PositionCode.LEARNED
+    limit = float(np.abs(values).max()) if learned else 1.0
     picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title=say("dimension"),
-                          row_title=say("position"), limit=1.0)
+                          row_title=say("position"), limit=limit)
+    shape = say("{table}; base {base}", table=name, base=f"{config.position_base:g}")
+    lengths = blocks.compact(float(np.linalg.norm(values, axis=1).mean()))
     return [
-        blocks.formula("PE(pos, 2i) = sin(pos / base^(2i/d_model)),  PE(pos, 2i+1) = cos(pos / base^(2i/d_model))"),
+        blocks.formula(code_formula(config)),
+        *([blocks.text(say("The table is the encoder's; the decoder has one of its own."), tone="note")]
+          if learned else []),
         blocks.figure(picture, height=max(260, min(680, 90 + 15 * length)),
-                      label=say("{table}: {length} positions by {width} dimensions, from −1 to 1",
-                                table=name, length=length, width=width)),
-        blocks.facts(
-            (say("Shape"), f"{length} × {width}",
-             say("{table}; base {base}", table=name, base=f"{base:g}")),
-            (say("Shortest wave"), say("{n} positions", n=blocks.compact(waves[0])),
-             say("dimensions {first} and {second}", first=0, second=1)),
-            (say("Longest wave"), say("{n} positions", n=blocks.compact(waves[-1])),
-             say("dimensions {first} and {second}", first=width - 2, second=width - 1)),
-            (say("Length of each row"), blocks.compact(float(np.linalg.norm(values, axis=1).mean())),
-             f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}"))]
+                      label=say("{table}: {length} positions by {width} dimensions, from {low} to {high}",
+                                table=name, length=length, width=width, low=blocks.compact(-limit),
+                                high=blocks.compact(limit))),
+        blocks.facts((say("Shape"), f"{length} × {width}", name if learned else shape), *_waves(config),
+                     (say("Length of each row"), lengths, say("mean of {n} positions", n=length) if learned
+                      else f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}"))]
+
+
+def _waves(config: ModelConfig) -> list[tuple]:
+    """The shortest and the longest wave, and where they stand; of a learned table nothing."""
+    if config.position_code is PositionCode.LEARNED:
+        return []
+    waves = geometry.waves_of(config)
+    return [(title, say("{n} positions", n=blocks.compact(float(waves.lengths[pair]))),
+             say("dimensions {first} and {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair])))
+            for title, pair in ((say("Shortest wave"), 0), (say("Longest wave"), -1))]
 
 
 PANEL = Panel(
     "position-table", label("Table"), say(
-        "Each row is the vector that is added to the token at that position. Look at how fast the columns change: "
-        "the first ones at every step, the last ones hardly at all."),
+        "Each row is the vector that is added to the token at that position. In a table of waves, look at how fast the "
+        "columns change: the first ones at every step, the last ones hardly at all."),
     SECTION, table,
     controls=(Choice(label("Table"), TABLES, MODEL, scale=2), Slider(label("Positions"), 1, longest, 48),
               Slider(label("d_model (free)"), 2, 512, 64, step=2), Slider(label("base (free)"), 2, 20_000, 10_000)),
-    needs=(PAPERS_POSITIONS,))
+    needs=(TOLD_POSITIONS,))

@@ -1,0 +1,91 @@
+"""All models that are served, by the names of what they translate."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from model import checkpoint as checkpoints
+from model.serve.limits import BatchLimits
+from model.trace.directions import Route, find_route, routes, unlisted
+from model.trace.language import Refusal
+from model.translator import Translator
+
+
+class Translators(Mapping[str, Translator]):
+    """The label of a Route -> the Translator that serves it. all: each of them once, the app's first one first; routes:
+    those that are listed. A model of many languages also serves the others, by the same form of label."""
+
+    def __init__(self, translators: Sequence[Translator]) -> None:
+        if not translators:
+            raise ValueError("no translator was given")
+        self.all = tuple(dict.fromkeys(translators))
+        self.routes = routes((translator.name, translator.directions) for translator in translators)
+        serving = [translator for translator in translators for _ in translator.directions]
+        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
+        self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by label
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
+             models: Sequence[Path] = ()) -> Translators:
+        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
+        be loaded."""
+        found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
+        if not found:
+            raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
+        return cls([Translator.load(path, device, limits=limits) for path in found])
+
+    def to(self, device: str) -> None:
+        """Move every model. For an app that is not serving yet."""
+        for translator in self.all:
+            translator.to(torch.device(device))
+
+    def lend(self, translator: Translator) -> str:
+        """Serve one more, to whoever knows the label that is returned, as long as somebody else holds it. It stands in
+        no list: neither in all, nor in routes, nor among the keys."""
+        label = f"{translator.name} {translator.digest}"
+        self._lent[label] = translator
+        return label
+
+    def made(self, digest: str) -> Translator | None:
+        """The one with these weights, lent or not."""
+        return next((t for t in (*self.all, *list(self._lent.values())) if t.digest == digest), None)
+
+    def __getitem__(self, label: str) -> Translator:
+        """The one that serves a listed label, or one between two of a model's many languages. ValueError if none does.
+        """
+        if (lent := self._lent.get(label)) is not None:
+            return lent
+        route = self.route(label)
+        return self._by_label.get(label) or next(t for t in self._many() if t.name == route.checkpoint)
+
+    def route(self, label: str) -> Route:
+        """The route of this label. ValueError if none has it."""
+        if (lent := self._lent.get(label)) is not None:
+            return Route(lent.directions[0], lent.name, label)
+        found = next((route for route in self.routes if route.label == label), None) or unlisted(
+            label, [(t.name, t.languages) for t in self._many()])
+        if found is None:
+            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
+                          all=", ".join(self._by_label))
+        return found
+
+    def find(self, direction: str, checkpoint: str) -> Route | None:
+        """The route of this direction and checkpoint; else the first that serves the direction; else None."""
+        many = [(t.name, t.languages) for t in self._many()]
+        exact = unlisted(f"{direction} ({checkpoint})", many)
+        listed = find_route(self.routes, direction, checkpoint)
+        return listed if listed and (exact is None or listed.checkpoint == checkpoint) else exact or unlisted(
+            direction, many)
+
+    def _many(self) -> list[Translator]:
+        return [translator for translator in self.all if translator.languages]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_label)
+
+    def __len__(self) -> int:
+        return len(self._by_label)

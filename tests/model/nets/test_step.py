@@ -1,0 +1,81 @@
+"""The lean step's products, shared out among cores in every way that a matrix can lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model.checkpoint import _for_decoding
+from model.nets import step
+from model.nets.step import DecoderStep, _Affine
+from tests.conftest import build_tiny_model
+
+WAYS = {"_whole", "_by_input", "_by_output"}
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_every_share_of_a_product_gives_the_product(threads, monkeypatch):
+    monkeypatch.setattr(step, "SMALL", 100)
+    monkeypatch.setattr(step, "LARGE", 2000)
+    taken = set()
+    for outputs, inputs in ((7, 6), (61, 12), (60, 12), (12, 60), (301, 12), (300, 12), (12, 300), (25, 25), (97, 60)):
+        for biased in (True, False):
+            weight = torch.randn(outputs, inputs)
+            bias = torch.randn(outputs) if biased else None
+            for laid in (weight, _for_decoding(weight)):
+                product = _Affine(laid, bias)
+                taken.add(product.product.__name__)
+                for rows in (1, 4):
+                    x = torch.randn(rows, inputs)
+                    torch.testing.assert_close(product(x), F.linear(x, weight, bias), atol=1e-4, rtol=0)
+                    across = torch.randn(inputs, rows).t()
+                    torch.testing.assert_close(product(across), F.linear(across, weight, bias), atol=1e-4, rtol=0)
+    assert taken == ({"_whole"} if threads == 1 else WAYS)
+
+
+def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
+    """It was read by a single core: half of what a step of OPUS-MT reads."""
+    monkeypatch.setattr(step, "SMALL", 1)
+    for laid in (torch.randn(1163, 48), _for_decoding(torch.randn(1163, 48))):
+        assert _Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
+
+
+@pytest.mark.parametrize("changes", [{}, {"norm_first": False, "logits_bias": True}])
+def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, monkeypatch):
+    monkeypatch.setattr(step, "SMALL", 1)
+    monkeypatch.setattr(step, "LARGE", 4000)
+    model = build_tiny_model(tokenizer, d_model=36, **changes)
+    model.load_state_dict({name: _for_decoding(t) for name, t in model.state_dict().items()}, assign=True)
+    ids = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
+    with torch.inference_mode():
+        source, cache = model.encode(torch.tensor([[4, 20, 31, 2], [4, 33, 2, 0], [4, 90, 17, 2]])), model.new_cache()
+        lean, whole = DecoderStep(model), model.read(source, ids).logits
+        for at in range(ids.shape[1]):
+            torch.testing.assert_close(lean(ids[:, at], source, cache), whole[:, at], atol=1e-4, rtol=0)
+
+
+def test_a_step_follows_its_model(threads, tokenizer, monkeypatch):
+    """It holds no copy of a weight."""
+    monkeypatch.setattr(step, "SMALL", 1)
+    model = build_tiny_model(tokenizer)
+    with torch.inference_mode():
+        source, ids = model.encode(torch.tensor([[4, 20, 31, 2]])), torch.tensor([1])
+        lean = DecoderStep(model)
+        lean(ids, source, model.new_cache())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+    with torch.inference_mode():
+        source = model.encode(torch.tensor([[4, 20, 31, 2]]))
+        torch.testing.assert_close(lean(ids, source, model.new_cache()), model.read(source, ids[:, None]).logits[:, 0],
+                                   atol=1e-4, rtol=0)

@@ -1,0 +1,174 @@
+"""Bounds follow from a model's sizes: how long a text may be, how much is in one batch, what is never held whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from bench.growth import TensorMemory
+from model.analysis import paths
+from model.analysis.lens import logit_lens
+from model.checkpoint import Checkpoint
+from model.checks.verify import verify
+from model.config import ModelConfig
+from model.nets.blocks import ROOM, blocks
+from model.nets.transformer import Transformer
+from model.serve.batching import _Job
+from model.serve.limits import FLOAT, BatchLimits
+from model.trace.language import Refusal
+from model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
+
+NLLB = ModelConfig(256_206, d_model=1024, num_heads=16, num_encoder_layers=12, num_decoder_layers=12,
+                   d_feedforward=4096, max_length=1024)
+OPUS = ModelConfig(58_101, d_model=512, num_heads=8, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048,
+                   max_length=512)
+SHIPPED = ModelConfig(8_000)
+TEXT = " ".join(SENTENCES)
+
+
+def map_bytes(config: ModelConfig, n: int) -> int:
+    """Of float32 maps of n tokens a side, counted from their shapes."""
+    square = 4 * config.num_heads * n * n
+    return config.num_encoder_layers * square + 2 * config.num_decoder_layers * square
+
+
+@pytest.mark.parametrize(("config", "about"), [(NLLB, 165), (OPUS, 333), (SHIPPED, 256)])
+def test_the_longest_text_is_the_one_whose_maps_still_fit(config, about):
+    found = BatchLimits().longest(config)
+    assert abs(found - about) <= 2 and map_bytes(config, found) <= 64e6
+    assert found == config.max_length or map_bytes(config, found + 1) > 64e6
+    assert BatchLimits(trace_bytes=16_000_000).longest(NLLB) == pytest.approx(found / 2, abs=1) or config is not NLLB
+    with pytest.raises(ValueError, match="too large"):
+        BatchLimits(trace_bytes=1000).longest(config)
+
+
+def made(model: Transformer, tokenizer, limits: BatchLimits = BatchLimits()) -> Translator:
+    return Translator(Checkpoint("sized", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"),
+                      limits=limits)
+
+
+def test_a_text_that_is_too_long_for_its_maps_is_refused_with_the_limit_that_follows(tokenizer, tiny_model):
+    bound = map_bytes(tiny_model.config, 30) + 1000
+    translator = made(tiny_model, tokenizer, BatchLimits(trace_bytes=bound))
+    assert translator.max_tokens < tiny_model.config.max_length
+    with pytest.raises(Refusal, match=f"the limit is {translator.max_tokens} tokens"):
+        translator.translate(TEXT)
+    for text in SENTENCES:
+        try:
+            trace = translator.translate(text)
+        except Refusal:
+            assert len(tokenizer.encode_source(text, "en")) > translator.max_tokens
+            continue
+        assert sum(trace.maps(kind).weights.nbytes for kind in trace.kinds) <= bound
+    text = SENTENCES[0]
+    with pytest.raises(Refusal, match="the limit is"):
+        paths.follow(translator, text, [40] * translator.max_tokens)
+    assert len(paths.complete(translator, text, [40] * (translator.max_tokens - 3)).target_ids) < translator.max_tokens
+
+
+@pytest.mark.parametrize("changes", [
+    {"max_length": 96}, {"d_model": 64, "d_feedforward": 256, "num_heads": 2, "max_length": 64},
+    {"num_heads": 16, "num_encoder_layers": 4, "norm_first": False}])
+def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
+    """No more, and not half of it: else the bound would keep sentences apart that fit together."""
+    translator = made(build_tiny_model(tokenizer, **changes), tokenizer)
+    longest = translator.max_tokens
+    for rows, length in ((1, longest), (3, longest // 2)):
+        request = replace(translator.request(SENTENCES[0], "de-en", paths.NO_INTERVENTIONS),
+                          source_ids=tuple([40] * length))
+        with TensorMemory() as memory:
+            traces = translator._trace([request] * rows)
+        target = max(len(trace.target_ids) for trace in traces)
+        thought = rows * FLOAT * translator.config.pass_numbers(length, target)
+        assert 0.5 * thought < memory.peak <= thought
+
+
+def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
+    alone = made(tiny_model, tokenizer)
+    request = alone.request(SENTENCES[0], "de-en", paths.NO_INTERVENTIONS)
+    length = len(request.source_ids)
+    row = FLOAT * alone.config.pass_numbers(length, alone.step_limit(length))
+    translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=5 * row // 2))
+    assert translator.max_tokens == alone.max_tokens
+    taken = []
+    trace = translator._trace
+    translator.requests._run = lambda requests: (taken.append(len(requests)), trace(requests))[1]
+    jobs = [_Job(request, length, None) for _ in range(7)]
+    translator.requests._line = list(jobs)
+    while translator.requests._line:
+        translator.requests._finish(translator.requests._take())
+    assert taken == [2, 2, 2, 1] and all(job.result.target_ids for job in jobs)
+
+
+class Largest(TensorMemory):
+    """numbers: of the largest tensor that an operation made in memory of its own."""
+
+    numbers = 0
+
+    def _add(self, tensor: Tensor) -> None:
+        self.numbers = max(self.numbers, tensor.numel())
+        super()._add(tensor)
+
+
+@pytest.fixture(scope="module")
+def wide(tokenizer) -> Translator:
+    """Of 90,000 tokens, 350 of which have a piece: all logits of a sentence are more than a block."""
+    model = build_tiny_model(tokenizer, d_model=8, num_heads=2, max_length=64, shared_embeddings=False,
+                             target_vocabulary_size=90_000)
+    with torch.no_grad():
+        model.target_embedding.weight[350:] *= 0.01  # so that what is written has pieces
+    return made(model, tokenizer)
+
+
+def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide):
+    ids = [30 + i for i in range(55)]
+    with torch.inference_mode():
+        expected = wide.inspect(wide.encode(SENTENCES[0]), ids)
+        lens = wide.model.project(torch.stack([wide.model.decoder.norm(r.after[0]) for r in expected.decoder_records]))
+    assert expected.logits.numel() > ROOM and len(blocks(len(ids), 90_000)) > 1
+    with Largest() as largest:
+        trace = paths.follow(wide, SENTENCES[0], ids)
+        details = paths.details(wide, trace.source_ids, ids)
+        output = wide.inspect(trace.source_ids, ids)
+        found = logit_lens(wide.model, output, ids)
+        scores, = wide.log_probabilities([list(trace.source_ids)], [ids])
+        checks = verify(wide, trace)
+    assert largest.numbers <= ROOM
+    log_p = expected.logits[0].double().log_softmax(-1)
+    np.testing.assert_allclose(trace.log_probability, log_p[range(55), ids], atol=1e-4)
+    np.testing.assert_allclose(scores, log_p[range(55), ids], atol=1e-4)
+    assert found.top_ids[1:].tolist() == lens.argmax(-1).tolist()
+    np.testing.assert_allclose(details.entropies[9], -(log_p.exp() * log_p).sum(-1) / np.log(2), atol=1e-3)  # T = 1
+    assert checks and all(check.passed for check in checks)
+
+
+def test_a_large_model_has_no_silent_twin(tiny_checkpoint, monkeypatch):
+    """On a device without room, a small model's text goes through the CPU; a large one's is refused in words."""
+    translator = Translator.load(tiny_checkpoint, "cpu")
+
+    def full(*_):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(translator, "device", torch.device("cuda", 0))
+    monkeypatch.setattr(translator, "_decode_and_record", full)
+    assert translator.translate(SENTENCES[0]).device == "cpu" and translator._twin is not None
+    translator._twin = None
+    monkeypatch.setattr("model.translator.TWIN_BYTES", translator.weight_bytes - 1)
+    with pytest.raises(Refusal, match="no memory left for a text of"):
+        translator.translate(SENTENCES[0])
+    assert translator._twin is None
+
+
+def test_all_requests_share_one_set_of_weights(tokenizer):
+    """A request makes no copy of a matrix: nothing that it makes is as large as the smallest one."""
+    model = build_tiny_model(tokenizer, d_model=256, d_feedforward=256)
+    translator = made(model, tokenizer)
+    matrix = model.decoder.layers[0].feed_forward.expand.weight
+    with Largest() as largest:
+        translator._trace([translator.request("Ein Hund.", "de-en", paths.NO_INTERVENTIONS)])
+    assert largest.numbers < matrix.numel()

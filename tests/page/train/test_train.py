@@ -1,0 +1,83 @@
+"""The Train tab in a real browser: a toy learns, stops, goes on, stands beside another, and opens in the other tabs."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations, screenshot
+
+pytestmark = pytest.mark.browser
+AT_LEAST = "n => Number(document.querySelector('.atlas-train').dataset.update) >= n"
+
+
+def opened(open_page, url: str, **options) -> Page:
+    page = open_page(url, **options)
+    page.wait_for_selector("#translation-text")
+    strip = page.locator("#tabs > .tab-wrapper")
+    expect(strip.get_by_role("tab").first).to_be_visible()
+    tab = strip.get_by_role("tab", name="Train", exact=True)
+    if tab.count():
+        tab.click()
+    else:
+        strip.get_by_role("button", name="More tabs").click()
+        strip.locator(".overflow-dropdown").get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator("#train-corpus")).to_be_visible()
+    return page
+
+
+def press(page: Page, name: str) -> None:
+    page.locator("#train").get_by_role("button", name=name, exact=True).click()
+
+
+def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(tiny_url, open_page):
+    page = opened(open_page, tiny_url)
+    press(page, "Word order")
+    press(page, "A second setting beside it")
+    page.locator("#train-a-layers").select_option("1")
+    page.locator("#train-b-network").select_option("gru")
+    expect(page.locator("#train-b-heads")).to_be_disabled()
+    press(page, "Train")
+    page.wait_for_function(AT_LEAST, arg=30)
+    press(page, "Stop")
+    expect(page.locator("#train .status")).to_contain_text("Stopped at update")
+    expect(page.locator("#train table tbody tr")).to_have_count(8)
+    assert page.locator("#train .side.a canvas").count() == 4, "one layer of four heads"
+    page.locator("#train-kind").select_option("alignment")
+    assert page.locator("#train .side.b canvas").count() == 1
+    page.locator("#train-kind").select_option("cross")
+    expect(page.locator("#train .chart .main-svg").first).to_be_visible()
+    latest = page.locator("#train td").all_inner_texts()
+    page.locator("#train-update").focus()
+    page.keyboard.press("Home")
+    expect(page.locator("#train output")).to_have_text("0")
+    assert page.locator("#train td").all_inner_texts() != latest
+    no_violations(page, "#train")
+    screenshot(page, "train-light-1280")
+    before = int(page.locator(".atlas-train").get_attribute("data-update"))
+    press(page, "Go on")
+    page.wait_for_function(AT_LEAST, arg=before + 1)
+    press(page, "Stop")
+    press(page, "Open the first one in the other tabs")
+    expect(page.locator("#train .status")).to_contain_text("Links and files do not hold it")
+    expect(page.locator("#source-text textarea")).to_have_value("hund beißt mann")
+    page.locator("#source-text textarea").fill("hund beißt bier")
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#translation .notice.error")).to_contain_text("'bier' is none of them")
+    page.get_by_role("tab", name="Attention", exact=True).click()
+    expect(page.locator("#explorer")).to_contain_text("Layer 1 · Head 1")
+
+
+def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_page):
+    page = opened(open_page, tiny_url, width=390, dark=True)
+    page.locator("#train-corpus").fill("nur eine Seite")
+    press(page, "Train")
+    expect(page.locator("#train .failed")).to_contain_text("Line 1 is no pair")
+    page.locator("#train-corpus").fill("<b>x</b> ja | &amp; {{value}}")
+    press(page, "Train")
+    page.wait_for_function(AT_LEAST, arg=1)
+    press(page, "Stop")
+    expect(page.locator("#train tbody th")).to_have_text("<b>x</b> ja")
+    no_violations(page, "#train")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    screenshot(page, "train-dark-390")

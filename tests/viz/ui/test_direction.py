@@ -1,0 +1,95 @@
+"""Directions of the page: one entry for a model of many languages, any two of them, and what an imported model says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model import checkpoint
+from model.translator import Translator
+from model.translators import Translators
+from tests.model.families import theirs
+from viz.ui import direction
+from viz.ui.lab import registry
+from viz.wire.summary import inviting, summarise
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("many") / "nllb"
+    theirs.nllb(path).save_pretrained(path)
+    (path / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def served(folder, tiny_translator) -> Translators:
+    return Translators([Translator.load(folder, "cpu"), tiny_translator])
+
+
+def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(served) -> None:
+    entries = direction.entries(served)
+    assert [getattr(shown, "key", shown) for shown, _ in entries] == ["nllb", "German → English", "English → French"]
+    many = served.all[0]
+    assert len(many.languages) == 202 and len(many.directions) <= 60
+    assert many.directions[0] == "eng_Latn-deu_Latn", "English first"
+    assert "zul_Latn-ace_Arab" not in many.directions
+    route = direction.route_of(served, entries[0][1], "zul_Latn-ace_Arab")
+    assert (route.direction, route.checkpoint) == ("zul_Latn-ace_Arab", "nllb")
+    assert served[route.label] is many and direction.entry_of(served, route) == entries[0][1]
+    trace = many.translate("Der kleine Hund", route.direction)
+    assert trace.source_tokens[0] == "zul_Latn" and trace.target_tokens[0] == "ace_Arab"
+    shown = direction.menus(served, route)
+    assert (shown["source"], shown["target"]) == ("zul_Latn", "ace_Arab") and "mask" not in shown["targets"]
+    assert direction.menus(served, served.route("de-en")) is None
+    # Another entry has its own direction, whatever was chosen among the many; what nobody serves is no pair.
+    assert direction.route_of(served, "de-en", "zul_Latn-ace_Arab").direction == "de-en"
+    assert direction.route_of(served, entries[0][1], "zul_Latn-xx").direction == many.directions[0]
+
+
+def test_a_link_finds_any_two_languages_again(served) -> None:
+    assert served.find("zul_Latn-ace_Arab", "nllb").checkpoint == "nllb"
+    assert served.find("zul_Latn-ace_Arab", "gone").checkpoint == "nllb"
+    assert served.find("de-en", "tiny").checkpoint == "tiny" and served.find("xx-yy", "nllb") is None
+    with pytest.raises(ValueError, match="Unknown direction"):
+        served["zul_Latn-zul_Latn"]
+
+
+def test_it_is_kept_in_a_checkpoint_of_ours(folder, tmp_path) -> None:
+    found = checkpoint.load(folder)
+    checkpoint.save(tmp_path / "ours", found.model, found.tokenizer, found.directions, languages=found.languages)
+    again = checkpoint.load(tmp_path / "ours")
+    assert again.languages == found.languages and again.directions == found.directions
+
+
+def test_sentences_to_try_are_in_the_language_whoever_brings_them(served, tiny_translator) -> None:
+    own = [example.text for example in tiny_translator.examples["de-en"]]
+    assert direction.sentences(served, served.route("de-en")) == own
+    assert direction.sentences(served, direction.route_of(served, "eng_Latn-deu_Latn", "deu_Latn-zul_Latn")) == own
+    assert direction.sentences(served, direction.route_of(served, "eng_Latn-deu_Latn", "zul_Latn-deu_Latn")) == []
+
+
+def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch) -> None:
+    many = served.all[0]
+    assert direction.offer(served, served.routes[0])["cost"] is None
+    monkeypatch.setattr(direction, "LARGE", 100)
+    said = direction.offer(served, served.routes[0])["cost"]
+    decoder = sum(weight.numel() for weight in many.model.decoder.parameters())
+    assert many.model.step_numbers == decoder + many.config.num_target_tokens * many.config.d_model
+    assert said.values["read"] == f"{4e-6 * many.model.step_numbers:.0f}" and "parameters" in said
+
+
+def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, tiny_translator, tmp_path) -> None:
+    many = served.all[0]
+    trace = many.translate("Der Hund", "deu_Latn-eng_Latn")
+    said = summarise(trace, many, registry.lacking(trace, many))["about"]
+    assert said["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
+    assert said["lacking"] == [] and inviting(many)["about"]["origin"] == said["origin"]
+    assert inviting(tiny_translator)["about"]["origin"] is None
+    theirs.mbart(tmp_path / "mbart").save_pretrained(tmp_path / "mbart")
+    learned = Translator.load(tmp_path / "mbart", "cpu")
+    trace = learned.translate("Der Hund", "de_DE-en_XX")
+    lacking = registry.lacking(trace, learned)
+    assert [one["panel"] for one in lacking] == ["Curves", "Rotation"] and "learned its positions" in lacking[0]["why"]
+    assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]

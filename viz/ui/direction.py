@@ -1,0 +1,81 @@
+"""From which language into which, and by which model: a menu, and two searchable ones for a model of many languages."""
+
+from __future__ import annotations
+
+from gradio.i18n import I18nData
+
+from model.trace.directions import Route, language_of
+from model.translator import Translator
+from model.translators import Translators
+from viz.ui.language import label
+from viz.words import Words, say
+
+LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
+                  ("en", "fr"): label("English → French")}
+LARGE = 50_000_000  # parameters, above which the page says what a model costs
+OFFERED = 4  # sentences of another model to try
+
+
+def entries(translators: Translators) -> list[tuple[I18nData | str, str]]:
+    """The menu: (what it shows, the label of a route). A model of many languages is one entry."""
+    found: dict[str, I18nData | str] = {}
+    for route in translators.routes:
+        found.setdefault(entry_of(translators, route), name_of(translators, route))
+    return [(shown, value) for value, shown in found.items()]
+
+
+def name_of(translators: Translators, route: Route) -> I18nData | str:
+    """ "German → English", with the checkpoint's name in brackets where others serve the same direction before it; of a
+    model of many languages its name."""
+    if translators[route.label].languages:
+        return route.checkpoint
+    name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
+    return name if route.is_first else f"{name} ({route.checkpoint})"
+
+
+def entry_of(translators: Translators, route: Route) -> str:
+    """The entry of the menu that a route belongs to."""
+    translator = translators[route.label]
+    if not translator.languages:
+        return route.label
+    return next(one.label for one in translators.routes if translators[one.label] is translator)
+
+
+def route_of(translators: Translators, entry: str, pair: str) -> Route:
+    """What the menus mean. pair: the direction chosen from many languages; "": none yet. ValueError, in words, for what
+    nobody serves."""
+    first = translators.route(entry)
+    return translators.find(pair, first.checkpoint) or first if pair and translators[entry].languages else first
+
+
+def menus(translators: Translators, route: Route) -> dict | None:
+    """The two menus of languages with what is chosen in them; None for a model that needs none."""
+    languages = translators[route.label].languages
+    return languages and {"sources": languages.sources, "targets": languages.targets, "source": route.source,
+                          "target": route.target, "model": route.checkpoint}
+
+
+def offer(translators: Translators, route: Route) -> dict:
+    """Sentences to try in this direction, and what a large model costs, JSON-ready."""
+    return {"sentences": sentences(translators, route), "cost": cost(translators[route.label])}
+
+
+def sentences(translators: Translators, route: Route) -> list[str]:
+    """The model's own for this direction, else a few in the same language that another one brings."""
+    own = translators[route.label].examples.get(route.direction, ())
+    others = [example for other in translators.routes if language_of(other.source) == language_of(route.source)
+              for example in translators[other.label].examples.get(other.direction, ())]
+    return list(dict.fromkeys(example.text for example in own or others[:OFFERED]))
+
+
+def cost(translator: Translator) -> Words | None:
+    """What a large model costs before it is asked for anything; None: it is none."""
+    weights = list(translator.model.parameters())
+    numbers = sum(weight.numel() for weight in weights)
+    if numbers < LARGE:
+        return None
+    memory = sum(weight.numel() * weight.element_size() for weight in weights)
+    read = translator.model.step_numbers * weights[0].element_size()
+    return say("A large model: {n} million parameters, {memory} GB in memory for all visitors together. For each token "
+               "it reads {read} MB of them, so a translation takes its time.", n=f"{numbers / 1e6:.0f}",
+               memory=f"{memory / 1e9:.1f}", read=f"{read / 1e6:.0f}")

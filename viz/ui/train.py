@@ -1,0 +1,123 @@
+"""The tab "Train": a small network that learns while one watches, a second setting beside it, and the first one
+opened in the other tabs. The page asks for one turn after the other; who stops asking has stopped training."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from model.config import from_json
+from model.nets.transformer import Transformer
+from model.trace.language import Refusal
+from model.training.toy import corpora, frames, measure, settings
+from model.training.toy.run import DIRECTION, ToyRun
+from model.training.toy.settings import ToySettings
+from model.training.toy.store import SIDES, ToyStore, Visit
+from model.translators import Translators
+from viz import theme
+from viz.ui import direction
+from viz.ui.component import Component
+from viz.ui.header import Header
+from viz.ui.lab import registry
+from viz.ui.language import label
+from viz.ui.rpc import Question, told
+from viz.ui.session import Selection
+from viz.wire import training
+from viz.wire.summary import summarise
+from viz.words import Words, say
+
+LIMITS = {"updates": settings.MAX_UPDATES, "seconds": int(settings.MAX_SECONDS)}
+COMPARED = (20, max(measure.UPDATES))
+
+
+def build(translators: Translators, header: Header) -> None:
+    """Lay out and wire the tab."""
+    store, session = ToyStore(), header.session
+    component = Component("train", told(), plotly=True, events=("act", "open"), options=options(), elem_id="train")
+    visit = gr.State(None)
+    private = {"api_visibility": "private", "show_progress": "hidden"}
+
+    def act(visit: Visit | None, event: gr.EventData):
+        question, visit = Question.of(event), visit or Visit()
+        try:
+            return question.answer(**ACTIONS[str(question.data.get("action"))](store, visit, question.data)), visit
+        except (ValueError, KeyError, TypeError) as error:
+            return question.failed(error), visit
+
+    def open_toy(visit: Visit | None, event: gr.EventData):
+        question = Question.of(event)
+        try:
+            run = (visit or Visit()).run(question.data.get("side"))
+            text = run.pairs[int(question.data.get("pair", 0)) % len(run.pairs)][0]
+            with session.turns.one():
+                name = opened(translators, visit, run)
+                toy, trace = visit.opened, visit.opened.trace_batch([text], DIRECTION)[0]
+        except (ValueError, TypeError) as error:
+            return question.failed(error), *[gr.skip()] * (len(header.restored) + 2)
+        menu = gr.Dropdown([*direction.entries(translators), (label("Your toy"), name)], value=name)
+        route = translators.route(name)
+        restored = (text, menu, direction.menus(translators, route), route.direction, gr.skip(),
+                    summarise(trace, toy, registry.lacking(trace, toy)), trace)
+        return (question.answer(opened=True), *restored, Selection().fitted(trace),
+                direction.offer(translators, route))
+
+    # Outside the queue, whose own work for an event takes as long as a turn; on the CPU also where handlers are lent a
+    # GPU: nobody's share of it pays for a toy.
+    component.act(act, [visit], [component, visit], queue=False, trigger_mode="multiple", **private)
+    # Through the queue, which sets off what listens to the states.
+    component.open(open_toy, [visit], [component, *header.restored, session.selection, header.examples],
+                   trigger_mode="once", **private)
+
+
+def opened(translators: Translators, visit: Visit, run: ToyRun) -> str:
+    """Serve a run's network as it is now, in the place of what the visitor opened before; by which label."""
+    if not isinstance(run.model, Transformer):
+        raise Refusal("The other tabs take a Transformer apart: of a recurrent network all there is to see is here.")
+    visit.opened = run.opened()
+    return translators.lend(visit.opened)
+
+
+def start(store: ToyStore, visit: Visit, data: dict) -> dict:
+    """Begin a run."""
+    side = data.get("side")
+    if side not in SIDES:
+        raise ValueError(f"there are the runs {' and '.join(SIDES)}, found {side!r}")
+    run = store.start(visit, side, corpora.read(str(data.get("corpus", ""))), from_json(ToySettings, data["settings"]))
+    return {"side": side, "run": training.beginning(run), "turn": training.progress(run, (), run.frames, None, LIMITS)}
+
+
+def go(store: ToyStore, visit: Visit, data: dict) -> dict:
+    """One turn more."""
+    turn = store.go(visit, data.get("side"))
+    run = visit.run(data.get("side"))
+    return {"side": data["side"], "turn": training.progress(run, turn.points, turn.frames, turn.done, LIMITS)}
+
+
+ACTIONS = {"start": start, "go": go}
+
+
+def options() -> dict:
+    """What the page is told once."""
+    return {"corpora": [{"name": name, "title": corpus.title, "lesson": corpus.lesson, "text": corpus.text}
+                        for name, corpus in corpora.CORPORA.items()],
+            "choices": {name: list(values) for name, values in settings.CHOICES.items()},
+            "mapped": frames.MAPPED, "decoded": frames.DECODED, "updates": settings.MAX_UPDATES,
+            "scale": theme.SCALES["viridis"], "measured": measured()}
+
+
+def measured() -> dict[str, list[Words]]:
+    """What each switch was measured to do, a sentence for each number of updates."""
+    found = measure.read()
+    return {switch: [_sentence(update, found["default"][update], rows[update]) for update in COMPARED]
+            for switch, rows in found.items() if switch != "default"}
+
+
+def _sentence(update: int, default: measure.Interval, changed: measure.Interval) -> Words:
+    numbers = {name: f"{value:.3g}" for name, value in zip(("low", "high", "from_", "to"), (*changed, *default))}
+    if not measure.apart(default, changed):
+        return say("After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference",
+                   n=update, **numbers)
+    if changed[1] < default[0]:
+        return say("After {n} updates: loss {low} to {high}, reliably lower than the default's {from_} to {to}",
+                   n=update, **numbers)
+    return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}",
+               n=update, **numbers)

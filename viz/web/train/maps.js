@@ -1,0 +1,50 @@
+// The maps of one frame of a toy: a canvas for each head, a row for each layer, and the numbers under the pointer.
+(function (atlas) {
+  "use strict";
+  const { element: el, t, say } = atlas;
+
+  const TITLES = { encoder_self: say("Encoder self-attention"), decoder_self: say("Decoder self-attention"), cross: say("Cross-attention"),
+    alignment: say("Alignment"), decoder_self_decoded: say("Decoder self-attention while decoding") };
+  atlas.toyTitles = TITLES;
+
+  function bytes(text) {
+    const raw = atob(text);
+    return Uint8Array.from(raw, (character) => character.charCodeAt(0));
+  }
+
+  // Which tokens stand at the rows and columns of a kind's maps.
+  function sides(kind, pair, output) {
+    const read = kind === "decoder_self_decoded" ? output.read : pair.read;
+    return { rows: kind === "encoder_self" ? pair.source : read, columns: kind.startsWith("decoder_self") ? read : pair.source };
+  }
+
+  // frame.maps[at][kind] as canvases in `box`; colours: 256 steps; say(words): for what the pointer is on.
+  atlas.toyMaps = function (box, { frame, at, kind, pair, colours, tell }) {
+    const found = frame?.maps[at]?.[kind];
+    if (!found) return void box.replaceChildren(el("p", { class: "note" }, t("This network has no maps of this kind.")));
+    const [layers, heads, queries, keys] = found.shape, values = bytes(found.data), { rows, columns } = sides(kind, pair, frame.outputs[at]);
+    const cells = [];
+    for (let layer = 0; layer < layers; layer++) {
+      for (let head = 0; head < heads; head++) {
+        const start = (layer * heads + head) * queries * keys;
+        const name = t("Layer {layer}, head {head}", { layer: layer + 1, head: head + 1 });
+        const canvas = el("canvas", { width: keys, height: queries, role: "img", "aria-label": `${t("{kind}, update {n}", { kind: TITLES[kind], n: frame.update })}: ${name}` });
+        const context = canvas.getContext("2d"), pixels = context.createImageData(keys, queries);
+        for (let i = 0; i < queries * keys; i++) pixels.data.set([...colours[values[start + i]], 255], 4 * i);
+        context.putImageData(pixels, 0, 0);
+        canvas.style.setProperty("--keys", keys);
+        canvas.addEventListener("pointermove", (event) => {
+          const place = canvas.getBoundingClientRect();
+          const column = Math.min(keys - 1, Math.max(0, Math.floor(((event.clientX - place.left) / place.width) * keys)));
+          const row = Math.min(queries - 1, Math.max(0, Math.floor(((event.clientY - place.top) / place.height) * queries)));
+          tell(t("{head}: {query} reads {key} with weight {weight}", { head: name, query: rows[row], key: columns[column],
+            weight: (values[start + row * keys + column] / 255).toFixed(2) }));
+        });
+        cells.push(canvas);
+      }
+    }
+    const grid = el("div", { class: "heads", style: `--heads: ${heads}; --shape: ${keys} / ${queries}` }, cells);
+    const tokens = (label, words) => el("p", { class: "tokens" }, el("span", { class: "label" }, label), " ", words.join(" · "));
+    box.replaceChildren(grid, tokens(t("rows:"), rows), tokens(t("columns:"), columns));
+  };
+})(globalThis.AttentionAtlas);
