@@ -18,11 +18,11 @@ SCRIPTS = {
         *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
         *(f"explorer/views/{name}.js" for name in (
             "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
-        *(f"explorer/{name}.js" for name in ("actions", "help", "keys", "explorer"))),
+        *(f"explorer/{name}.js" for name in ("actions", "cut", "help", "keys", "explorer"))),
     "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
     "panel": ("explorer/views/picture.js",
-              *(f"lab/{name}.js" for name in ("maps", "blocks", "matrix", "exports", "panel"))),
+              *(f"lab/{name}.js" for name in ("maps", "blocks", "cells", "heads", "matrix", "exports", "panel"))),
     "train": tuple(f"train/{name}.js" for name in ("settings", "maps", "curves", "train")),
     "question": ("why/question.js",),
     "prose": ("page/prose.js",),

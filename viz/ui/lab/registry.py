@@ -34,6 +34,7 @@ TABS = (
     Tab("inside", label("Inside"), (
         "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
         "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
+    Tab("train", label("Train"), ("learned", "surprise")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
 
