@@ -22,10 +22,12 @@ from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import Languages, parse_direction
+from model.trace.survey.survey import Survey, survey_from_json
 
 WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
 EXAMPLES = "examples.json"
 LAYOUT, AS_READ = "layout", "as a step reads"  # in the weights file's own metadata
+HEADS, LARGEST_HEADS = "heads.json", 8_000_000  # bytes
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Example:
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
-    to try, where the folder has any."""
+    to try, where the folder has any. survey: what its heads do over many sentences, where that was surveyed with these
+    very weights (python -m model.survey). folder: where it lies, for files that were made of its weights; None:
+    nowhere."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -48,7 +52,9 @@ class Checkpoint:
     metrics: dict
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    survey: Survey | None = None
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
+    folder: Path | None = None
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
@@ -94,7 +100,8 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages)
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples,
+                      read_survey(folder / HEADS, digest), languages, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
@@ -111,7 +118,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
     metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes),
                "origin": asdict(origin(Folder(folder)))}
     return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest,
-                      languages=found.languages)
+                      survey=read_survey(folder / HEADS, digest), languages=found.languages, folder=folder)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
@@ -189,6 +196,19 @@ def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[E
                 isinstance(value, str) for value in row.values()):
             raise ValueError(f"{path}: an example has a \"text\" and may have a \"reference\", found {row!r}")
     return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
+
+
+def read_survey(path: Path, digest: str) -> Survey | None:
+    """A survey's file; None where there is none, or only one of other weights. ValueError, naming it, if it is damaged.
+    """
+    if not path.is_file():
+        return None
+    values = read_json(path, limit=LARGEST_HEADS)
+    try:
+        found = survey_from_json(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return found if found.digest == digest else None
 
 
 def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:

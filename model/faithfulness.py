@@ -17,12 +17,10 @@ import torch.distributed as dist
 from tqdm import tqdm
 
 from model.analysis.why import averages
-from model.analysis.why.faithful import Sentence, examine, redrawn, summarise
+from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
 from model.files import write_json
 from model.trace.why.faithfulness import Faithfulness
 from model.translator import Translator
-
-FILE = "faithfulness.json"
 
 
 def main(argv: list[str] | None = None) -> None:

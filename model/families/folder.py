@@ -150,7 +150,7 @@ class Weights:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Whether all values are. By sums of blocks, which take little memory: torch.isfinite takes more than the tensor."""
+    """Whether all values are. By sums of blocks, in little memory: torch.isfinite takes more than the tensor."""
     if tensor.dtype == torch.float64:
         return bool(torch.isfinite(tensor).all())
     sums = [block.sum(dtype=torch.float32) for block in tensor.flatten().split(BLOCK)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import gradio as gr
 import numpy as np
 
+from model.analysis.why.shelf import Shelf
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.kinds import AttentionKind
@@ -51,6 +52,7 @@ class Session:
     trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
     turns      for handlers outside Gradio's queue that use the model
+    shelf      the means of the models that are served
     asked      gr.State of an Asked: the pinned token and its contrast, written by the tab "Why" and by a click on any
                written token
     """
@@ -58,6 +60,7 @@ class Session:
     trace: gr.State
     selection: gr.State
     turns: Turns = field(default_factory=Turns)
+    shelf: Shelf = field(default_factory=Shelf)
     asked: gr.State = field(default_factory=lambda: gr.State(Asked()))
 
 

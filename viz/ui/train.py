@@ -1,5 +1,6 @@
-"""The tab "Train": a small network that learns while one watches, a second setting beside it, and the first one
-opened in the other tabs. The page asks for one turn after the other; who stops asking has stopped training."""
+"""What the tab "Train" begins with: a small network that learns while one watches, a second setting beside it, and the
+first one opened in the other tabs. The page asks for one turn after the other; who stops asking has stopped training.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.lab import registry
+from viz.ui.lab.lab import Beside
 from viz.ui.language import label
 from viz.ui.rpc import Question, told
 from viz.ui.session import Selection
@@ -121,3 +123,6 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
                    n=update, **numbers)
     return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}",
                n=update, **numbers)
+
+
+TOY = Beside(label("Train your own"), "toy", build)

@@ -1,4 +1,5 @@
-"""The tokens' matrix as a block of a panel; viz/web/why/matrix.js draws it."""
+"""A matrix of numbers as a block of a panel: coloured cells with their values, and sums in the margin;
+viz/web/lab/matrix.js draws it."""
 
 from __future__ import annotations
 
@@ -7,73 +8,97 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.language import Words, say
-from model.trace.why.columns import Columns
+from model.trace.language import Words, join, say
 from model.trace.why.evidence import Evidence, Sum, Unit
-from model.trace.why.rows import Row
 from viz.wire.blocks import compact
-from viz.wire.question import nats
+from viz.wire.question import nats, signed
 
 EVIDENCE = {Evidence.MEASURED: say("measured"), Evidence.EXACT_SPLIT: say("exact split"), Evidence.PROXY: say("proxy")}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the matrix: what is said of its method, and its answer; None while it is computed. layers: how many it
-    can be asked about one by one; layer: the one it is about, from 1; 0: all. agreement: its rank correlation with
-    occlusion under the other replacement."""
+    """A row of a matrix.
 
-    name: Words
-    evidence: Evidence
-    unit: Unit
-    done: Words
-    misleads: Words
-    class_agnostic: bool
+    key      what the page calls it when it asks for what is behind a cell
+    cells    of cells(); None: the page asks for the line by itself (the act "row" of its panel)
+    margins  of margin(), one for each of the matrix's
+    about    sentences that are shown when one points at its name
+    layers, layer   how many layers it can be asked about one by one, and which it is about, from 1; 0: all together
+    folded   whether it is out of sight until it is asked for
+    """
+
+    key: str
+    name: Words | str
+    cells: list[dict | None] | None
+    margins: Sequence[list[dict]] = ()
+    about: Sequence[Words] = ()
+    evidence: Evidence | None = None
     layers: int = 0
     layer: int = 0
-    row: Row | None = None
-    agreement: float | None = None
+    folded: bool = False
+
+    def payload(self) -> dict:
+        """JSON-ready."""
+        kind = self.evidence and {"kind": self.evidence.value, "evidence": EVIDENCE[self.evidence]}
+        return {"type": "line", "key": self.key, "name": self.name, "cells": self.cells, "margins": list(self.margins),
+                "about": list(self.about), "layers": self.layers, "layer": self.layer, "folded": self.folded,
+                **(kind or {})}
 
 
-def matrix(columns: Columns, lines: Sequence[Line], *, limit: float, fold: int = 0) -> dict:
-    """columns: words of the source, then of the prefix. limit: the nats at full colour, for all rows alike. fold: how
-    many rows stand in sight before the others are asked for; 0: all."""
-    words = [{"cell": "token", "text": label, "special": special}
-             for label, special in zip(columns.labels, columns.special.tolist())]
-    return {"type": "matrix", "columns": words, "source": len(columns.source), "fold": fold,
-            "lines": [line_dict(line, limit) for line in lines]}
+@dataclass(frozen=True)
+class Axis:
+    """The columns of a matrix. groups: (title, how many columns), in order; texts: what each is called; special: which
+    of them are dimmed; names: what is read out, where the text alone does not say it."""
+
+    groups: Sequence[tuple[Words, int]]
+    texts: Sequence[str]
+    special: Sequence[bool] = ()
+    names: Sequence[Words] = ()
 
 
-def line_dict(line: Line, limit: float) -> dict:
-    """One line, JSON-ready: cells {text, share of the full colour from -1 to 1}, and what stands in the margin."""
-    about = {"method": str(line.name), "name": line.name,
-             "kind": line.evidence.value, "evidence": EVIDENCE[line.evidence],
-             "about": [line.done, line.misleads, *(line.row.notes if line.row else ())],
-             "layers": line.layers, "layer": line.layer,
-             "same": say("the same for any contrast") if line.class_agnostic else ""}
-    if line.row is None:
-        return {**about, "cells": None, "sum": None, "agreement": ""}
-    scale = limit if line.unit is Unit.NATS else float(np.nanmax(line.row.values, initial=0.0)) or 1.0
-    return {**about, "cells": [_cell(value, line.unit, scale) for value in line.row.values.tolist()],
-            "sum": None if line.row.sum is None else sum_words(line.row.sum, line.unit),
-            "agreement": "–" if line.agreement is None else f"{line.agreement:.2f}".replace("-", "−")}
+def matrix(label: Words, axis: Axis, lines: Sequence[Line], *, margins: Sequence[tuple[Words, Words]] = (),
+           act: str = "", none: Words = say("There is no such number.")) -> dict:
+    """label: what it is, for those who do not see it. margins: (title, what it says) of the columns at its right end.
+    act: what a click on a cell asks of the panel, with {row, column}, for the slot of that name. none: why a cell is
+    empty. Six parameters: a matrix is made of that many things."""
+    special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
+    columns = [{"cell": "token", "text": text, "special": bool(dim), "name": name}
+               for text, dim, name in zip(axis.texts, special, names, strict=True)]
+    return {"type": "matrix", "label": label, "columns": columns, "act": act, "none": none,
+            "groups": [list(group) for group in axis.groups if group[1]], "margins": [list(one) for one in margins],
+            "lines": [line.payload() for line in lines]}
 
 
-def sum_words(found: Sum, unit: Unit) -> dict:
-    """{words, holds, error}: the sum beside what it should be."""
-    if unit is Unit.SHARE:
-        words = say("{found} of {expected}", found=f"{found.found:.0%}", expected=f"{found.expected:.0%}")
-    else:
-        words = say("{found} of {expected}", found=_two(found.found), expected=_two(found.expected))
-    return {"words": words, "holds": found.holds, "error": say("error {n}", n=compact(found.error, 2))}
+def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[dict | None]:
+    """{text, share of the full colour from -1 to 1} of each value; None where there is none. limit: the value at full
+    colour; 0: the largest here."""
+    values = np.asarray(values, np.float64)
+    scale = limit or float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+
+    def cell(value: float) -> dict | None:
+        if np.isnan(value):
+            return None
+        text = f"{value:.0%}" if unit is Unit.SHARE else nats(value)
+        return {"text": text, "share": round(float(np.clip(value / scale, -1, 1)), 3)}
+
+    return [cell(value) for value in values.tolist()]
 
 
-def _cell(value: float, unit: Unit, scale: float) -> dict | None:
-    if np.isnan(value):
-        return None
-    text = f"{value:.0%}" if unit is Unit.SHARE else nats(value)
-    return {"text": text, "share": round(float(np.clip(value / scale, -1, 1)), 3) if scale else 0.0}
+def margin(*parts: Words | str) -> list[dict]:
+    """Words in a margin, one below the other."""
+    return [{"text": part, "look": "", "about": ""} for part in parts]
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
+    """A sum beside what it should be, its error when one points at it."""
+    written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two
+    words = say("{found} of {expected}", found=written(found.found), expected=written(found.expected))
+    mark = "✓" if found.holds else "✗"
+    return [{"text": join((words, mark), " "), "look": "holds" if found.holds else "misses",
+             "about": say("error {n}", n=compact(found.error, 2))}]
+
+
+def two(value: float) -> str:
+    """A number to two decimals."""
+    return signed(f"{value:.2f}")

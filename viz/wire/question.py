@@ -101,7 +101,12 @@ def _against_without(named: dict, metric: float, left: float) -> Words:
 
 def nats(value: float) -> str:
     """A number of nats to one decimal, to two below one."""
-    return f"{value:.{1 if abs(value) >= 1 else 2}f}".replace("-", "−")
+    return signed(f"{value:.{1 if abs(value) >= 1 else 2}f}")
+
+
+def signed(written: str) -> str:
+    """A number as people write it: with a minus sign, but for 0."""
+    return written.replace("-", "−" if written.strip("-0.%") else "")
 
 
 def _percent(log_p: float) -> str:

@@ -4,26 +4,42 @@ left of it when weights are redrawn."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from model.analysis.why.attribution import agree
 from model.analysis.why.case import Case, Change, masked, open_case, replaced
+from model.analysis.why.method import Method
 from model.analysis.why.methods import occlusion
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
+from model.files import read_json
 from model.nets.transformer import Transformer
-from model.trace.why.faithfulness import Curves, MethodFaithfulness, bootstrap
+from model.trace.why.faithfulness import Curves, Faithfulness, MethodFaithfulness, bootstrap, from_dict
 from model.trace.why.means import Means
 from model.trace.why.ranks import spearman
 from model.translator import Translator
 
+FILE = "faithfulness.json"  # in the checkpoint's folder
 RANDOM_ORDERS = 5
 LEAST_WORDS = 3
+POINTS = 12  # of a curve at most
 Deletion = Callable[[np.ndarray, np.ndarray], Change]
+
+
+def read(folder: Path) -> Faithfulness | None:
+    """The table of a checkpoint's folder, of whatever weights; None if it has none. ValueError if it is damaged."""
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        return from_dict(read_json(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def deletion(method: str) -> Deletion:
@@ -31,13 +47,53 @@ def deletion(method: str) -> Deletion:
     return masked if other_occlusion(method) is occlusion.MASK else replaced
 
 
-def curves(case: Case, order: Sequence[int], how: Deletion) -> tuple[np.ndarray, np.ndarray]:
-    """Columns taken away in an order: what the metric loses without the first k, and with the first k alone, k = 1 ..
-    n, float64 [n] each. Columns that the order does not name (symbols) stay."""
+def curves(case: Case, order: Sequence[int], how: Deletion, *, counts: Sequence[int] | None = None
+           ) -> tuple[np.ndarray, np.ndarray]:
+    """Columns taken away in an order: what the metric loses without the first k, and with the first k alone, for k of
+    counts (None: 1 .. n), float64 [k] each. Columns that the order does not name (symbols) stay."""
     source, prefix = (np.cumsum(mask[list(order)], axis=0) > 0 for mask in case.columns.masks())
+    all_source, all_prefix = source[-1], prefix[-1]
+    if counts is not None:
+        source, prefix = (mask[np.asarray(counts) - 1] for mask in (source, prefix))
     without = case.effects(how(source, prefix))
-    alone = case.effects(how(source[-1] & ~source, prefix[-1] & ~prefix))
+    alone = case.effects(how(all_source & ~source, all_prefix & ~prefix))
     return without, alone
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One order of the words of one question, put to the test. method: whose order; None: the mean of random ones.
+
+    counts       numbers of words k, from 0 to all of them
+    left, kept   the metric without the first k, and with the first k alone, in nats, float64 [k]; measured
+    """
+
+    method: str | None
+    counts: tuple[int, ...]
+    left: np.ndarray
+    kept: np.ndarray
+
+
+def trials(case: Case, by: Method, *, seed: int = 0) -> Iterator[Trial]:
+    """Random orders, then that of each method, words taken away as the occlusion `by` does it; its own order is left
+    out, since it would judge itself. Nothing for fewer than three words, which cannot be ranked."""
+    ordinary, how = ~case.columns.special, masked if by is occlusion.MASK else replaced
+    words = np.flatnonzero(ordinary)
+    if len(words) < LEAST_WORDS:
+        return
+    counts = sorted(set(np.linspace(1, len(words), min(len(words), POINTS)).round().astype(int).tolist()))
+
+    def tried(order: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        without, alone = curves(case, order, how, counts=counts)
+        whole = case.metric()
+        return whole - np.concatenate(([0.0], without)), whole - np.concatenate((without[-1:], alone))
+
+    random = np.random.default_rng(seed)
+    chance = [tried(random.permutation(words)) for _ in range(RANDOM_ORDERS)]
+    yield Trial(None, (0, *counts), *np.mean(chance, axis=0))
+    for name, method in sorted(METHODS.items(), key=lambda pair: pair[1].slow):
+        if method is not by:
+            yield Trial(name, (0, *counts), *tried(order_of(method(case).values, ordinary)))
 
 
 def order_of(values: np.ndarray, ordinary: np.ndarray) -> list[int]:

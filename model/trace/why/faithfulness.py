@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 RESAMPLES = 1000
+MEASURES = ("agreement", "comprehensiveness", "sufficiency")
 LEVEL = 0.95
 
 
@@ -86,6 +87,30 @@ class Faithfulness:
                 found.method, found.evidence, _text(found.agreement), _text(found.comprehensiveness),
                 _text(found.sufficiency), "not measured" if last is None else f"{last:.2f}")) + " |")
         return "\n".join(lines)
+
+
+BAR = 0.5  # the median agreement that a row needs to stand first
+MARGIN = 0.15  # by which it must beat raw attention
+
+
+def first(table: Faithfulness, *, raw: str) -> MethodFaithfulness | None:
+    """The method whose order of words agrees best with occlusion by another replacement, if its median reaches BAR and
+    beats that of the method `raw` by MARGIN; None if there is no such method. Of equal ones, the first."""
+    known = {found.method: found.agreement.value for found in table.methods if found.agreement is not None}
+    least = max(BAR, known[raw] + MARGIN) if raw in known else BAR
+    able = [found for found in table.methods if found.method in known and known[found.method] >= least]
+    return max(able, key=lambda found: known[found.method], default=None)
+
+
+def from_dict(values: object) -> Faithfulness:
+    """A table as dataclasses.asdict() takes it apart. ValueError for what is none."""
+    try:
+        methods = tuple(
+            MethodFaithfulness(**{**one, **{name: one[name] and Interval(**one[name]) for name in MEASURES}})
+            for one in values["methods"])
+        return Faithfulness(**{**values, "directions": tuple(values["directions"]), "methods": methods})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"this is no table of faithfulness: {error!r}") from error
 
 
 def _text(found: Interval | None) -> str:

@@ -12,13 +12,14 @@ import gradio as gr
 
 from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
+from model.analysis.why.shelf import Shelf
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.asked import Asked, Contrast, case_of
+from viz.ui.asked import Asked, Contrast, case_of, name_of
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
@@ -40,7 +41,7 @@ def build(translators: Translators, header: Header) -> Component:
             return question.answer(invitation=INVITATION)
         try:
             with session.turns.one():
-                return question.answer(**answered(serving(translators, trace), trace, asked))
+                return question.answer(**answered(serving(translators, trace), trace, asked, session.shelf))
         except ValueError as error:
             return question.failed(error)
 
@@ -48,12 +49,12 @@ def build(translators: Translators, header: Header) -> Component:
         question = Question.of(event)
         if trace is None:
             return question.answer(invitation=INVITATION), gr.skip(), gr.skip()
+        wanted = wanted_by(question.data, trace, asked)
         try:
-            wanted = wanted_by(question.data, trace, asked)
-            found = answered(serving(translators, trace), trace, wanted)
+            wanted.question(serving(translators, trace), trace)
         except ValueError as error:  # what was asked before stands
             return question.failed(error), gr.skip(), gr.skip()
-        return question.answer(**found), wanted, selecting(selection, wanted.step)
+        return question.answer(asked=name_of(wanted)), wanted, selecting(selection, wanted.step)
 
     def pin(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
         if trace is None:
@@ -65,11 +66,12 @@ def build(translators: Translators, header: Header) -> Component:
         step = None if trace is None else selected_step(selection, trace)
         return gr.skip() if step in (None, asked.fitted(trace).step) else wanted_by({"step": step}, trace, asked)
 
-    model = {"concurrency_id": "model", **PRIVATE}
-    content.needed(show, [session.trace, session.asked], content, queue=False, trigger_mode="multiple", **model)
-    # Through the queue: what changes a state outside it does not set off that state's own change event.
+    content.needed(show, [session.trace, session.asked], content, queue=False, trigger_mode="multiple",
+                   concurrency_id="model", **PRIVATE)
+    # Through the queue: what changes a state outside it does not set off that state's own change event. Without the
+    # model, so that it waits for no panel.
     content.ask(ask, [session.trace, session.selection, session.asked], [content, session.asked, session.selection],
-                trigger_mode="multiple", **model)
+                trigger_mode="multiple", **PRIVATE)
     header.result.pin(pin, [session.trace, session.selection, session.asked], [session.asked, session.selection],
                       **PRIVATE)
     session.selection.change(follow, [session.trace, session.selection, session.asked], session.asked, **PRIVATE)
@@ -78,7 +80,7 @@ def build(translators: Translators, header: Header) -> Component:
     return content
 
 
-def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> dict:
+def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shelf: Shelf) -> dict:
     """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
     cannot be had. ValueError, in words, for what cannot be asked."""
     question = asked.question(translator, trace)
@@ -86,7 +88,7 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> d
              "checkpoint": trace.checkpoint, "beam": trace.decoding and trace.decoding.beam,
              **question_payload(trace, question, pinned.contrasts(trace, question.step))}
     try:
-        case = case_of(translator, trace, question)
+        case = case_of(translator, trace, question, shelf.find(translator, trace.direction))
     except Refusal as error:
         return {**found, "refused": error.words}
     effects = occlusion.MASK(case).values
@@ -94,8 +96,8 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> d
 
 
 def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:
-    """What the page asks with {step, and id, text, or alone: true}. Another step is compared with its own runner-up, or
-    with nothing where nothing was compared before. ValueError, in words, for a step that there is not."""
+    """What the page asks with {step, and token (an id), text, or alone: true}. Another step is compared with its own
+    runner-up, or with nothing where nothing was compared before; a step that there is not is the one asked before."""
     before, step = asked.fitted(trace), data.get("step")
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < len(trace.target_ids):
         step = before.step
@@ -104,15 +106,9 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
         contrast = Against.NOTHING
     elif isinstance(data.get("text"), str):
         contrast = data["text"]
-    elif isinstance(data.get("id"), int):
-        contrast = data["id"]
+    elif isinstance(data.get("token"), int):
+        contrast = data["token"]
     return Asked.of(trace, step, contrast)
-
-
-def name_of(asked: Asked) -> str:
-    """A name for what is asked: the page asks again where it shows another one."""
-    contrast = asked.contrast.value if isinstance(asked.contrast, Against) else repr(asked.contrast)
-    return f"{asked.step} {contrast} {asked.about}"
 
 
 def selected_step(selection: Selection, trace: TranslationTrace) -> int | None:

@@ -28,12 +28,14 @@ class Tab:
 
 
 TABS = (
-    Tab("why", label("Why"), ("why-tokens",), asks=True),
+    Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
+    Tab("heads", label("Heads"), ("heads-survey", "heads-search", "heads-links")),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (
         "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
         "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
+    Tab("train", label("Train"), ("learned", "surprise")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
 

@@ -5,7 +5,7 @@ AttentionAtlas.register("question", (root, api) => {
   const percent = (p) => (p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
   const emphasised = (sentence) => atlas.saidParts(sentence, ["token", "contrast", "word"], (text) => el("em", { dir: "auto" }, text));
   let shown = null; // the last answer
-  let visible = false, wanted = null; // wanted: what a link asks for, until its sentence is there
+  let visible = false, pending = null, wanted = null; // wanted: what a link asks for, until its sentence is there
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
@@ -57,7 +57,7 @@ AttentionAtlas.register("question", (root, api) => {
     const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
     chips(others, [
       ...answer.contrasts.map((one) => ({ text: one.text, pressed: one.id === answer.contrast_id, p: one.probability,
-        pick: () => ask({ step, id: one.id }), about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }) })),
+        pick: () => ask({ step, token: one.id }), about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }) })),
       ...(listed || answer.contrast === null ? [] : [{ text: answer.contrast, pressed: true, about: t("typed: {word}", { word: answer.contrast }), pick: () => {} }]),
       { text: t("nothing"), pressed: answer.contrast === null, about: t("Its own probability, compared with no other token"), pick: () => ask({ step, alone: true }) }]);
     headline.replaceChildren(...(answer.refused ? [said(answer.refused)] : answer.headline.flatMap(
@@ -70,15 +70,17 @@ AttentionAtlas.register("question", (root, api) => {
   }
 
   function take(answer) {
-    if (answer.asked !== undefined && !answer.tokens) return void (visible && answer.asked !== shown?.asked && needed());
     if (answer.stale) return void (visible && needed());
+    if (answer.asked && !answer.tokens && answer.asked !== pending) return void (visible && needed(answer.asked));
+    if (answer.asked && !answer.tokens && answer.asked !== shown?.asked) return; // on its way
     root.setAttribute("aria-busy", "false");
     atlas.invite(root, answer.invitation);
     failed.hidden = !answer.error;
     failed.textContent = said(answer.error) || "";
     if (answer.error && !headline.isConnected) root.replaceChildren(...parts);
     if (!answer.tokens) return;
-    if (!answer.refused) typed.value = "";
+    pending = answer.asked;
+    typed.value = "";
     draw(answer);
     follow();
   }
@@ -88,7 +90,9 @@ AttentionAtlas.register("question", (root, api) => {
     rpc.ask("ask", data, take);
   }
 
-  function needed() {
+  // about: the name of what is asked; what is on its way already is not asked for again.
+  function needed(about = null) {
+    pending = about;
     root.setAttribute("aria-busy", "true");
     rpc.ask("needed", {}, take);
   }
@@ -105,11 +109,11 @@ AttentionAtlas.register("question", (root, api) => {
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
     const same = wanted && shown && ["text", "direction", "checkpoint"].every((name) => !wanted.get(name) || wanted.get(name) === shown[name])
-      && Number(wanted.get("beam") ?? 1) === shown.beam;
+      && (shown.beam === null || Number(wanted.get("beam") ?? 1) === shown.beam);
     if (!same) return;
     const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
     wanted = null;
-    ask({ step, ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { id: Number(against) } : {}) });
+    ask({ step, ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}) });
   }
 
   async function copyLink() {

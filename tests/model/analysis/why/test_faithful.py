@@ -14,10 +14,11 @@ from scipy import stats
 
 from model.analysis.why import faithful
 from model.analysis.why.case import masked, open_case, replaced
+from model.analysis.why.faithful import FILE
 from model.analysis.why.methods import occlusion
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
-from model.faithfulness import FILE, main
+from model.faithfulness import main
 from model.trace.why.faithfulness import bootstrap
 from tests import ROOT
 

@@ -120,12 +120,21 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
         verdict = blocks.text(say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done),
                                   seconds=f"{seconds:.2f}"), tone="good")
     rows = [[name, blocks.verdict(result.passed if result else None),
-             blocks.number(result.error) if result else "", blocks.number(result.tolerance) if result else "",
+             *_numbers(result),
              claim, result.detail if result else "",
              f"{1e3 * result.seconds:.0f} ms" if result else ""]
             for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
-    columns = (say("Check"), say("passed"), say("error"), say("tolerance"), say("claim"), say("on what"), say("time"))
+    columns = (say("Check"), say("passed"), say("error"), say("relative"), say("tolerance"), say("claim"),
+               say("on what"), say("time"))
     return [verdict, blocks.table(columns, rows)]
+
+
+def _numbers(result: Result | None) -> tuple:
+    """The error, the same as a share of the largest value that was compared, and what is tolerated."""
+    if result is None:
+        return "", "", ""
+    relative = "–" if result.relative is None else blocks.number(result.relative)
+    return blocks.number(result.error), relative, blocks.number(result.tolerance)
 
 
 PANEL = Panel(

@@ -8,70 +8,99 @@ from dataclasses import replace
 import numpy as np
 
 from model.analysis.why.attribution import answer
-from model.analysis.why.case import Case, masked, replaced
+from model.analysis.why.case import masked, replaced
 from model.analysis.why.experiments.removal import without
 from model.analysis.why.methods import occlusion
 from model.analysis.why.registry import METHODS, OCCLUSIONS
+from model.trace.why.columns import Columns
 from model.trace.why.removal import Removal
 from model.trace.why.rows import Why
-from viz.maps import labels
+from viz.ui.lab import belief
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.taking import EXPORT, exports, take
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.wire.matrix import Line, line_dict, matrix
+from viz.wire.experiments.candidates import candidates
+from viz.wire.matrix import Axis, Line, cells, margin, matrix, sum_margin, two
 from viz.wire.question import names, nats
-from viz.words import say
+from viz.words import Words, say
 
 TEST = "test"
+MARGINS = (
+    (say("sum"), say("What the row should add up to, and what it does.")),
+    (say("agreement"), say(
+        "Rank correlation with occlusion under the other replacement: 1 is the same order of words.")))
 
 
 def tokens(scene: Scene) -> list[dict]:
     found = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
-    lines = [_line(scene, found, name) for name in METHODS]
-    return [matrix(scene.case.columns, lines, limit=_limit(found)), blocks.slot(TEST, blocks.text(
-        say("Choose a cell to run its test: the word is taken away, and the model says what it would write then."),
-        tone="note"))]
+    lead = belief.leading(scene.translator)
+    columns = scene.case.columns
+    lines = [_line(scene, found, name, folded=name in lead.folded) for name in lead.order]
+    return [
+        blocks.text(lead.reason, tone="note"),
+        matrix(say("Methods by words"), axis(columns), lines, margins=MARGINS, act=TEST,
+               none=say("This method says nothing of it.")),
+        exports(),
+        blocks.slot(TEST, blocks.text(
+            say("Choose a cell to run its test: the word is taken away, and the model says what it would write then."),
+            tone="note"))]
+
+
+def axis(columns: Columns) -> Axis:
+    """Words of the source, then of the prefix."""
+    groups = ((say("source"), len(columns.source)), (say("written before"), len(columns.prefix)))
+    return Axis(groups, columns.labels, columns.special.tolist())
 
 
 def row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """The line of a method that was left out because it is slow, or about one layer of cross-attention."""
-    name, layer = data.get("method"), data.get("layer", 0)
+    name, layer = data.get("row"), data.get("layer", 0)
     if name not in METHODS or not isinstance(layer, int):
         raise ValueError(f"there is no method {name!r} of layer {layer!r}")
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
-    found = answer(case, (occlusion.MASK.name, occlusion.MEAN.name, name))
-    return [{"type": "line", **line_dict(_line(scene, found, name, layer), _limit(found))}]
+    found = answer(case, (*(method.name for method in OCCLUSIONS), name))
+    return [_line(scene, found, name, layer).payload()]
 
 
 def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """What the model would write without the word of a cell's column, taken away as the cell's row does it."""
-    column, by_mean = data.get("column"), data.get("method") == occlusion.MEAN.name
+    column, by_mean = data.get("column"), data.get("row") == occlusion.MEAN.name
     if not isinstance(column, int):
         raise ValueError(f"a column is a whole number, found {column!r}")
-    case = scene.case
-    found = without(case, column, replaced if by_mean else masked)
-    return _shown(scene, case, column, found, by_mean)
+    found = without(scene.case, column, replaced if by_mean else masked)
+    return [
+        blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
+        candidates(found, scene.translator.tokenizer.tokens(found.ids), scene.question, say("with all words"),
+                   say("without it"))]
 
 
-def _shown(scene: Scene, case: Case, column: int, found: Removal, by_mean: bool) -> list[dict]:
-    word = case.columns.labels[column]
+def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
     token, contrast = names(scene.trace, scene.question)
     values = {"word": word, "before": nats(found.before), "after": nats(found.after), "token": token,
-              "contrast": contrast}
-    how = say("its embedding is the average one") if by_mean else say("no head may read it")
+              "how": say("its embedding is the average one") if by_mean else say("no head may read it")}
     if contrast is None:
-        title = say("Without {word} ({how}): log p({token}) goes from {before} to {after} nats.", how=how, **values)
-    else:
-        title = say("Without {word} ({how}): log p({token}) − log p({contrast}) goes from {before} to {after} nats.",
-                    how=how, **values)
-    asked = (scene.question.token_id, scene.question.contrast_id)
-    names_of = scene.translator.tokenizer.tokens(found.ids)
-    rows = [[blocks.token(labels.display(name)), blocks.bar(float(p)), blocks.bar(float(q))]
-            for name, p, q in zip(names_of, *found.probabilities)]
-    return [blocks.text(title), blocks.table(
-        (say("Next token"), say("with all words"), say("without it")), rows,
-        marked=[i for i, one in enumerate(found.ids) if one in asked],
-        caption=say("Probabilities, measured: the most probable tokens of either run; those compared are marked."))]
+        return say("Without {word} ({how}): log p({token}) goes from {before} to {after} nats.", **values)
+    return say("Without {word} ({how}): log p({token}) − log p({contrast}) goes from {before} to {after} nats.",
+               contrast=contrast, **values)
+
+
+def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
+    method = METHODS[name]
+    about = {"key": str(method.name), "name": method.name, "evidence": method.evidence, "folded": folded,
+             "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0, "layer": layer}
+    given = next((row for row in found.rows if row.method == name), None)
+    if given is None:
+        return Line(cells=None, about=(method.done, method.misleads), **about)
+    same = margin(say("the same for any contrast")) if method.class_agnostic else []
+    for part in same:
+        part["look"] = "same"
+    sums = sum_margin(given.sum, given.unit) if given.sum else []
+    agreement = found.agreement[name]
+    return Line(
+        cells=cells(given.values, given.unit, limit=_limit(found) if not method.class_agnostic else 0.0),
+        margins=(same + sums, margin("–" if agreement is None else two(agreement))),
+        about=(method.done, method.misleads, *given.notes), **about)
 
 
 def _limit(found: Why) -> float:
@@ -80,16 +109,8 @@ def _limit(found: Why) -> float:
     return max(float(np.nanmax(np.abs(values), initial=0.0)) for values in measured) or 1.0
 
 
-def _line(scene: Scene, found: Why, name: str, layer: int = 0) -> Line:
-    method = METHODS[name]
-    given = next((row for row in found.rows if row.method == name), None)
-    return Line(method.name, method.evidence, method.unit, method.done, method.misleads, method.class_agnostic,
-                scene.translator.config.num_decoder_layers if method.by_layer else 0, layer, given,
-                found.agreement.get(name))
-
-
 PANEL = Panel(
     "why-tokens", label("Tokens"), say(
         "Which words made the model write it? Orange speaks for the pinned token, blue against it. Where a method "
         "disagrees with what was measured, it misleads."),
-    say("Ferrando et al. 2022"), tokens, acts={"row": row, "test": taken_away}, paper="https://arxiv.org/abs/2205.11631")
+    say("Ferrando et al. 2022"), tokens, acts={"row": row, TEST: taken_away, EXPORT: take}, paper="https://arxiv.org/abs/2205.11631")

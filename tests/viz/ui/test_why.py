@@ -1,0 +1,352 @@
+"""The tab "Why" without a browser: what it says is what was measured, and what cannot be asked is said in words."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from dataclasses import asdict, replace
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from model.analysis import paths
+from model.analysis.why import faithful
+from model.analysis.why.attribution import attribute
+from model.analysis.why.methods import attention, occlusion
+from model.analysis.why.pinned import contrasts, default_step
+from model.analysis.why.registry import METHODS
+from model.files import write_json
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
+from model.trace.why.evidence import Evidence
+from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
+from model.trace.why.question import Against
+from model.translators import Translators
+from viz.export.formats import FORMATS
+from viz.maps import labels
+from viz.ui.asked import MAX_TOKENS, Asked
+from viz.ui.component import Component
+from viz.ui.header import Header
+from viz.ui.lab import belief, frame, lab, registry, taking
+from viz.ui.lab.panel import Scene
+from viz.ui.lab.why import holds, parts, tokens
+from viz.ui.session import Selection, Session
+from viz.wire.question import nats, spoken
+
+TEXT = "Der kleine Hund schläft unter dem Tisch."
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.translate(TEXT, "de-en")
+
+
+@pytest.fixture()
+def scene(tiny_translator, trace) -> Scene:
+    return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def block(found: list[dict], kind: str) -> dict:
+    return next(one for one in found if one["type"] == kind)
+
+
+def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, trace) -> None:
+    asked = Asked.of(trace, 3, "Boot")
+    assert asked.fitted(trace) == asked
+    ids = list(trace.target_ids)
+    same = paths.follow(tiny_translator, TEXT, [*ids[:4], ids[0]], "de-en")
+    assert asked.fitted(same) == asked, "what follows the pin does not matter"
+    for other in (paths.follow(tiny_translator, TEXT, [*ids[:3], ids[3] + 1], "de-en"),
+                  tiny_translator.translate("Der Hund", "de-en")):
+        assert asked.fitted(other) == Asked.of(other, default_step(other))
+    assert hash(asked) == hash(Asked.of(trace, 3, "Boot"))  # as gr.State has it
+
+
+def test_what_the_page_asks_is_read_with_care(trace) -> None:
+    before = Asked.of(trace, 2, Against.NOTHING)
+    assert frame.wanted_by({"step": 4, "token": 7}, trace, before) == Asked.of(trace, 4, 7)
+    assert frame.wanted_by({"step": 4, "text": "Boot", "id": 9}, trace, before).contrast == "Boot"
+    assert frame.wanted_by({"step": 4}, trace, before) == Asked.of(trace, 4, Against.NOTHING), "as before"
+    assert frame.wanted_by({"step": 4}, trace, Asked.of(trace, 2, 7)).contrast is Against.RUNNER_UP
+    for step in (-1, 999, "2", True, None):
+        assert frame.wanted_by({"step": step, "alone": True}, trace, before) == before
+
+
+def test_the_pin_is_the_selections_row_where_its_rows_are_steps(trace) -> None:
+    for kind in (AttentionKind.CROSS, AttentionKind.DECODER_SELF):
+        selection = frame.selecting(Selection(kind, 1, 2, None, 0), 3)
+        assert selection == Selection(kind, 1, 2, 3, 0) and frame.selected_step(selection, trace) == 3
+    encoder = Selection(AttentionKind.ENCODER_SELF, 1, 2, 5, 0)
+    assert frame.selecting(encoder, 3) == encoder and frame.selected_step(encoder, trace) is None
+    assert frame.selected_step(Selection(query=999), trace) is None
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
+    found = frame.answered(tiny_translator, trace, Asked.of(trace, step))
+    token, rival = trace.target_ids[step], contrasts(trace, step)[0]
+    p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
+    lead = float(trace.log_probability[step]) - math.log(p[rival])
+    assert found["headline"][0].values["n"] == nats(abs(lead)) and found["contrast_id"] == rival
+    effects = attribute(tiny_translator, trace, step=step, methods=[occlusion.MASK.name])
+    ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
+    said = found["headline"][1]
+    if ordinary.max() > 0:
+        assert said.values["word"] == effects.columns.labels[int(ordinary.argmax())]
+        assert said.values["n"] == nats(abs(lead - ordinary.max())) and ("lose" in said) == (lead < ordinary.max())
+    else:
+        assert said.startswith("No single word")
+    assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
+    assert [one["text"] for one in found["tokens"]] == list(trace.target_tokens)
+
+
+def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
+    found = frame.answered(tiny_translator, trace, Asked.of(trace, 3, Against.NOTHING))
+    assert found["headline"][0].values["n"] == nats(float(trace.log_probability[3])) and found["contrast"] is None
+    assert "is not log p" in found["metric"]
+    told = parts.parts(Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3, Against.NOTHING)))
+    assert "less the mean logit of the vocabulary" in told[0]["text"]
+
+
+def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_translator, scene) -> None:
+    found = block(tokens.tokens(scene), "matrix")
+    why = attribute(tiny_translator, scene.trace, step=3)
+    assert [line["key"] for line in found["lines"]] == list(METHODS)
+    assert [column["text"] for column in found["columns"]] == list(why.columns.labels)
+    assert sum(count for _, count in found["groups"]) == len(why.columns)
+    for line in found["lines"]:
+        method = METHODS[line["key"]]
+        if line["cells"] is None:
+            assert method.slow
+            line, = tokens.row(scene, {"row": line["key"]})
+        row = why.row(line["key"])
+        percent = row.unit.value == "share"
+        for cell, value in zip(line["cells"], row.values, strict=True):
+            assert (cell is None) == bool(np.isnan(value))
+            if cell:
+                shown = number(cell["text"].removesuffix("%")) / (100 if percent else 1)
+                assert shown == pytest.approx(value, abs=0.0051 if abs(value) < 1 else 0.051)
+                assert cell["share"] == 0 or np.sign(cell["share"]) == np.sign(value)
+        assert line["evidence"] == method.evidence.value
+        assert ("the same for any contrast" in str(line["margins"][0])) == method.class_agnostic
+        agreement = why.agreement[line["key"]]
+        assert number(line["margins"][1][0]["text"]) == pytest.approx(agreement, abs=0.0051)
+    by_layer = [tokens.row(scene, {"row": attention.RAW.name, "layer": layer})[0]["cells"] for layer in (0, 1, 3)]
+    weights = scene.trace.cross.weights[:, :, 3].mean(1)
+    end = len(why.columns.source) - 1  # a column of one token
+    for cells, expected in zip(by_layer, (weights.mean(0), weights[0], weights[2])):
+        assert cells[end]["text"] == f"{expected[-1]:.0%}"
+
+
+def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
+    whole = dict(zip(scene.trace.top_ids[3].tolist(), scene.trace.top_probabilities[3].tolist()))
+    for name in (occlusion.MASK.name, occlusion.MEAN.name):
+        cell = next(line for line in block(tokens.tokens(scene), "matrix")["lines"] if line["key"] == name)["cells"][2]
+        told, table = tokens.taken_away(scene, {"row": name, "column": 2})
+        values = told["text"].values
+        assert number(values["before"]) - number(values["after"]) == pytest.approx(number(cell["text"]), abs=0.16)
+        probable = scene.translator.tokenizer.tokens(list(whole))
+        shown = {row[0]["text"]: row[1]["share"] for row in table["rows"]}
+        assert all(share == pytest.approx(whole[i], abs=1e-4)
+                   for i, token in zip(whole, probable) for text, share in shown.items() if text == token)
+        marked = [table["rows"][i] for i in table["marked"]]
+        after = {row[0]["text"]: row[2]["share"] for row in marked}
+        question = scene.question
+        ratio = math.log(after[labels.display(question.token)] / after[labels.display(question.contrast)])
+        assert ratio == pytest.approx(number(values["after"]), abs=0.06)
+    for wrong in ({"row": occlusion.MASK.name, "column": 99}, {"column": "2"}, {}):
+        with pytest.raises(ValueError, match="column"):
+            tokens.taken_away(scene, wrong)
+
+
+def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> None:
+    found = parts.parts(scene)
+    grid, facts = block(found, "matrix"), block(found, "facts")["items"]
+    total = sum(number(line["margins"][0][0]["text"]) for line in grid["lines"])
+    total += sum(number(value) for _, value, _ in facts[:4])
+    assert facts[4][1] == "n/a" and number(facts[5][1]) == pytest.approx(total, abs=0.06)
+    whole = dict(zip(scene.trace.top_ids[3].tolist(), np.log(scene.trace.top_probabilities[3]).tolist()))
+    expected = float(scene.trace.log_probability[3]) - whole[scene.question.contrast_id]
+    assert number(facts[5][1]) == pytest.approx(expected, abs=0.0051)
+    heads = scene.translator.config.num_heads
+    for row, column in (("0", 0), ("2", heads + 1)):
+        split = block(parts.keys(scene, {"row": row, "column": column}), "matrix")
+        cell = grid["lines"][int(row)]["cells"][column]
+        keys = [number(one["text"]) for one in split["lines"][0]["cells"]]
+        assert sum(keys) == pytest.approx(number(cell["text"]), abs=0.0051 * (len(keys) + 1) + 0.05)
+        assert len(keys) == (4 if column < heads else len(scene.trace.source_ids))
+    for wrong in ({"row": "0", "column": 2 * heads}, {"row": "9", "column": 0}, {"row": 0, "column": 0}):
+        with pytest.raises(ValueError, match="no head stands"):
+            parts.keys(scene, wrong)
+
+
+@pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
+def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
+    found = list(faithful.trials(scene.case, judge))
+    assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.name}
+    words = int((~scene.case.columns.special).sum())
+    for one in found:
+        assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithful.POINTS + 1
+        assert one.left[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.kept[-1], abs=1e-4)
+        assert one.left[-1] == pytest.approx(one.kept[0], abs=1e-4)
+    first_left = next(one for one in found if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
+    best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
+    column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
+    other = attribute(scene.translator, scene.trace, step=3, methods=[judge.name]).rows[0].values[column]
+    assert first_left.left[1] == pytest.approx(best.metric - other, abs=1e-4), "the best word gone, by the other means"
+    shown = list(holds.holds(scene, how))[-1]
+    assert len(block(shown, "table")["rows"]) == len(METHODS)
+
+
+def table(**agreements: float | None) -> Faithfulness:
+    def method(name: str) -> MethodFaithfulness:
+        value = agreements.get(name.replace(" ", "_").replace("-", "_"))
+        interval = None if value is None else Interval(value, value - 0.1, value + 0.1, 200)
+        return MethodFaithfulness(name, METHODS[name].evidence.value, METHODS[name].class_agnostic, interval,
+                                  Interval(1, 0, 2, 200), Interval(-1, -2, 0, 200), {"everything": 0.1})
+
+    return Faithfulness("tiny", "0" * 16, ("de-en",), 200, "mean", tuple(map(method, METHODS)))
+
+
+@pytest.mark.parametrize(("agreements", "expected"), [
+    ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.name),
+    ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated gradients"),
+    ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.name),
+    ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
+    ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
+    ({"cross_attention": 0.9}, None), ({}, None)])
+def test_what_stands_first_is_decided_by_what_was_measured(tiny_translator, tmp_path, monkeypatch, agreements,
+                                                           expected) -> None:
+    found = table(**agreements)
+    best = first(found, raw=attention.RAW.name)
+    assert (best and best.method) == expected
+    assert from_dict(json.loads(json.dumps(asdict(found)))) == found
+    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
+    write_json(tmp_path / faithful.FILE, asdict(replace(found, digest=tiny_translator.digest)))
+    lead = belief.leading(tiny_translator)
+    assert sorted(lead.order) == sorted(METHODS) and "200 sentences" in lead.reason
+    if expected:
+        assert lead.order[0] == expected and not lead.folded
+    else:
+        assert lead.order[:2] == (occlusion.MASK.name, occlusion.MEAN.name) and len(lead.folded) == len(METHODS) - 2
+
+
+def test_without_a_table_of_these_weights_the_page_says_so(tiny_translator, scene, tmp_path, monkeypatch, caplog
+                                                           ) -> None:
+    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
+    assert "has not been measured" in belief.leading(tiny_translator).reason
+    write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
+    lead = belief.leading(tiny_translator)
+    assert "other weights (0000000000000000)" in lead.reason and not lead.folded
+    assert lead.order[0] == occlusion.MASK.name
+    assert "other weights" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]
+    for damaged in ("{", "[]", '{"methods": [{"method": "x"}]}'):
+        (tmp_path / faithful.FILE).write_text(damaged)
+        assert "has not been measured" in belief.leading(tiny_translator).reason and faithful.FILE in caplog.text
+    write_json(tmp_path / faithful.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest)))
+    shown = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
+    assert len(shown) == 2 and shown[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and shown[1]["marked"] == [0]
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
+def test_what_is_taken_away_reads_back(scene, name) -> None:
+    found, = taking.take(scene, {"format": name})
+    assert found["file"] == f"why-step4.{name}" and found["media"] == FORMATS[name].media_type
+    values = FORMATS[name].why.read(base64.b64decode(found["data"]))
+    why = attribute(scene.translator, scene.trace, step=3)
+    assert values.dtype == np.float64
+    np.testing.assert_array_equal(values, np.stack([row.values for row in why.rows]))
+
+
+def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
+    offered = [one["text"] for one in taking.exports()["formats"]]
+    assert offered == ["csv", "json", "npz"]
+    for wrong in ("html", "exe", None):
+        with pytest.raises(ValueError, match="unknown export"):
+            taking.take(scene, {"format": wrong})
+
+
+def everything(translator, trace, asked: Asked) -> dict:
+    """The headline's answer; all panels' contents are made, too."""
+    scene = Scene(trace, Selection(), translator, asked=asked)
+    assert tokens.tokens(scene) and parts.parts(scene) and list(holds.holds(scene, holds.MEAN))
+    return frame.answered(translator, trace, asked)
+
+
+@pytest.mark.parametrize("text", ["Hund", "Der Hund"])
+def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
+    trace = tiny_translator.translate(text, "de-en")
+    for step in (0, len(trace.target_ids) - 1):
+        assert len(everything(tiny_translator, trace, Asked.of(trace, step))["headline"]) == 2
+    alone = Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 0))
+    assert (~alone.case.columns.special).sum() == len(text.split())
+    assert "cannot be put into a telling order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
+
+
+def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, trace) -> None:
+    end = tiny_translator.tokenizer.end_id
+    unfinished = paths.follow(tiny_translator, TEXT, trace.target_ids[:5], "de-en")
+    assert not unfinished.finished
+    assert len(everything(tiny_translator, unfinished, Asked.of(unfinished, 4))["headline"]) == 2
+    ended = paths.follow(tiny_translator, TEXT, [*trace.target_ids[:5], end], "de-en")
+    found = everything(tiny_translator, ended, Asked.of(ended, 5))
+    assert found["token"] == "</s>" and found["tokens"][5]["symbol"]
+
+
+@pytest.mark.parametrize(("typed", "words"), [
+    ("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")])
+def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, trace, typed, words) -> None:
+    forced = paths.follow(tiny_translator, TEXT, [*tiny_translator.tokenizer.encode("dog"), *trace.target_ids[:3]],
+                          "de-en")
+    trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
+    written = "dog" if typed is None else typed
+    with pytest.raises(Refusal, match=words):
+        Asked.of(trace, step, written).question(tiny_translator, trace)
+
+
+@pytest.mark.parametrize("typed", ["😀", "xq zw", "<img src=x>", "{token}"])
+def test_a_contrast_of_strange_characters_is_compared_piece_by_piece(tiny_translator, trace, typed) -> None:
+    found = frame.answered(tiny_translator, trace, Asked.of(trace, default_step(trace), typed))
+    assert len(found["headline"]) == 2 and typed.split()[0] in found["note"]
+
+
+def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(tiny_translator, monkeypatch) -> None:
+    limit = tiny_translator.config.max_length
+    text = " ".join(["Hund"] * 60)
+    while len(tiny_translator.tokenizer.encode_source(text, "en", "de")) > limit:
+        text = text.rsplit(" ", 1)[0]
+    trace = tiny_translator.translate(text, "de-en")
+    assert len(trace.source_ids) > 50
+    last = Asked.of(trace, len(trace.target_ids) - 1)
+    assert len(frame.answered(tiny_translator, trace, last)["headline"]) == 2
+    assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
+    monkeypatch.setattr("viz.ui.asked.MAX_TOKENS", 40)
+    found = frame.answered(tiny_translator, trace, last)
+    assert "the limit here is 40 tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
+    with pytest.raises(Refusal, match="the limit here is 40"):
+        tokens.tokens(Scene(trace, Selection(), tiny_translator, asked=last))
+
+
+@pytest.mark.parametrize(("token", "expected"), [("▁beer", "beer"), ("er", "…er"), ("▁", "␣"), ("▁\n", "⏎")])
+def test_a_token_among_words(token, expected) -> None:
+    assert spoken(token) == expected
+    assert spoken(token, goes_on=True) == expected + "…"
+
+
+def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -> None:
+    with gr.Blocks() as demo:
+        session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
+        result = Component("translation", {}, events=("pin", "open"))
+        tab = next(tab for tab in registry.TABS if tab.asks)
+        lab.build(tab, Translators([tiny_translator]), Header(session, trace, Selection(), result, print, ()))
+    changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
+    told = {block._id for one in changed for block in one.outputs}
+    panels = [block for block in demo.blocks.values() if getattr(block, "elem_id", "") in {
+        f"panel-{panel.name}" for panel in registry.PANELS[tab.name]}]
+    assert len(panels) == len(registry.PANELS[tab.name]) and {block._id for block in panels} <= told

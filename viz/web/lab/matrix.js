@@ -1,0 +1,93 @@
+// A matrix of numbers (viz/wire/matrix.py): a cell is a button that asks for what is behind it.
+(function (atlas) {
+  "use strict";
+  const { element: el, t, said } = atlas;
+  const FAR = 999; // columns
+
+  function header(block, firsts) {
+    const word = (column, i) => el("th", { scope: "col", class: `word${column.special ? " special" : ""}${firsts.has(i) ? " first" : ""}`, title: column.text, dir: "auto" }, column.text);
+    const sides = el("tr", { class: "sides" }, el("td"), block.groups.map(([title, span], i) =>
+      el("th", { scope: "colgroup", colspan: span, class: i ? "first" : null }, title)), block.margins.map(() => el("td")));
+    return el("thead", {}, sides, el("tr", {}, el("td"), block.columns.map(word),
+      block.margins.map(([title, about]) => el("th", { scope: "col", class: "margin", title: about }, title))));
+  }
+
+  function cell(block, firsts, line, i, run) {
+    const found = line.cells[i], column = block.columns[i];
+    const look = `${column.special ? " special" : ""}${firsts.has(i) ? " first" : ""}`;
+    if (!found) return el("td", { class: `cell none${look}`, title: block.none }, el("span", {}, "·"));
+    const name = t("{method}, {word}: {n}", { method: said(line.name), word: said(column.name) || column.text, n: found.text });
+    const about = { "aria-label": name, title: name, style: `--share: ${Math.abs(found.share)}`, class: `value ${found.share < 0 ? "against" : "for"}` };
+    if (!block.act) return el("td", { class: `cell${look}` }, el("span", about, found.text));
+    const button = el("button", { type: "button", tabindex: "-1", "data-column": i, ...about, onclick: () => run(line, i, button) }, found.text);
+    return el("td", { class: `cell${look}` }, button);
+  }
+
+  // What stands in the margin: parts {text, look}, one below the other.
+  const margin = (parts) => el("td", { class: "margin" }, parts.map((part) => el("span", { class: part.look, title: part.about }, part.text)));
+
+  // hooks: run(line, column, button), again(line, layer)
+  function row(block, firsts, line, hooks) {
+    const layers = Array.from({ length: line.layers + 1 }, (_, i) => el("option", { value: i, selected: i === line.layer }, i ? t("layer {n}", { n: i }) : t("all layers")));
+    const name = el("th", { scope: "row" }, el("span", { class: "method" }, line.name),
+      line.evidence ? el("span", { class: `kind ${line.kind.replace(" ", "-")}` }, line.evidence) : null,
+      line.layers ? el("select", { "aria-label": t("{method}: which layer", { method: said(line.name) }), onchange: (event) => hooks.again(line, Number(event.target.value)) }, layers) : null);
+    if (line.about.length) name.title = line.about.map(said).join(" ");
+    const cells = line.cells ? block.columns.map((_, i) => cell(block, firsts, line, i, hooks.run))
+      : [el("td", { class: "waiting", colspan: block.columns.length }, t("Computing …"))];
+    return el("tr", { "data-key": line.key, hidden: line.folded }, name, cells, line.cells ? line.margins.map(margin) : block.margins.map(() => el("td")));
+  }
+
+  // One stop for the tabulator; arrow keys go from cell to cell, over those that hold nothing.
+  function walk(event) {
+    const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    const at = event.target.closest("button[data-column]");
+    if (!move || !at) return;
+    event.preventDefault();
+    const rows = [...event.currentTarget.querySelectorAll("tbody > tr")].filter((one) => !one.hidden && one.querySelector("button"));
+    let r = rows.indexOf(at.closest("tr")), c = Number(at.dataset.column), next = null;
+    while (!next) {
+      [r, c] = [r + move[0], c + move[1]];
+      if (!rows[r] || c < 0 || c > FAR) return;
+      next = rows[r].querySelector(`button[data-column="${c}"]`);
+    }
+    at.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  }
+
+  atlas.panelBlocks.matrix = function (block, keep, api) {
+    const firsts = new Set();
+    block.groups.reduce((from, [, span], i) => (i && firsts.add(from), from + span), 0);
+    const body = el("tbody"), at = (line) => [...body.children].find((one) => one.dataset.key === line.key);
+    const hooks = {
+      run(line, column, button) {
+        body.querySelector(".chosen")?.classList.remove("chosen");
+        body.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
+        button.tabIndex = 0;
+        button.classList.add("chosen");
+        api.act(block.act, block.act, { column, row: line.key });
+      },
+      again(line, layer = 0) {
+        api.request("row", { row: line.key, layer }, (value) => {
+          const old = at(line), back = old?.contains(document.activeElement);
+          if (!body.isConnected || !old) return;
+          const now = value.error ? el("tr", { "data-key": line.key }, el("th", { scope: "row" }, line.name), el("td", { colspan: block.columns.length + block.margins.length }, value.error))
+            : row(block, firsts, value.blocks[0], hooks);
+          now.hidden = old.hidden;
+          old.replaceWith(now);
+          if (back) now.querySelector("select")?.focus();
+        });
+      },
+    };
+    body.append(...block.lines.map((line) => row(block, firsts, line, hooks)));
+    body.querySelector("td > button")?.setAttribute("tabindex", "0");
+    for (const line of block.lines) if (!line.cells) keep.push(() => hooks.again(line));
+    const folded = block.lines.filter((line) => line.folded).length;
+    const more = folded ? el("button", { type: "button", class: "action", onclick: () => {
+      for (const one of body.children) one.hidden = false;
+      more.remove();
+    } }, t("Show the other {n} methods all the same", { n: folded })) : null;
+    return el("div", { class: "matrix" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.label, onkeydown: walk }, el("table", {}, header(block, firsts), body)), more);
+  };
+})(globalThis.AttentionAtlas);
