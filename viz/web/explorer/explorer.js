@@ -295,6 +295,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     api.trigger("restore", what); // its answer is another translation, which everybody is told
   }
   window.addEventListener("hashchange", openLink);
+  // A panel shows a head here.
+  document.addEventListener("atlas-look", ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }));
   const rpc = atlas.rpc(api, receive);
   rpc.take(api.value()).then(openLink);
 });
