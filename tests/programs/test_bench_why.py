@@ -8,6 +8,7 @@ import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench import why
+from model import checkpoint
 
 
 def test_it_reports_each_work_with_its_bound(tiny_checkpoint, capsys):
@@ -15,6 +16,9 @@ def test_it_reports_each_work_with_its_bound(tiny_checkpoint, capsys):
     first, *rows = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["tokens"] == [16, 16] and first["gigaflops_per_second"] > 0
     assert len(rows) == 9 and all(row["seconds"] > 0 and row["times_the_bound"] > 0 for row in rows)
+    assert all(row["bar_seconds"] in why.BARS["shipped"].values() for row in rows)
+    assert {work.bar for work in why.works(*why.inputs(checkpoint.load(tiny_checkpoint).model), None)} == set(
+        why.BARS["shipped"])
     assert any(row["what"].startswith("32 heads") for row in rows)
 
 

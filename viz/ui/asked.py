@@ -9,6 +9,7 @@ from model.analysis.why.case import Case, open_case
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.trace.why.means import Means
 from model.trace.why.question import Against, Question
 from model.translator import Translator
 
@@ -46,8 +47,13 @@ def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, (trace.source_ids, trace.target_ids[:step + 1])))
 
 
-def case_of(translator: Translator, trace: TranslationTrace, question: Question, *, cross_layer: int | None = None
-            ) -> Case:
+def name_of(asked: Asked) -> str:
+    """A name for what is asked: the page asks again where it shows another one."""
+    contrast = asked.contrast.value if isinstance(asked.contrast, Against) else repr(asked.contrast)
+    return f"{asked.step} {contrast} {asked.about}"
+
+
+def case_of(translator: Translator, trace: TranslationTrace, question: Question, means: Means | None = None) -> Case:
     """The case of a question (model.analysis.why.case.open_case). A Refusal if the model is no Transformer, or the
     texts are too long for counterfactuals one by one."""
     if not isinstance(translator.model, Transformer):
@@ -55,4 +61,4 @@ def case_of(translator: Translator, trace: TranslationTrace, question: Question,
     if (length := len(trace.source_ids) + question.step + 1) > MAX_TOKENS:
         raise Refusal("The source and what was written before this token are {n} tokens long; the limit here is "
                       "{limit} tokens.", n=length, limit=MAX_TOKENS)
-    return open_case(translator, trace, question, cross_layer=cross_layer)
+    return open_case(translator, trace, question, means=means)

@@ -8,16 +8,18 @@ import gzip
 import gradio as gr
 
 from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal
+from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui import overlays
+from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
+from viz.ui.experiments import cutting
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
-from viz.ui.session import TRANSLATES, Selection
+from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
 from viz.wire.summary import INVITATION
@@ -25,7 +27,7 @@ from viz.wire.summary import INVITATION
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
 
-EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "restore")
+EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open", "restore")
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -46,17 +48,38 @@ def build(translators: Translators, header: Header) -> None:
     explorer.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
     explorer.layers(layers, [history], [explorer], **private)
 
-    def overlay(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
-        return overlaid(translators, history, event)
+    def overlay(history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData) -> dict:
+        return overlaid(translators, history, asked, event)
 
-    def export(history: tuple[TranslationTrace, ...], selection: Selection, event: gr.EventData) -> dict:
-        return exported(translators, history, selection, event)
+    def export(history: tuple[TranslationTrace, ...], selection: Selection, asked: Asked, event: gr.EventData) -> dict:
+        return exported(translators, history, selection, asked, event)
 
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
     for on_overlay, on_export, turn in ((explorer.overlay, explorer.export, {}), (
             explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"})):
-        on_overlay(overlay, [history], [explorer], **turn, **private)
-        on_export(export, [history, session.selection], [explorer], **turn, **private)
+        on_overlay(overlay, [history, session.asked], [explorer], **turn, **private)
+        on_export(export, [history, session.selection, session.asked], [explorer], **turn, **private)
+    session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **private)
+
+    def cut_out(history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData) -> dict:
+        question = Question.of(event)
+        try:
+            trace = _find(history, question)
+            with session.turns.one():
+                return question.answer(cut=cutting.answered(serving(translators, trace), trace, asked, question.data))
+        except ValueError as error:
+            return question.answer(cut={"error": words_of(error)})
+
+    def cut_open(history: tuple[TranslationTrace, ...], event: gr.EventData):
+        question = Question.of(event)
+        try:
+            trace = _find(history, question)
+            return question.answer(), cutting.translated(serving(translators, trace), trace, question.data)
+        except ValueError as error:
+            return question.answer(cut={"error": words_of(error)}), gr.skip()
+
+    explorer.cut(cut_out, [history, session.asked], [explorer], concurrency_id="model", queue=False, **private)
+    explorer.cut_open(cut_open, [history], [explorer, session.trace], **TRANSLATES, **private)
     explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
 
 
@@ -110,13 +133,14 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
     return question.answer(key=question.data["key"], layers=blocks)
 
 
-def overlaid(translators: Translators | None, history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
+def overlaid(translators: Translators | None, history: tuple[TranslationTrace, ...], asked: Asked,
+             event: gr.EventData) -> dict:
     """The map that the page asks to see in attention's place; `as` is the page's own name for it."""
     question = Question.of(event)
     try:
         trace, name = _find(history, question), question.data.get("overlay")
         view = View.of(question.data.get("view"))
-        found = overlays.shown(name, overlays.Place(trace, view, translators))
+        found = overlays.shown(name, overlays.Place(trace, view, translators, asked))
     except ValueError as error:
         return question.failed(error)
     sent = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
@@ -124,7 +148,7 @@ def overlaid(translators: Translators | None, history: tuple[TranslationTrace, .
 
 
 def exported(translators: Translators | None, history: tuple[TranslationTrace, ...], selection: Selection,
-             event: gr.EventData) -> dict:
+             asked: Asked, event: gr.EventData) -> dict:
     """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
     question = Question.of(event)
     try:
@@ -133,7 +157,7 @@ def exported(translators: Translators | None, history: tuple[TranslationTrace, .
             raise ValueError(f"unknown export {name!r}")
         view = View.of(question.data.get("view"))
         overlay = question.data.get("overlay")
-        place = overlays.Place(trace, view, translators)
+        place = overlays.Place(trace, view, translators, asked)
         shown = overlays.shown(overlay, place) if overlay else score_map(trace, view)
         taken = Taken(trace, view, shown, selection.fitted(trace))
         data = (FORMATS[name].trace or FORMATS[name].map).write(taken)

@@ -9,15 +9,20 @@ from enum import Enum
 
 import numpy as np
 
+from model.analysis.why.experiments.cutting import effects_if_cut
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz import theme
 from viz.maps.reduce import Combine, View, arranged, labelled
+from viz.ui.asked import Asked, case_of
 from viz.ui.session import serving
 from viz.words import Words, say
+
+MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences
 
 
 class Scope(str, Enum):
@@ -30,11 +35,13 @@ class Scope(str, Enum):
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What an overlay is computed of: a trace, the kind, layer and head of a view, and the translators of the page."""
+    """What an overlay is computed of: a trace, the kind, layer and head of a view, the translators of the page, and
+    what is asked in the tab "Why"."""
 
     trace: TranslationTrace
     view: View
     translators: Translators | None = None
+    asked: Asked = Asked()
 
     @property
     def translator(self) -> Translator:
@@ -48,6 +55,7 @@ class Overlay:
     about        what a number says, in a sentence: whether it is measured, exact or a proxy
     compute      Place -> a map of the kind's tokens as viz.maps.reduce.labelled() makes one: not yet hidden, not merged
     needs_model  whether compute asks for place.translator; it then waits for its turn like all work on the model
+    asks         whether it is about the pinned token: the page asks again where another one is pinned
     """
 
     title: Words
@@ -56,6 +64,7 @@ class Overlay:
     kinds: tuple[AttentionKind, ...] = tuple(AttentionKind)
     scope: Scope = Scope.HEAD
     needs_model: bool = False
+    asks: bool = False
 
 
 def layer_difference(place: Place) -> ScoreMap:
@@ -69,12 +78,32 @@ def layer_difference(place: Place) -> ScoreMap:
     return replace(found, signed=True, additive=True, limits=(-limit, limit))
 
 
+def effect_if_cut(place: Place) -> ScoreMap:
+    """What the pinned token would lose with each edge of the map cut alone. Rows after the pinned one are blank: they
+    cannot matter to it."""
+    trace, view = place.trace, place.view
+    edges = trace.maps(view.kind).weights.shape[2:]
+    if (count := edges[0] * edges[1]) > MOST_EDGES:
+        raise Refusal("This map has {n} edges; up to {limit} can be cut one by one.", n=count, limit=MOST_EDGES)
+    case = case_of(place.translator, trace, place.asked.question(place.translator, trace))
+    found = effects_if_cut(case, view.kind, view.layer, view.head)
+    values = np.full(edges, np.nan)
+    values[:found.shape[0], :found.shape[1]] = found
+    limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    return replace(labelled(values, trace, view, say("nats, if cut")), signed=True, limits=(-limit, limit))
+
+
 OVERLAYS: dict[str, Overlay] = {
     "layer_difference": Overlay(
         say("minus the layer's mean"),
         say("This head's weight minus the mean over its layer's heads: where it reads more (+) or less (−) than they "
             "do. Exact; each row sums to 0."),
         layer_difference),
+    "effect_if_cut": Overlay(
+        say("effect if cut"),
+        say("What the token pinned in the tab Why would lose, in nats, with this one edge cut and the rest of its row "
+            "renormalised. + spoke for it. Measured: one run for each cell."),
+        effect_if_cut, needs_model=True, asks=True),
 }
 
 
@@ -94,5 +123,5 @@ def options() -> Mapping[str, object]:
     """What the page is told of them, once."""
     return {"overlays": [
         {"id": name, "title": overlay.title, "about": overlay.about, "scope": overlay.scope.value,
-         "kinds": [kind.value for kind in overlay.kinds], "model": overlay.needs_model}
+         "kinds": [kind.value for kind in overlay.kinds], "model": overlay.needs_model, "asks": overlay.asks}
         for name, overlay in OVERLAYS.items()], "diverging": theme.DIVERGING}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,30 +36,39 @@ def own_sentences(translator: Translator) -> dict[str, tuple[str, ...]]:
 
 def collect(translator: Translator, texts: Mapping[str, Sequence[str]], *,
             watch: Callable[[int], object] = lambda done: None) -> Means:
-    """Means over texts by direction, each with the model's own translation. watch hears how many sentences are done.
-    Memory does not grow with their number. ValueError for no text at all."""
-    totals, done = _Totals(), 0
+    """The end of collecting(). watch hears how many sentences are done."""
+    for totals in collecting(translator, texts, batch=BATCH):
+        watch(totals.sentences)
+    return totals.means(translator.digest)
+
+
+def collecting(translator: Translator, texts: Mapping[str, Sequence[str]], *, batch: int) -> Iterator[Totals]:
+    """Means over texts by direction, each with the model's own translation, batch by batch: after each, the totals of
+    all sentences so far. Memory does not grow with their number. ValueError for no text at all."""
+    totals = Totals()
     for direction, lines in texts.items():
         lines = [line for line in lines if line.strip()]
-        for start in range(0, len(lines), BATCH):
-            batch = lines[start:start + BATCH]
-            totals.add(translator, batch, direction)
-            done += len(batch)
-            watch(done)
-    if not done:
+        for start in range(0, len(lines), batch):
+            totals.add(translator, lines[start:start + batch], direction)
+            yield totals
+    if not totals.sentences:
         raise ValueError("there are no sentences to take means of")
-    return totals.means(translator.digest, done)
 
 
-class _Totals:
+class Totals:
+    """Sums over sentences, and how many they are."""
+
     def __init__(self) -> None:
+        self.sentences = 0
         self.rows = {"source": _Mean(), "target": _Mean()}
         self.heads = {kind: _Mean() for kind in TRANSFORMER_KINDS}
         self.early = {kind: [_Mean() for _ in range(EARLY)] for kind in TRANSFORMER_KINDS}
 
     @torch.inference_mode()
     def add(self, translator: Translator, texts: Sequence[str], direction: str) -> None:
+        """More texts of one direction, in one batch."""
         tokenizer, model = translator.tokenizer, translator.model
+        self.sentences += len(texts)
         sources = [translator.encode(text, direction) for text in texts]
         targets = [[tokenizer.begin_id, *ids[:-1]] for ids in translator.generate(sources, direction)]
         source_ids, target_ids = (pad(ids, model.config.pad_id).to(translator.device) for ids in (sources, targets))
@@ -81,8 +90,9 @@ class _Totals:
                 self.early[kind][position].add(sentence[position:position + 1])
             self.heads[kind].add(sentence[EARLY:len(ids)])
 
-    def means(self, digest: str, count: int) -> Means:
-        return Means(digest, count, self.rows["source"].value(), self.rows["target"].value(),
+    def means(self, digest: str) -> Means:
+        """What has been seen so far on average; digest: of the weights that said it."""
+        return Means(digest, self.sentences, self.rows["source"].value(), self.rows["target"].value(),
                      {kind: total.value() for kind, total in self.heads.items()},
                      {kind: np.stack([total.value() for total in totals]) for kind, totals in self.early.items()})
 

@@ -30,7 +30,8 @@ class Replacement(str, Enum):
 class HeadEffects:
     """m(all heads) - m(without one), in nats, positive where the head spoke for the token.
 
-    effects  kind -> float64 [layers, heads]; measured, or estimated by the gradient of its gate (a proxy)
+    effects  kind -> float64 [layers, heads]; measured, or estimated by the gradient of its gate (a proxy); NaN where it
+             is not measured yet
     flips    kind -> bool [layers, heads]: without the head another token is the most probable; None where estimated
     draws    over how many other sentences it is a mean
     """
@@ -43,10 +44,14 @@ class HeadEffects:
     unit: Unit = Unit.NATS
 
     def ranked(self) -> list[tuple[Head, float]]:
-        """Every head with its effect, the largest first."""
+        """Every head with its effect, the largest first, those without one last."""
         found = [((kind, int(layer), int(head)), float(values[layer, head])) for kind, values in self.effects.items()
                  for layer, head in np.ndindex(values.shape)]
-        return sorted(found, key=lambda pair: -pair[1])
+        return sorted(found, key=lambda pair: (bool(np.isnan(pair[1])), -pair[1]))
+
+    def by_size(self) -> list[Head]:
+        """Every head, the one with the largest effect in either direction first."""
+        return [head for head, _ in sorted(self.ranked(), key=lambda pair: -abs(pair[1]))]
 
 
 @dataclass(frozen=True)

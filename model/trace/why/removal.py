@@ -1,4 +1,4 @@
-"""One word taken away, and what the model would write then. Importable without torch."""
+"""Something taken away, and what the model would write then. Importable without torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.trace.why.evidence import Evidence, Unit
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """The question's step with all words, and without one column's.
+    """The question's step as it is, and without a word, heads or whatever was taken away.
 
     before, after   the metric, in nats
     ids             the most probable tokens of either run, and those of the question

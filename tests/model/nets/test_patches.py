@@ -12,10 +12,10 @@ from model.nets.masks import pad
 from model.nets.sweep import PatchValue, Sweep
 from model.nets.transformer import Transformer
 from model.trace.interventions import HeadOutput, Interventions, Patch, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.kinds import TRANSFORMER_KINDS, Side, SubLayerName
 from tests.conftest import build_tiny_model
 
-ENCODER, DECODER, CROSS = AttentionKind
+ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
 SELF, TO_SOURCE, FEED_FORWARD = SubLayerName
 CLEAN, CORRUPT = [4, 20, 31, 45, 20, 61, 2], [4, 20, 77, 45, 90, 61, 2]  # equal lengths
 PREFIX = [1, 30, 41, 52, 30]

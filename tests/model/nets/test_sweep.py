@@ -18,7 +18,7 @@ from model.trace.interventions import Edge, Interventions, Patch, Positions, Str
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from tests.conftest import build_tiny_model
 
-ENCODER, DECODER, CROSS = AttentionKind
+ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
 HEADS = 4
 SOURCES, TARGETS = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2]], [[1, 30, 41], [1, 52, 30, 77, 12]]
 ALL_HEADS = [(kind, layer, head) for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))

@@ -43,7 +43,7 @@ def load(page, trace, **options) -> None:
 
 def views():
     for kind, combine, words, special, predicted in product(
-            AttentionKind, Combine, (False, True), Special, (False, True)):
+            TRANSFORMER_KINDS, Combine, (False, True), Special, (False, True)):
         heads = ((), SOME_HEADS) if combine in (Combine.MEAN, Combine.MAX) else ((),)
         for chosen in heads:
             yield View(kind, 1, 2, chosen, combine, words, special, predicted)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from model.trace import storage
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from model.trace.translation import TranslationTrace
 from tests import ROOT
 from viz.export import standalone, table
@@ -77,7 +77,7 @@ def test_trace_files_need_no_torch():
 
 
 def test_csv_reads_back_as_the_same_float32(hand_made_trace):
-    for kind, special, words in product(AttentionKind, ("show", "hide", "renormalise"), (False, True)):
+    for kind, special, words in product(TRANSFORMER_KINDS, ("show", "hide", "renormalise"), (False, True)):
         found = score_map(hand_made_trace, View(kind, 1, 2, special=special, words=words, predicted=True))
         rows, columns, values = table.from_csv(table.to_csv(found))
         assert (rows, columns) == (found.rows, found.columns)

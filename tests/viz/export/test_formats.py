@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
 from viz.ui.session import Selection
@@ -17,7 +17,7 @@ from viz.ui.session import Selection
 def test_what_is_written_reads_back(hand_made_trace, name):
     form = FORMATS[name]
     assert form.trace or form.map
-    for kind, layer, head in product(AttentionKind, (0, 1), (0, 3)):
+    for kind, layer, head in product(TRANSFORMER_KINDS, (0, 1), (0, 3)):
         view = View(kind, layer, head)
         taken = Taken(hand_made_trace, view, score_map(hand_made_trace, view), Selection(kind, layer, head))
         if form.map:

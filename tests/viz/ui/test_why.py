@@ -344,7 +344,7 @@ def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -
         session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
         result = Component("translation", {}, events=("pin", "open"))
         tab = next(tab for tab in registry.TABS if tab.asks)
-        lab.build(tab, Translators([tiny_translator]), Header(session, trace, Selection(), result, print, ()))
+        lab.build(tab, Translators([tiny_translator]), Header(session, trace, Selection(), result, result, print, ()))
     changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
     told = {block._id for one in changed for block in one.outputs}
     panels = [block for block in demo.blocks.values() if getattr(block, "elem_id", "") in {

@@ -51,11 +51,17 @@ NO_CONTROL = {
     ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
     ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
+    ("model/analysis/survey/run.py", "__post_init__"), ("model/analysis/survey/run.py", "result"),
+    ("model/analysis/survey/corpus.py", "look"), ("model/analysis/alignment/words.py", "pieces"),
+    ("model/analysis/alignment/choose.py", "choose"), ("viz/ui/lab/heads/alignment.py", "_links"),
+    ("viz/ui/lab/heads/survey.py", "place"),
     ("viz/ui/lab/taking.py", "take"), ("viz/ui/lab/why/parts.py", "_head"),
     ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
     ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
-    ("model/analysis/why/averages.py", "collect"),
+    ("viz/ui/experiments/cutting.py", "changes"), ("viz/ui/lab/why/heads.py", "named"),
+    ("viz/ui/lab/why/patch.py", "replaced"),
+    ("model/analysis/why/averages.py", "collecting"), ("model/analysis/why/shelf.py", "make"),
     ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
     ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
@@ -145,9 +151,11 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
         if found.get("type") == "cards":  # title, a sentence, a note
             found = {"items": [(title, note) for title, sentence, note in found["items"]
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
+        if found.get("type") == "words":  # of the sentence, and a hint
+            found = {"hint": found["hint"]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key",
-                           "look"):
+            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key", "look",
+                           "about", "marks", "joint", "event", "data"):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:

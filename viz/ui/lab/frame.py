@@ -12,13 +12,14 @@ import gradio as gr
 
 from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
+from model.analysis.why.shelf import Shelf
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.asked import Asked, Contrast, case_of
+from viz.ui.asked import Asked, Contrast, case_of, name_of
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
@@ -40,7 +41,7 @@ def build(translators: Translators, header: Header) -> Component:
             return question.answer(invitation=INVITATION)
         try:
             with session.turns.one():
-                return question.answer(**answered(serving(translators, trace), trace, asked))
+                return question.answer(**answered(serving(translators, trace), trace, asked, session.shelf))
         except ValueError as error:
             return question.failed(error)
 
@@ -79,7 +80,7 @@ def build(translators: Translators, header: Header) -> Component:
     return content
 
 
-def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> dict:
+def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shelf: Shelf) -> dict:
     """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
     cannot be had. ValueError, in words, for what cannot be asked."""
     question = asked.question(translator, trace)
@@ -87,7 +88,7 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked) -> d
              "checkpoint": trace.checkpoint, "beam": trace.decoding and trace.decoding.beam,
              **question_payload(trace, question, pinned.contrasts(trace, question.step))}
     try:
-        case = case_of(translator, trace, question)
+        case = case_of(translator, trace, question, shelf.find(translator, trace.direction))
     except Refusal as error:
         return {**found, "refused": error.words}
     effects = occlusion.MASK(case).values
@@ -108,12 +109,6 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
     elif isinstance(data.get("token"), int):
         contrast = data["token"]
     return Asked.of(trace, step, contrast)
-
-
-def name_of(asked: Asked) -> str:
-    """A name for what is asked: the page asks again where it shows another one."""
-    contrast = asked.contrast.value if isinstance(asked.contrast, Against) else repr(asked.contrast)
-    return f"{asked.step} {contrast} {asked.about}"
 
 
 def selected_step(selection: Selection, trace: TranslationTrace) -> int | None:

@@ -8,10 +8,12 @@ is computed again for another question as for another sentence, and a Refusal of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from inspect import isgeneratorfunction
 
 import gradio as gr
 from gradio.events import Dependency
+from gradio.i18n import I18nData
 
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
@@ -22,19 +24,32 @@ from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.rpc import Question, told
-from viz.ui.session import Selection, Session, serving
+from viz.ui.session import TRANSLATES, Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
+EVENTS = ("needed", "act", "fill", "translate", "stop", "open")
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header) -> None:
+@dataclass(frozen=True)
+class Beside:
+    """Something of another build that stands before a tab's panels: its title, its id, and what lays it out."""
+
+    title: I18nData
+    name: str
+    build: Callable[[Translators, Header], None]
+
+
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> None:
     """Lay out and wire the panels that the registry has for this tab."""
     lab = Lab(translators, header.session)
     asked = frame.build(translators, header) if tab.asks else None
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
+        if before:
+            with gr.Tab(before.title, id=before.name):
+                before.build(translators, header)
         for panel in registry.PANELS[tab.name]:
             with gr.Tab(panel.title, id=panel.name):
                 content = lab.add(panel)
@@ -64,8 +79,8 @@ class Lab:
         """The panel, here: what to look for, its controls, its content."""
         Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
-        content = Component("panel", told(stale=True), plotly=True, events=("needed", "act", "open"),
-                            options={"checks_page": panel.checks_page}, elem_id=f"panel-{panel.name}")
+        content = Component("panel", told(stale=True), plotly=True, events=EVENTS, elem_id=f"panel-{panel.name}",
+                            options={"checks_page": panel.checks_page, "stops": panel.stops})
         streams = isgeneratorfunction(panel.compute)
         answer = self._stream(panel) if streams else self._show(panel)
         session = self.session
@@ -89,8 +104,35 @@ class Lab:
                 listen(lambda: told(stale=True), outputs=content, cancels=needed, **PRIVATE)
             else:
                 listen(answer, trigger_mode="always_last", **once)
+        self._wire(panel, content, controls, asks)
+        if panel.stops:
+            content.stop(None, cancels=needed, **PRIVATE)
         self.components.append(content)
         return content
+
+    def _wire(self, panel: Panel, content: Component, controls: list[gr.components.Component], asks: dict) -> None:
+        """What a panel's blocks may ask for that other parts of the page show."""
+        if panel.fills:
+            line = next(control for control in controls if isinstance(control, gr.Textbox))
+            content.fill(self._giving(panel, panel.fills), **{**asks, "outputs": [content, line]})
+        if panel.translates:
+            content.translate(self._giving(panel, panel.translates),
+                              **{**asks, **TRANSLATES, "outputs": [content, self.session.trace]})
+
+    def _giving(self, panel: Panel, find: Callable[..., object]) -> Callable[..., tuple]:
+        """A handler that gives another part of the page what find(scene, what the page sent, *values of the controls)
+        finds; the panel itself is only told why there is nothing."""
+        def give(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
+                 ) -> tuple:
+            question = Question.of(event)
+            if trace is None:
+                return question.answer(), gr.skip()
+            try:
+                scene = self.scene(trace, selection, asked)
+                return question.answer(), find(scene, question.data, *panel.fitted(scene, values))
+            except ValueError as error:
+                return question.failed(error), gr.skip()
+        return give
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
         configs = [translator.config for translator in self.translators.values()]
@@ -153,7 +195,8 @@ class Lab:
                 scene = self.scene(trace, selection, asked, question.data.get("drawn"))
                 missing = panel.missing(scene)
                 for found in [missing] if missing else panel.content(scene, *values):
-                    yield question.answer(blocks=found, about=about(trace))
+                    yield question.answer(blocks=found, about=about(trace), more=True)
+                yield question.answer(more=False)
             except ValueError as error:
                 yield question.failed(error)
         return stream
@@ -161,7 +204,8 @@ class Lab:
     def scene(self, trace: TranslationTrace, selection: Selection, asked: Asked = Asked(), drawn: object = None
               ) -> Scene:
         """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
-        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked)
+        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked,
+                     self.session.shelf)
 
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open

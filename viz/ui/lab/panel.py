@@ -9,15 +9,18 @@ from functools import cached_property
 from gradio.i18n import I18nData
 
 from model.analysis.why.case import Case
+from model.analysis.why.shelf import Shelf
 from model.nets.records import ForwardOutput
+from model.nets.transformer import Transformer
 from model.trace.translation import TranslationTrace
+from model.trace.why.means import Means
 from model.trace.why.question import Question
 from model.translator import Translator
 from viz.ui.asked import Asked, case_of
 from viz.ui.lab.controls import Button, Control
 from viz.ui.session import Selection
 from viz.wire import blocks
-from viz.words import Words
+from viz.words import Words, say
 
 Blocks = list[dict]  # of viz/wire/blocks.py
 PAPER = "https://arxiv.org/abs/1706.03762"  # Vaswani et al. 2017
@@ -33,6 +36,7 @@ class Scene:
     translator: Translator
     drawn: object = None  # what the page says that it draws, for a panel that checks it: anything at all may come
     asked: Asked = Asked()
+    shelf: Shelf = field(default_factory=Shelf)
 
     def inspect(self) -> ForwardOutput:
         """The model's records of this translation."""
@@ -46,7 +50,20 @@ class Scene:
     @cached_property
     def case(self) -> Case:
         """The question with its recorded pass and all that experiments on it share. A Refusal as in question."""
-        return case_of(self.translator, self.trace, self.question)
+        return case_of(self.translator, self.trace, self.question, self.means)
+
+    @property
+    def means(self) -> Means | None:
+        """Of this model, if there are any yet."""
+        return self.shelf.find(self.translator, self.trace.direction)
+
+    def prepare_means(self) -> Iterator[Blocks]:
+        """Make the model's means where there are none and can be some, saying how far it is. Before case is asked for.
+        """
+        if self.means is None and self.shelf.can_make(self.trace.direction):
+            for step in self.shelf.make(self.translator, self.trace.direction):
+                yield [blocks.text(say("Finding out what each head says on average: {n} of {all} sentences.",
+                                       n=step.done, all=step.total), tone="note")]
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,11 @@ class Need:
     words: Words
 
 
+TRANSFORMER = Need(
+    lambda scene: isinstance(scene.translator.model, Transformer),
+    say("This panel takes a Transformer apart; the model at hand is a recurrent network."))
+
+
 @dataclass(frozen=True)
 class Panel:
     """name: its id in the page; title: of its tab; look: what to look for; section: where the paper says it; paper: its
@@ -64,12 +86,16 @@ class Panel:
 
     compute   compute(scene, *values of the controls) -> blocks, or a generator of them, each in place of the one
               before. A ValueError is shown in words. A slider's value is a whole number, inside this model's bounds
+    of_any_network  whether it is for other networks than Transformers, too
     needs     without them it is not computed; the page says what is missing
     again     a button that computes again
     opens     whether its blocks open other panels of the tab
     checks_page  whether the page is to say what it draws: scene.drawn
+    stops     whether a generator's work can be stopped by a button
     acts      what its blocks may ask for besides: name -> act(scene, data, *values of the controls) -> blocks, which
               take the place of one blocks.slot(). data is what the block sent: anything at all may come
+    fills     what the panel's line of text becomes when a block asks for it: fills(scene, data, *values) -> text
+    translates  the translation that every tab shows when a block asks for it: translates(scene, data, *values) -> trace
     """
 
     name: str
@@ -79,27 +105,38 @@ class Panel:
     compute: Callable[..., Blocks | Iterator[Blocks]]
     controls: tuple[Control, ...] = ()
     needs: tuple[Need, ...] = ()
+    of_any_network: bool = False
     again: Button | None = None
     opens: bool = False
     checks_page: bool = False
     acts: Mapping[str, Callable[..., Blocks]] = field(default_factory=dict)
+    fills: Callable[..., str] | None = None
+    translates: Callable[..., TranslationTrace] | None = None
+    stops: bool = False
     paper: str = PAPER
 
     def missing(self, scene: Scene) -> Blocks:
         """What this scene lacks, in words; empty: it has all that the panel needs."""
-        return [blocks.text(need.words) for need in self.needs if not need.met(scene)]
+        return [blocks.text(need.words) for need in self.unmet(scene)]
+
+    def unmet(self, scene: Scene) -> tuple[Need, ...]:
+        """Which needs this scene does not meet. Of another network than a Transformer nothing else is asked."""
+        if not self.of_any_network and not TRANSFORMER.met(scene):
+            return (TRANSFORMER,)
+        return tuple(need for need in self.needs if not need.met(scene))
 
     def content(self, scene: Scene, *values: object) -> Blocks | Iterator[Blocks]:
         """Computed for this scene, with the values that the controls were set to. ValueError for what cannot be."""
-        return self.compute(scene, *self._fitted(scene, values))
+        return self.compute(scene, *self.fitted(scene, values))
 
     def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks:
         """What a block of this panel asks for: data["act"] names it. ValueError for what cannot be."""
         name = data.get("act")
         if name not in self.acts:
             raise ValueError(f"the panel {self.name} has no act {name!r}")
-        return self.acts[name](scene, data, *self._fitted(scene, values))
+        return self.acts[name](scene, data, *self.fitted(scene, values))
 
-    def _fitted(self, scene: Scene, values: Sequence[object]) -> list[object]:
+    def fitted(self, scene: Scene, values: Sequence[object]) -> list[object]:
+        """What the controls were set to, inside this model's bounds."""
         config = scene.translator.config
         return [control.fitted(value, config) for control, value in zip(self.controls, values, strict=True)]

@@ -13,7 +13,7 @@
     // patience: milliseconds after which an unanswered question is asked once more; only for what may be done twice.
     // beside: its answer replaces nothing, and nothing that comes before it makes it old.
     function ask(event, data, answered, patience = null, { beside = false } = {}) {
-      for (const [id, old] of questions) if (old.at !== null) questions.delete(id);
+      if (!beside) for (const [id, old] of questions) if (old.at !== null) questions.delete(id);
       const id = ++lastId, question = { ...data, id };
       const again = patience === null ? null : setTimeout(() => api.trigger(event, question), patience);
       questions.set(id, { answered, at: null, again, beside });

@@ -32,6 +32,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   const tip = el("p", { class: "tip" });
   const actions = atlas.explorerActions.create({ ask, formats: api.options?.formats, state: () => state, trace: () => trace, map: () => map, views,
     thumbnails, overlays, say: (text) => status.replaceChildren(text) });
+  const cut = atlas.explorerCut.create({ able: Boolean(api.options?.formats), ask, state: () => state, trace: () => trace, map: () => map, pinned: () => pinnedCells() });
   const help = atlas.explorerHelp.create(overlays.available.length > 0);
   const parts = [
     el("div", { class: "bar" }, controls.kind, guide),
@@ -39,7 +40,7 @@ AttentionAtlas.register("explorer", (root, api) => {
       el("section", { class: "atlas-pane", "aria-label": t("All heads") }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
       el("section", { class: "detail-pane", "aria-label": t("Selected head") },
         el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, decoded, reading), controls.view),
-        views.root, status)),
+        views.root, status, cut.root)),
     el("div", { class: "actions" }, actions.root, help.button), summary, help.root];
 
   // Change the state and redraw what depends on it.
@@ -160,6 +161,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
 
   function showPinned() {
+    cut.follow();
     if (!map) return status.replaceChildren();
     const { row, column } = pinnedCells();
     views.pin({ row, column });
@@ -201,6 +203,8 @@ AttentionAtlas.register("explorer", (root, api) => {
       lay();
       return atlas.invite(root, value.invitation);
     }
+    if (value.cut) return cut.receive(value.cut);
+    if (value.asked !== undefined) return askedAnother(value.asked);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
       asked = 0;
@@ -209,6 +213,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (value.layers || value.overlay) return receivePart(value);
     if (value.format) await receiveTrace(value);
     else if (value.selection && trace && !isEcho(value.selection)) update(value.selection, { echo: false });
+  }
+
+  // Another token is pinned in the tab "Why": what is about it is computed anew.
+  function askedAnother(name) {
+    overlays.ask(name);
+    if (trace && overlays.find(state)?.asks) draw();
   }
 
   // Whether a selection is one that this page told: it comes back, and by then the person may be further on.
@@ -276,7 +286,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (!link) return;
     const { state: wanted, ...named } = link, what = { beam: 1, ...named };
     // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
-    if (trace && Object.keys(what).every((name) => what[name] === trace[name])) {
+    if (trace && Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])) {
       state = fitted(wanted, trace);
       draw();
       return tellOthers();
@@ -285,6 +295,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     api.trigger("restore", what); // its answer is another translation, which everybody is told
   }
   window.addEventListener("hashchange", openLink);
+  // A panel shows a head here.
+  document.addEventListener("atlas-look", ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }));
   const rpc = atlas.rpc(api, receive);
   rpc.take(api.value()).then(openLink);
 });

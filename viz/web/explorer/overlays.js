@@ -5,10 +5,10 @@
 
   const KEPT = 100; // maps of one translation
 
-  // A name for what an answer depends on: the same for all heads where the overlay is.
-  function keyOf(overlay, view) {
+  // A name for what an answer depends on: the same for all heads where the overlay is. asked: what is asked in the tab "Why".
+  function keyOf(overlay, view, asked = "") {
     const place = { head: [view.layer, view.head], layer: [view.layer], sentence: [] }[overlay.scope];
-    return JSON.stringify([overlay.id, view.kind, ...place, view.words, view.special, view.predicted]);
+    return JSON.stringify([overlay.id, view.kind, ...place, view.words, view.special, view.predicted, ...(overlay.asks ? [asked] : [])]);
   }
 
   // A descriptor of viz/wire/overlay.py -> the map to draw, as explorerModel.scoreMap makes them of attention.
@@ -25,17 +25,19 @@
     };
   }
 
-  // available: what the server offers, {id, title, about, kinds, scope, model} each
+  // available: what the server offers, {id, title, about, kinds, scope, model, asks} each
   function create(available = []) {
+    let asked = "";
     const find = (state) => available.find((one) => one.id === state.overlay && one.kinds.includes(state.kind)) || null;
     return {
       available, find,
       // The same state, without an overlay that there is not.
       fitted: (state) => (state.overlay && !find(state) ? { ...state, overlay: "" } : state),
-      kept: (trace, state) => trace.overlays.get(keyOf(find(state), atlas.explorerState.viewOf(state))) || null,
+      kept: (trace, state) => trace.overlays.get(keyOf(find(state), atlas.explorerState.viewOf(state), asked)) || null,
+      ask: (name) => (asked = name),
       question(state) {
         const overlay = find(state), view = atlas.explorerState.viewOf(state);
-        return { overlay: overlay.id, view, as: keyOf(overlay, view) };
+        return { overlay: overlay.id, view, as: keyOf(overlay, view, asked) };
       },
       async keep(trace, name, sent) {
         trace.overlays.set(name, await mapOf(sent, trace));

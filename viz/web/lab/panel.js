@@ -6,6 +6,8 @@ AttentionAtlas.register("panel", async (root, api) => {
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
 
+  const stop = el("button", { type: "button", class: "plain stop", onclick: () => (api.trigger("stop", {}), stop.remove()) }, AttentionAtlas.t("Stop"));
+
   function show(value) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
     if (value.stale !== undefined) return void (shown && ask());
@@ -14,20 +16,25 @@ AttentionAtlas.register("panel", async (root, api) => {
       root.prepend(el("p", { class: "failed", role: "alert" }, value.error));
       return; // what was there stays readable
     }
+    if (value.more === false) stop.remove();
     if (!value.blocks) return;
     place(root, value.blocks);
     if (value.about) root.prepend(el("p", { class: "about", dir: "auto" }, value.about));
+    if (value.more && api.options?.stops) root.prepend(stop);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }
 
   function place(parent, blocks) {
     for (const figure of parent.querySelectorAll(".figure")) Plotly.purge(figure);
     const after = [];
-    parent.replaceChildren(...blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, { ...api, act, request })));
+    parent.replaceChildren(...blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, { ...api, act, request, ask: beside })));
     for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
   }
 
   const request = (name, data, answered) => rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
+
+  // What a block asks for that other parts of the page show; here only why it cannot be had.
+  const beside = (event, data) => rpc.ask(event, data, show, null, { beside: true });
 
   // What a block asks for besides: its answer takes the place of what stood in a slot. Of several, the last one counts.
   function act(name, slot, data = {}) {

@@ -114,7 +114,7 @@ AttentionAtlas.register("question", (root, api) => {
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
     const same = wanted && shown && ["text", "direction", "checkpoint"].every((name) => !wanted.get(name) || wanted.get(name) === shown[name])
-      && Number(wanted.get("beam") ?? 1) === shown.beam;
+      && (shown.beam === null || Number(wanted.get("beam") ?? 1) === shown.beam);
     if (!same) return;
     const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
     wanted = null;

@@ -6,6 +6,7 @@ what it says is put in place, so that one batch holds many cells.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from model.analysis.why.case import Case
 from model.nets.sweep import PatchValue, Sweep
-from model.trace.interventions import HeadOutput, Patch
+from model.trace.interventions import Edge, HeadOutput, Interventions, Patch
 from model.trace.kinds import AttentionKind
 
 
@@ -24,6 +25,19 @@ class Cut(str, Enum):
 
     RENORMALISE = "renormalise"
     ZERO = "zero"
+
+
+def cut(interventions: Interventions, edges: Iterable[Edge], how: Cut) -> Interventions:
+    """The same interventions with these edges cut as well."""
+    if how is Cut.RENORMALISE:
+        return replace(interventions, cut_edges=interventions.cut_edges | frozenset(edges))
+    return replace(interventions, zeroed_edges=interventions.zeroed_edges | frozenset(edges))
+
+
+def metric_without(case: Case, edges: Iterable[Edge], how: Cut) -> float:
+    """The metric with all these edges cut together, in nats, after the same prefix. ValueError, in words, where a row
+    would be left nothing to read."""
+    return replace(case, interventions=cut(case.interventions, edges, how)).metric()
 
 
 @torch.inference_mode()

@@ -5,7 +5,7 @@ A batch row has gates of its own, so that one pass measures many heads. Heads of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from model.trace.language import Refusal
 from model.trace.why.evidence import Evidence
 from model.trace.why.heads import Head, HeadEffects, Replacement
 from model.translator import Translator
+
+AT_ONCE = 48  # heads between two reports
 
 Instead = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]: what is heard of a closed gate
 
@@ -39,7 +41,7 @@ def silence() -> Voices:
 def mean_voices(case: Case) -> Voices:
     """Mean ablation. ValueError where the case has no means."""
     if case.means is None:
-        raise Refusal("there are no means of this model's heads: run python -m model.means, or switch heads off")
+        raise Refusal("There are no means of this model's heads: choose silence instead.")
     return Voices(Replacement.MEAN, (
         {kind: torch.from_numpy(case.means.at(kind, _length(case, kind))[None]).to(case.source_rows)
          for kind in case.model.num_layers},))
@@ -123,10 +125,21 @@ def ablate(case: Case, voices: Voices, sets: Sequence[Sequence[Head]]) -> tuple[
 
 def measured(case: Case, voices: Voices) -> HeadEffects:
     """Every head switched off alone."""
-    heads = all_heads(case)
-    effects, flips = ablate(case, voices, [[head] for head in heads])
-    return HeadEffects(voices.replacement, Evidence.MEASURED, _by_kind(case, effects), _by_kind(case, flips),
-                       len(voices.draws))
+    *_, last = measuring(case, voices, all_heads(case))
+    return last
+
+
+def measuring(case: Case, voices: Voices, order: Sequence[Head]) -> Iterator[HeadEffects]:
+    """Heads switched off alone, one after another in this order: after each batch what is measured so far, and NaN for
+    the other heads."""
+    place = {head: i for i, head in enumerate(all_heads(case))}
+    effects, flips = np.full(len(place), np.nan), np.zeros(len(place), bool)
+    for start in range(0, len(order), AT_ONCE):
+        part = list(order[start:start + AT_ONCE])
+        at = [place[head] for head in part]
+        effects[at], flips[at] = ablate(case, voices, [[head] for head in part])
+        yield HeadEffects(voices.replacement, Evidence.MEASURED, _by_kind(case, effects.copy()),
+                          _by_kind(case, flips.copy()), len(voices.draws))
 
 
 def estimated(case: Case, voices: Voices) -> HeadEffects:

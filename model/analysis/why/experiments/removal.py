@@ -1,4 +1,4 @@
-"""One word taken away: the test behind a single cell of the tokens' matrix, with what the model would write then."""
+"""What the model would write after a change, beside what it wrote: without one word, and after any other change."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from model.analysis.why.case import Case, Change
 from model.analysis.why.metric import candidates
@@ -20,7 +21,12 @@ def without(case: Case, column: int, how: Callable[[np.ndarray, np.ndarray], Cha
     that there is not."""
     if not 0 <= column < len(case.columns):
         raise ValueError(f"columns are 0 to {len(case.columns) - 1}, found {column}")
-    changed = case.run(how(*(mask[[column]] for mask in case.columns.masks())))
+    return beside(case, case.run(how(*(mask[[column]] for mask in case.columns.masks()))))
+
+
+@torch.inference_mode()
+def beside(case: Case, changed: Tensor) -> Removal:
+    """The plain run beside a changed one, whose decoder's output at the question's row is changed [1, d_model]."""
     hidden = torch.cat((case.output.hidden[:, -1], changed))
     question, (ids, _) = case.question, candidates(case.model, hidden, SHOWN)
     asked = [question.token_id] + ([] if question.contrast_id is None else [question.contrast_id])

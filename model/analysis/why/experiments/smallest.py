@@ -7,15 +7,16 @@ of all; another order may end elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from model.analysis.why.case import Case
+from model.analysis.why.case import Case, expanded
 from model.analysis.why.experiments.heads import Instead, all_heads, closed
 from model.decode.greedy import greedy
+from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
 from model.trace.kinds import AttentionKind
@@ -24,7 +25,9 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, SmallestSet
 from model.translator import Translator
 
-SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05)  # of an order, tried in one batch
+SIZES = (1, 2, 3, 5, 8, 12, 18, 26, 36, 48, 64, 90, 130, 190, 280, 400)  # of sets of heads, tried in one batch
+PATIENCE = 3  # heads that could not go, before the leads of all are measured again
+LOGITS = 16_000_000  # numbers at once: bounds memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,33 +41,63 @@ class Whole:
     end_id: int
 
     @torch.inference_mode()
-    def margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> tuple[np.ndarray, np.ndarray]:
-        """Row i without the heads of sets[i]: by how much each token that was written leads over every other one,
-        float64 [batch, target], and the sum of their log-probabilities [batch]."""
-        leads, sums = [], []
+    def margins(self, sets: Sequence[Sequence[Head]], instead: Instead) -> np.ndarray:
+        """Row i without the heads of sets[i]: by how much each token that was written leads over every other one, in
+        nats, float64 [batch, target]."""
+        config, found = self.case.model.config, []
         for part in self.case.chunks(len(sets)):
-            logits = self._logits(sets[part], instead)
-            written = self.target_ids[None, :, None].expand(len(logits), -1, -1)
-            chosen = logits.gather(-1, written)
-            sums.append((chosen[..., 0] - logits.logsumexp(-1)).sum(-1).double().cpu().numpy())
-            banned = list(self.case.model.config.banned_ids)
-            logits[..., banned] = float("-inf")
-            lead = chosen[..., 0] - logits.scatter(-1, written, float("-inf")).amax(-1)
-            leads.append(lead[:, self.forced:].double().cpu().numpy())
-        return np.concatenate(leads), np.concatenate(sums)
+            hidden = self._without(sets[part], instead)[:, self.forced:]
+            written = self.target_ids[None, self.forced:, None]
+            for some in hidden.split(max(1, LOGITS // (config.num_target_tokens * max(1, hidden.shape[1])))):
+                logits = self.case.model.project(some)
+                chosen = logits.gather(-1, written.expand(len(some), -1, -1))
+                logits.scatter_(-1, written.expand(len(some), -1, -1), float("-inf"))
+                logits[..., list(config.banned_ids)] = float("-inf")
+                found.append((chosen[..., 0] - logits.amax(-1)).double().cpu().numpy())
+        return np.concatenate(found)
 
-    def _logits(self, sets: Sequence[Sequence[Head]], instead: Instead) -> torch.Tensor:
+    def slopes(self, instead: Instead) -> np.ndarray:
+        """By how much the translation's log-probability would fall without each head, if it were linear in their
+        gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1)."""
+        case = self.case
+        with torch.inference_mode(False), torch.enable_grad():
+            gates = {kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
+                     for kind, layers in case.model.num_layers.items()}
+            sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
+            memory = case.encode(case.source_rows, changes=sweep)
+            logits = case.model.project(self._decoded(memory, sweep, 1))
+            chosen = logits.log_softmax(-1).gather(-1, self.target_ids[None, :, None])
+            found = torch.autograd.grad(chosen.sum(), list(gates.values()))
+        return torch.cat([gradient.flatten() for gradient in found]).double().cpu().numpy()
+
+    def _without(self, sets: Sequence[Sequence[Head]], instead: Instead) -> torch.Tensor:
+        """The decoder's output without each set of heads, [batch, target, d_model]."""
         case = self.case
         gates = closed(case, sets)
         sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
-        if any(kind is AttentionKind.ENCODER_SELF for heads in sets for kind, _, _ in heads):
-            memory = case.encode(case.source_rows.expand(len(sets), -1, -1), changes=sweep)
-        else:
-            memory = case.shared_memory(len(sets))
-        rows = case.model.place(case.target_rows.expand(len(sets), -1, -1), sweep.target_positions, decoder=True)
+        return self._decoded(self._memory(sets, sweep), sweep, len(sets))
+
+    def _decoded(self, memory: SourceMemory, sweep: Sweep, batch: int) -> torch.Tensor:
+        """The decoder's output at every row, [batch, target, d_model]."""
+        model = self.case.model
+        rows = model.place(self.case.target_rows.expand(batch, -1, -1), sweep.target_positions, decoder=True)
         mask = causal_mask(rows.shape[1], device=rows.device)
-        hidden, _ = case.model.decoder(rows, mask, memory, interventions=sweep)
-        return case.model.project(hidden)
+        return model.decoder(rows, mask, memory, interventions=sweep)[0]
+
+    def _memory(self, sets: Sequence[Sequence[Head]], sweep: Sweep) -> SourceMemory:
+        """Each row's encoded source. Rows without the same heads of the encoder share one run of it."""
+        case = self.case
+        parts = [frozenset(head for head in heads if head[0] is AttentionKind.ENCODER_SELF) for heads in sets]
+        different = list(dict.fromkeys(parts))
+        if different == [frozenset()]:
+            return case.shared_memory(len(sets))
+        firsts = torch.tensor([parts.index(part) for part in different], device=case.source_ids.device)
+        memory = case.encode(case.source_rows.expand(len(different), -1, -1), changes=sweep.select(firsts))
+        if len(different) == 1:
+            return expanded(case.model, memory, len(sets))
+        for layer in case.model.decoder.layers:
+            memory.keys_values(layer)  # once for each run, not for each row
+        return memory.select(torch.tensor([different.index(part) for part in parts], device=firsts.device))
 
 
 def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
@@ -77,54 +110,87 @@ def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
 
 
 def smallest_set(found: Whole, instead: Instead, *, seed: int | None = None) -> SmallestSet:
-    """Take heads away for as long as every row still writes its token. Order: those first whose loss alone costs the
-    translation the least log-probability; with a seed, shuffled a little, so that several orders can be compared.
+    """The end of shrinking()."""
+    *_, last = shrinking(found, instead, seed=seed)
+    return last
+
+
+def shrinking(found: Whole, instead: Instead, *, seed: int | None = None) -> Iterator[SmallestSet]:
+    """Take heads away for as long as every row still writes its token, and tell what is left each time. Order: those
+    first whose loss should cost the translation the least log-probability, by the slopes of their gates; with a seed,
+    shuffled a little, so that several orders can be compared. The last one alone is verified and cannot be made
+    smaller by any single head.
 
     ValueError if the plain model does not write this translation (one that a person forced, or a tie).
     """
     heads = all_heads(found.case)
-    if found.margins([[]], instead)[0].min() <= 0:
-        raise Refusal("the model by itself writes another translation: there is nothing to keep")
-    costs = found.margins([[]], instead)[1][0] - found.margins([[head] for head in heads], instead)[1]
-    if seed is not None:
-        costs = costs * np.random.default_rng(seed).uniform(0.5, 2.0, len(costs))
-    search = _Search(found, instead, [heads[i] for i in np.argsort(np.abs(costs), kind="stable")])
-    while search.drop(search.left):
-        pass
-    while search.drop(search.that_can_go()):
-        pass
-    verified = _decodes_again(found, search.gone, instead)
-    return SmallestSet(frozenset(search.left), len(heads), search.passes + len(heads) + 2, verified)
+    if found.margins([[]], instead).min(initial=np.inf) <= 0:
+        raise Refusal("The model by itself writes another translation: there is nothing to keep.")
+    search = _Search(found, instead, heads, seed)
+
+    def reached(*, verified: bool = False) -> SmallestSet:
+        return SmallestSet(frozenset(search.left), len(heads), search.passes, verified)
+
+    for _ in search.drops():
+        yield reached()
+    yield reached(verified=_decodes_again(found, search.gone, instead))
 
 
 class _Search:
-    def __init__(self, found: Whole, instead: Instead, left: list[Head]) -> None:
-        self.found, self.instead, self.left = found, instead, left
+    """Delta debugging (Zeller and Hildebrandt 2002) along an order: as many heads at once as can go, many trials a
+    batch."""
+
+    def __init__(self, found: Whole, instead: Instead, heads: list[Head], seed: int | None) -> None:
+        self.found, self.instead, self.left = found, instead, heads
+        self.random = None if seed is None else np.random.default_rng(seed)
         self.gone: list[Head] = []
-        self.passes = 0
+        self.passes = 2  # the plain one and its gradient's
+
+    def drops(self) -> Iterator[None]:
+        """Take heads away until none of those left can go; a sign of life after each batch."""
+        yield from self._along(self._ordered(self.left, -np.abs(self.found.slopes(self.instead))), patience=1)
+        # What could not go alone can hardly go with even fewer heads around it: it is asked again only at the end.
+        asked = self.left
+        while asked:
+            leads = self._leads([[head] for head in asked])
+            able = self._ordered([head for head, lead in zip(asked, leads) if lead > 0], leads[leads > 0])
+            yield
+            if able:
+                self._take(able[:1])
+                yield from self._along(able[1:], patience=PATIENCE)
+                asked = [head for head in able if head in self.left] or self.left
+            elif len(asked) < len(self.left):
+                asked = self.left
+            else:
+                return
+
+    def _ordered(self, heads: list[Head], scores: np.ndarray) -> list[Head]:
+        """By falling score; with a seed, shuffled a little."""
+        if self.random is not None:
+            scores = scores * self.random.uniform(0.5, 2.0, len(scores))
+        return [heads[i] for i in np.argsort(-scores, kind="stable")]
+
+    def _along(self, order: list[Head], *, patience: int) -> Iterator[None]:
+        """Take away as many of the first ones as can go together, and so on with the rest; one that cannot go alone is
+        left out, until so many were. At first all are tried at once, then twice as many as went the last time."""
+        cap = len(order)
+        while order and patience:
+            sizes = sorted({min(size, len(order)) for size in (*SIZES, cap) if size <= cap})
+            fitting = [size for size, lead in zip(sizes, self._leads([order[:size] for size in sizes])) if lead > 0]
+            went = max(fitting, default=0)
+            self._take(order[:went])
+            order = order[max(went, 1):]
+            patience -= not went
+            cap = max(2, 2 * went)
+            yield
 
     def _leads(self, sets: Sequence[Sequence[Head]]) -> np.ndarray:
         self.passes += len(sets)
-        return self.found.margins([[*self.gone, *heads] for heads in sets], self.instead)[0].min(-1)
+        return self.found.margins([[*self.gone, *heads] for heads in sets], self.instead).min(-1, initial=np.inf)
 
-    def drop(self, order: Sequence[Head]) -> bool:
-        """Take away as many of the first ones of an order as can go together, by trials of falling size in one batch;
-        False where not even one can."""
-        sizes = sorted({round(len(order) * share) for share in SHARES} | {1}) if order else []
-        if not sizes:
-            return False
-        fitting = [size for size, lead in zip(sizes, self._leads([order[:size] for size in sizes])) if lead > 0]
-        if not fitting:
-            return False
-        dropped = list(order[:max(fitting)])
-        self.gone += dropped
-        self.left = [head for head in self.left if head not in dropped]
-        return True
-
-    def that_can_go(self) -> list[Head]:
-        """Every head that could go alone, the one first without which the closest row keeps the largest lead."""
-        leads = self._leads([[head] for head in self.left]) if self.left else np.zeros(0)
-        return [self.left[i] for i in np.argsort(-leads, kind="stable") if leads[i] > 0]
+    def _take(self, heads: Sequence[Head]) -> None:
+        self.gone += heads
+        self.left = [head for head in self.left if head not in heads]
 
 
 @torch.inference_mode()

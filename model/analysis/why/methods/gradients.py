@@ -15,9 +15,10 @@ from model.analysis.why.method import Answer, Method
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
 
-STEPS = (25, 50, 100, 200)  # of the integral: doubled until it is complete
+SEGMENTS = 8  # of the integral, at first
+MOST = 200  # gradients that it may take
 COMPLETE = 0.02  # of the gap between the sentence and the baseline
-LEAST = 1e-3  # nats: what a gap's 2 % must not fall below
+LEAST = 0.02  # nats: 2 % of a gap of one; of less, a share is a quotient of nothings (as in model.trace.why.patches)
 
 
 def gradients(case: Case, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -40,43 +41,103 @@ def gradient_x_input(case: Case) -> Answer:
 
 def integrated_gradients(case: Case) -> Answer:
     """(e - e') . integral of the gradient on the line from e' to e (Sundararajan et al. 2017, section 3), e' the mean
-    embedding at every position, by Gauss-Legendre nodes. A sum that is off by more than 2 % of m(e) - m(e') after 200
-    steps says so."""
+    embedding at every position.
+
+    The integral of all columns together is known on any stretch of the line: what the metric gains on it. So of
+    Simpson's rule (for smooth slopes) and the trapezoid's (for slopes with jumps, as ReLU has them) the one counts that
+    comes nearer to it. Steps are halved where that still misses, and only there, until the misses, and the root of
+    their summed squares (what they would be with signs drawn by lot), are within 2 % of m(e) - m(e'), or 200 gradients
+    are taken. A sum that is still off by more than that says so. Measured on the shipped weights against 1024 even
+    steps: positions are off by 1 to 5 % of all together, as with 128 even steps, which miss the sum by 2 to 40 %.
+    """
     mean_source, mean_target, of_what = case.mean_rows
-    ends = (case.source_rows, case.target_rows)
-    baselines = (mean_source.expand_as(ends[0]), mean_target.expand_as(ends[1]))
-    gap = case.metric() - _at(case, baselines)
+    line = _Line(case, (mean_source.expand_as(case.source_rows), mean_target.expand_as(case.target_rows)))
+    line.take(np.linspace(0.0, 1.0, 2 * SEGMENTS + 1))
+    gap = line.metric[1.0] - line.metric[0.0]
     tolerance = max(COMPLETE * abs(gap), LEAST)
-    for steps in STEPS:
-        values = case.columns.gather(*_integral(case, baselines, ends, steps))
-        found = Sum(gap, float(values.sum()), tolerance)
-        if found.holds:
-            break
-    notes = [say("From the {mean} at every position, {steps} steps.", mean=of_what, steps=steps)]
+    segments = [(i / SEGMENTS, (i + 1) / SEGMENTS) for i in range(SEGMENTS)]
+    while wide := line.widest(segments, tolerance, (MOST - line.taken) // 2):
+        segments = [part for segment in segments for part in (_halves(segment) if segment in wide else (segment,))]
+        line.take([_middle(part) for segment in wide for part in _halves(segment)])
+    source, prefix = line.integral(segments)
+    found = Sum(gap, float(source.sum() + prefix.sum()), tolerance)
+    notes = [say("From the {mean} at every position, {steps} gradients.", mean=of_what, steps=line.taken)]
     if not found.holds:
         notes.append(say("Incomplete: the sum misses its target by more than 2 %."))
-    return Answer(values, found, tuple(notes))
+    return Answer(case.columns.gather(source, prefix), found, tuple(notes))
 
 
-def _at(case: Case, rows: tuple[Tensor, Tensor]) -> float:
-    with torch.inference_mode():
-        return float(case.measure(case.decode(rows[1], case.encode(rows[0])))[0])
+Segment = tuple[float, float]  # of the line, from 0 at the baseline to 1 at the sentence
 
 
-def _integral(case: Case, baselines: tuple[Tensor, Tensor], ends: tuple[Tensor, Tensor], steps: int
-              ) -> list[np.ndarray]:
-    """Per side float64 [positions]: the attribution of each position with so many nodes."""
-    nodes, weights = np.polynomial.legendre.leggauss(steps)
-    nodes, weights = (nodes + 1) / 2, weights / 2  # from [-1, 1] to [0, 1]
-    changes = [end - start for end, start in zip(ends, baselines)]
-    totals = [torch.zeros_like(change[0], dtype=torch.float64) for change in changes]
-    for part in case.chunks(steps):
-        alpha = torch.from_numpy(nodes[part]).to(ends[0])[:, None, None]
-        _, *found = gradients(case, *(start + alpha * change for start, change in zip(baselines, changes)))
-        share = torch.from_numpy(weights[part]).to(ends[0].device)
-        for total, gradient in zip(totals, found):
-            total += torch.einsum("n,nld->ld", share, gradient.double())
-    return [(total * change[0].double()).sum(-1).cpu().numpy() for total, change in zip(totals, changes)]
+def _middle(segment: Segment) -> float:
+    return (segment[0] + segment[1]) / 2  # exact: all are fractions of powers of two
+
+
+def _halves(segment: Segment) -> tuple[Segment, Segment]:
+    return (segment[0], _middle(segment)), (_middle(segment), segment[1])
+
+
+class _Line:
+    """The metric on the line from the baseline to the sentence, and its slope there by position, where it was taken:
+    metric float, slope float64 [source + prefix positions]."""
+
+    def __init__(self, case: Case, baselines: tuple[Tensor, Tensor]) -> None:
+        self.case, self.starts = case, baselines
+        self.changes = [end - start for end, start in zip((case.source_rows, case.target_rows), baselines)]
+        self.metric: dict[float, float] = {}
+        self.slope: dict[float, np.ndarray] = {}
+
+    @property
+    def taken(self) -> int:
+        return len(self.slope)
+
+    def take(self, places: np.ndarray | list[float]) -> None:
+        places = np.asarray(places, np.float64)
+        for part in self.case.chunks(len(places)):
+            alpha = torch.from_numpy(places[part]).to(self.starts[0])[:, None, None]
+            metric, *found = gradients(self.case, *(
+                start + alpha * change for start, change in zip(self.starts, self.changes)))
+            slopes = torch.cat([(gradient.double() * change.double()).sum(-1)
+                                for gradient, change in zip(found, self.changes)], dim=1)
+            for place, value, slope in zip(places[part].tolist(), metric.tolist(), slopes.cpu().numpy()):
+                self.metric[place], self.slope[place] = value, slope
+
+    def part(self, segment: Segment) -> np.ndarray:
+        """The slope's integral over a segment, float64 [positions]."""
+        (start, end), gain = segment, self.gain(segment)
+        ends, middle = (self.slope[start] + self.slope[end]) / 2, self.slope[_middle(segment)]
+        simpson, trapezoid = (end - start) * (ends + 2 * middle) / 3, (end - start) * (ends + middle) / 2
+        return min(simpson, trapezoid, key=lambda found: abs(found.sum() - gain))
+
+    def gain(self, segment: Segment) -> float:
+        """What the metric gains on a segment, in nats."""
+        return self.metric[segment[1]] - self.metric[segment[0]]
+
+    def error(self, segment: Segment) -> float:
+        """By how much it misses what the metric gains there, in nats, with its sign."""
+        return float(self.part(segment).sum()) - self.gain(segment)
+
+    def widest(self, segments: list[Segment], tolerance: float, most: int) -> set[Segment]:
+        """The segments with the largest errors, as many as have to be refined for the rest to miss by half of the
+        tolerance, and no more than `most`; none if all miss by no more than the tolerance."""
+        errors = np.array([self.error(segment) for segment in segments])
+        left = float((errors**2).sum())
+        found: set[Segment] = set()
+        if max(abs(errors.sum()), left**0.5) <= tolerance:
+            return found
+        for index in np.argsort(-np.abs(errors), kind="stable"):
+            if left <= (tolerance / 2) ** 2 or len(found) >= most:
+                break
+            found.add(segments[index])
+            left -= errors[index] ** 2
+        return found
+
+    def integral(self, segments: list[Segment]) -> tuple[np.ndarray, np.ndarray]:
+        """Over all of them, float64 [source] and [prefix]: the attribution of each position."""
+        total = np.sum([self.part(segment) for segment in segments], axis=0)
+        source, prefix = np.split(total, [self.case.source_ids.shape[1]])
+        return source, prefix
 
 
 GRADIENT_X_INPUT = Method(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.analysis.formulas import projections
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import build_tiny_model
 from tests.model.analysis.formulas.recorded import recorded
 
@@ -26,7 +26,7 @@ def seen(request, tiny_translator, tokenizer):
                     tokenizer)
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_queries_keys_and_values_are_torchs_linear_of_the_stream(seen, kind) -> None:
     translator, _, output = seen
     module, record = translator.model.attention(kind, 1), output.layer(kind, 1)
@@ -46,7 +46,7 @@ def test_queries_keys_and_values_are_torchs_linear_of_the_stream(seen, kind) -> 
         np.testing.assert_allclose(part.heads, theirs[0].numpy(), **CLOSE)
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_heads_join_as_in_torchs_attention(seen, kind) -> None:
     """The sum of the parts is what nn.MultiheadAttention, with our weights, gives for the same streams."""
     translator, _, output = seen
@@ -83,7 +83,7 @@ def test_a_head_in_the_wrong_place_is_seen(seen) -> None:
     assert swapped.error > 0.01
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_the_score_matrix_is_every_row_at_once(seen, kind) -> None:
     output, trace = seen[2], seen[1]
     for head in range(4):

@@ -10,7 +10,7 @@ from scipy import stats
 
 from model.analysis.survey.finish import kinds
 from model.analysis.survey.window import Sums
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.survey import cells
 from model.trace.survey.cells import Facts
 from model.trace.survey.statistics import of_kind
@@ -70,7 +70,7 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
     return kinds(sums, {kind: 1}, len(heads))[kind].named()[0]
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_planted_maps_get_exactly_their_name(kind):
     measured_elsewhere = ("confidence", "induction", "gradient", "ablation")
     names = [name for name in of_kind(kind) if name not in measured_elsewhere and not name.endswith("_norm")]
@@ -82,7 +82,7 @@ def test_planted_maps_get_exactly_their_name(kind):
     assert found == {name: (name,) for name in names}
 
 
-@pytest.mark.parametrize("kind", AttentionKind)
+@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 @pytest.mark.parametrize("spread", [1.0, 3.0])
 def test_random_maps_get_no_name(kind, spread):
     def rows(random, head, found, allowed):

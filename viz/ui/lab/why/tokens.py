@@ -15,12 +15,12 @@ from model.analysis.why.registry import METHODS, OCCLUSIONS
 from model.trace.why.columns import Columns
 from model.trace.why.removal import Removal
 from model.trace.why.rows import Why
-from viz.maps import labels
 from viz.ui.lab import belief
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.taking import EXPORT, exports, take
 from viz.ui.language import label
 from viz.wire import blocks
+from viz.wire.experiments.candidates import candidates
 from viz.wire.matrix import Axis, Line, cells, margin, matrix, sum_margin, two
 from viz.wire.question import names, nats
 from viz.words import Words, say
@@ -69,15 +69,10 @@ def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     if not isinstance(column, int):
         raise ValueError(f"a column is a whole number, found {column!r}")
     found = without(scene.case, column, replaced if by_mean else masked)
-    asked = (scene.question.token_id, scene.question.contrast_id)
-    rows = [[blocks.token(labels.display(name)), blocks.bar(float(p)), blocks.bar(float(q))]
-            for name, p, q in zip(scene.translator.tokenizer.tokens(found.ids), *found.probabilities)]
     return [
         blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
-        blocks.table(
-            (say("Next token"), say("with all words"), say("without it")), rows,
-            marked=[i for i, one in enumerate(found.ids) if one in asked],
-            caption=say("Probabilities, measured: the most probable tokens of either run; those compared are marked."))]
+        candidates(found, scene.translator.tokenizer.tokens(found.ids), scene.question, say("with all words"),
+                   say("without it"))]
 
 
 def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:

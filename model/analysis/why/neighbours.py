@@ -1,0 +1,59 @@
+"""Words that could stand in a word's place: those whose embeddings lie nearest to its own."""
+
+from __future__ import annotations
+
+import torch
+
+from model.trace.language import Refusal
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from model.trace.words import SPACE, word_groups
+from model.translator import Translator
+
+
+def neighbours(translator: Translator, trace: TranslationTrace, position: int, *, count: int = 5) -> tuple[str, ...]:
+    """The sentence with the word that holds the source token at `position` changed, once for each of the `count`
+    vocabulary entries nearest to it: whole words in the same case, by the cosine of source embeddings; a word of
+    several pieces is their mean. Nearest first.
+
+    A Refusal, in words, where the token belongs to no word of the sentence.
+    """
+    tokens, text = trace.source_tokens, trace.source_text
+    if not 0 <= position < len(tokens) or is_symbol(tokens[position]):
+        raise Refusal("That is no word of the sentence: choose another one.")
+    groups = word_groups(tokens)
+    group = next(group for group in groups if position in group)
+    start, word = _span(text, [_spelled(tokens, one) for one in groups], groups.index(group))
+    with torch.inference_mode():
+        matrix = translator.model.embedding.weight
+        row = matrix[torch.tensor([trace.source_ids[i] for i in group], device=matrix.device)].mean(0)
+        near = torch.nn.functional.cosine_similarity(matrix, row[None], dim=-1).topk(min(400, len(matrix))).indices
+    found: list[str] = []
+    for token in translator.tokenizer.source_tokens(near.tolist(), ""):
+        other = token.removeprefix(SPACE)
+        fits = (token.startswith(SPACE) and other.isalpha() and other[:1].isupper() == word[:1].isupper()
+                and len(other) > 1 and other.lower() != word.lower())
+        if fits:
+            found.append(text[:start] + other + text[start + len(word):])
+        if len(found) == count:
+            break
+    if not found:
+        raise Refusal("No other word lies near {word}: type the second sentence.", word=repr(word))
+    return tuple(found)
+
+
+def _spelled(tokens: tuple[str, ...], group: tuple[int, ...]) -> str:
+    return "" if is_symbol(tokens[group[0]]) else "".join(tokens[i] for i in group).replace(SPACE, " ").strip()
+
+
+def _span(text: str, words: list[str], index: int) -> tuple[int, str]:
+    """Where a word begins in the text, and the word as the text spells it."""
+    at = 0
+    for number, word in enumerate(words):
+        found = text.find(word, at)
+        if found < 0:
+            raise Refusal("{word} is spelled otherwise in the sentence: type the second sentence.", word=repr(word))
+        if number == index:
+            return found, word
+        at = found + len(word)
+    raise AssertionError("a word that is none of them")

@@ -1,0 +1,69 @@
+"""The means of the models that are served: from the checkpoint's folder, or made when first asked for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from model.analysis.sentences import languages, sentences
+from model.analysis.why import averages
+from model.trace.directions import parse_direction
+from model.trace.why.means import Means
+from model.translator import Translator
+
+SECONDS = 18.0  # that a visitor waits at most: means are of as many sentences as are read by then
+BATCH = 8  # sentences between two looks at the clock
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """So many sentences of so many are read."""
+
+    done: int
+    total: int
+
+
+class Shelf:
+    """Means by weights and direction, kept while the process runs."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Means | None] = {}
+
+    def find(self, translator: Translator, direction: str) -> Means | None:
+        """Those of the checkpoint's folder, or those made already; None: there are none yet. A damaged file, or one of
+        other weights, is none, and the log says so."""
+        key = translator.digest, direction
+        if key not in self._found:
+            self._found[key] = _of_folder(translator)
+        return self._found[key]
+
+    def can_make(self, direction: str) -> bool:
+        """Whether there are sentences of this project's own in the direction's source language."""
+        return parse_direction(direction)[0] in languages()
+
+    def make(self, translator: Translator, direction: str, *, seconds: float = SECONDS) -> Iterator[Progress]:
+        """Make them of those sentences, as many as are read in so many seconds. ValueError where there are none."""
+        if not self.can_make(direction):
+            raise ValueError(f"there are no sentences of this project's own for {direction}")
+        texts = sentences(parse_direction(direction)[0])
+        started = time.monotonic()
+        for totals in averages.collecting(translator, {direction: texts}, batch=BATCH):
+            yield Progress(totals.sentences, len(texts))
+            if time.monotonic() - started > seconds:
+                break
+        self._found[translator.digest, direction] = totals.means(translator.digest)
+
+
+def _of_folder(translator: Translator) -> Means | None:
+    path = translator.folder and translator.folder / averages.FILE
+    if path is None or not path.is_file():
+        return None
+    try:
+        return averages.load(path, translator)
+    except ValueError as error:
+        log.warning("%s", error)
+        return None

@@ -1,0 +1,1 @@
+"""Experiments on the model that other tabs than "Why" offer."""

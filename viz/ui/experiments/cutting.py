@@ -1,0 +1,68 @@
+"""The explorer's pinned cell cut out of the model: the sentence is translated again, and what changed is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.analysis.why.experiments.cutting import Cut, cut, metric_without
+from model.trace.interventions import Edge, Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal, Words
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from viz.ui.asked import Asked, case_of
+from viz.wire.question import names, nats
+from viz.words import say
+
+MOST = 4096  # edges at once: those of a few words in all heads of a layer
+
+
+def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozenset[Edge], Cut]:
+    """Which edges the page asks to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError for
+    what is none of a map's."""
+    try:
+        kind, how = AttentionKind(data["kind"]), Cut(data["how"])
+        heads = [(int(layer), int(head)) for layer, head in data["heads"]]
+        edges = frozenset(Edge(kind, int(query), int(key), layer, head) for layer, head in heads
+                          for query in data["queries"] for key in data["keys"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"these are no edges of a map: {data!r:.200}") from error
+    if not 0 < len(edges) <= MOST:
+        raise ValueError(f"1 to {MOST} edges can be cut at once, found {len(edges)}")
+    if kind is AttentionKind.DECODER_SELF:  # a word's pieces read each other, but none reads what comes after it
+        edges = frozenset(edge for edge in edges if edge.key <= edge.query)
+        if not edges:
+            raise Refusal("There is no such edge: the decoder does not look ahead.")
+    return edges, how
+
+
+def translated(translator: Translator, trace: TranslationTrace, data: Mapping[str, object]) -> TranslationTrace:
+    """The sentence translated without these edges, beside whatever the trace was made without already."""
+    edges, how = changes(trace, data)
+    without: Interventions = cut(trace.interventions, edges, how)
+    return translator.translate(trace.source_text, trace.direction, interventions=without)
+
+
+def answered(translator: Translator, trace: TranslationTrace, asked: Asked, data: Mapping[str, object]) -> dict:
+    """What the page shows: both translations, and what became of the pinned token after the same prefix, in words."""
+    broken = translated(translator, trace, data)
+    same = broken.target_ids == trace.target_ids
+    return {"same": same, "before": trace.translation, "after": broken.translation,
+            "words": [say("The translation stays the same.") if same else say("The translation changes."),
+                      *_effect(translator, trace, asked, data)]}
+
+
+def _effect(translator: Translator, trace: TranslationTrace, asked: Asked, data: Mapping[str, object]) -> list[Words]:
+    edges, how = changes(trace, data)
+    question = asked.question(translator, trace)
+    try:
+        case = case_of(translator, trace, question)
+    except Refusal as error:  # too long to be asked about: the translation itself says enough
+        return [error.words]
+    before, after = case.metric(), metric_without(case, edges, how)
+    token, contrast = names(trace, question)
+    values = {"token": token, "before": nats(before), "after": nats(after)}
+    if contrast is None:
+        return [say("Measured after the same prefix: log p({token}) goes from {before} to {after} nats.", **values)]
+    return [say("Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats.",
+                contrast=contrast, **values)]

@@ -1,0 +1,173 @@
+"""The panel that switches heads off: one by one, several together, and the sentence translated without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from model.analysis.sentences import sentences
+from model.analysis.why.case import Case
+from model.analysis.why.experiments import heads
+from model.analysis.why.experiments.removal import beside
+from model.trace.directions import parse_direction
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from model.trace.why.heads import Head, HeadEffects, Replacement
+from model.trace.why.ranks import spearman
+from viz.ui.lab.controls import Choice
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.wire.experiments.candidates import candidates
+from viz.wire.experiments.heads import effects_block, head_name, signed
+from viz.wire.payload import key_of
+from viz.words import say
+
+DRAWS = 8  # other sentences of a resample ablation
+JOINT = "joint"
+FIRST = 16  # heads that are measured of a large model before anybody asks for the rest
+QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
+MOST_ALONE = 64  # heads in the basket up to which each is also measured alone
+INSTEAD = {Replacement.MEAN.value: label("what it says on average"), Replacement.ZERO.value: label("silence"),
+           Replacement.RESAMPLE.value: label("what it says of other sentences")}
+EXTENT = {"quick": label("as many heads as are quick"), "all": label("all heads")}
+
+
+def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
+    """Estimates for all heads first, then what is measured, batch by batch, the largest estimates first."""
+    yield from scene.prepare_means() if instead == Replacement.MEAN.value else ()
+    case = scene.case
+    voices, notes = voices_for(scene, case, instead)
+    estimates = heads.estimated(case, voices)
+    yield [*notes, _block(scene, estimates, None, done=False)]
+    order = estimates.by_size()
+    if extent != "all" and len(order) * len(voices.draws) * _operations(case) > QUICK:
+        order = order[:FIRST]
+    for found in heads.measuring(case, voices, order):
+        yield [*notes, _block(scene, estimates, found, done=False)]
+    yield [*notes, *_summary(estimates, found, len(order)), _block(scene, estimates, found, done=True),
+           blocks.slot(JOINT), *_way_back(scene)]
+
+
+def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
+    """What is heard of a head that is switched off, and what has to be said about that: without means, or without
+    sentences in this language, it is silence."""
+    own = parse_direction(scene.trace.direction)[0]
+    if instead == Replacement.MEAN.value and case.means is not None:
+        return heads.mean_voices(case), [blocks.text(say(
+            "A head that is switched off says what it says on average over {n} sentences.", n=case.means.sentences),
+            tone="note")]
+    if instead == Replacement.RESAMPLE.value and scene.shelf.can_make(scene.trace.direction):
+        texts = [text for text in sentences(own) if text != scene.trace.source_text][::37][:DRAWS]
+        return heads.other_voices(case, scene.translator, texts, scene.trace.direction), [blocks.text(say(
+            "A head that is switched off says what it says at the same place of another sentence; the mean over {n} of "
+            "them.", n=len(texts)), tone="note")]
+    if instead == Replacement.ZERO.value:
+        return heads.silence(), []
+    return heads.silence(), [blocks.text(say(
+        "There are no sentences in this source language here to take another voice from: a head that is switched off "
+        "is silent."), tone="note")]
+
+
+def _way_back(scene: Scene) -> list[dict]:
+    """A button that leads back, where the translation was made with changes to the model."""
+    if not scene.trace.interventions:
+        return []
+    return [{"type": "action", "text": say("Back to the translation by the whole model"), "event": "translate",
+             "data": {"heads": []}}]
+
+
+def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
+    return effects_block(about(scene), estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
+
+
+def about(scene: Scene) -> str:
+    """A name for the trace, by which the page keeps what is switched off."""
+    return key_of(scene.trace)
+
+
+def _operations(case: Case) -> float:
+    """Of a pass over this source and prefix: two for each weight of a matrix and token."""
+    config = case.model.config
+    d, wide = config.d_model, 2 * config.d_model * config.d_feedforward
+    return 2.0 * (case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + wide)
+                  + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wide))
+
+
+def _summary(estimates: HeadEffects, measured: HeadEffects, count: int) -> list[dict]:
+    """Measured numbers alone, and how well the estimates foretold them."""
+    (head, effect), flips = measured.ranked()[0], sum(int(found.sum()) for found in measured.flips.values())
+    found = say("Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
+                "without {head}: {effect} nats.", n=count, flips=flips, head=head_name(*head), effect=signed(effect))
+    agreement = spearman(*(np.concatenate([part.effects[kind].ravel() for kind in part.effects])
+                           for part in (estimates, measured)))
+    parts = [blocks.text(found)]
+    if agreement is not None:
+        parts.append(blocks.text(say("The estimates, all from one gradient, agree with the measurements: rank "
+                                     "correlation {n}.", n=f"{agreement:.2f}".replace("-", "−")), tone="note"))
+    return parts
+
+
+def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
+    """The heads of the basket switched off together, beside the sum of their single effects."""
+    chosen = named(scene, data)
+    if not chosen:
+        return []
+    case = scene.case
+    voices, _ = voices_for(scene, case, instead)
+    alone = chosen if len(chosen) <= MOST_ALONE else []
+    effects, flips = heads.ablate(case, voices, [chosen, *([head] for head in alone)])
+    facts = [(say("Together"), signed(effects[0]), say("nats, measured"))]
+    if len(alone) > 1:
+        total = float(effects[1:].sum())
+        facts += [(say("Sum of the single effects"), signed(total), say("nats, measured one by one")),
+                  (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total))]
+    changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
+    return [blocks.facts(*facts), blocks.text(
+        say("Without them another token is written.") if flips[0] else say("Without them the same token is written.")),
+        candidates(changed, scene.translator.tokenizer.tokens(changed.ids), scene.question, say("with all heads"),
+                   say("without these"))]
+
+
+def _self_repair(difference: float):
+    if difference > 0.05:
+        return say("they stand in for one another")
+    return say("each counts for less once the others are off") if difference < -0.05 else say("they add up")
+
+
+def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
+    """The heads that the page names: [[kind, layer, head]]. ValueError for one that there is not."""
+    try:
+        found = list(dict.fromkeys(
+            (AttentionKind(kind), int(layer), int(head)) for kind, layer, head in data["heads"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"these are no heads: {data!r:.200}") from error
+    for kind, layer, head in found:
+        if not (0 <= layer < scene.translator.model.num_layers[kind] and 0 <= head < scene.translator.config.num_heads):
+            raise ValueError(f"there is no head {head} in layer {layer} of {kind.value}")
+    return found
+
+
+def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The sentence translated with these heads silent; with none, as the model translates it by itself."""
+    chosen = named(scene, data)
+    before = scene.trace.interventions if chosen else NO_INTERVENTIONS
+    without = replace(before, heads_off=before.heads_off | frozenset(chosen))
+    return scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=without)
+
+
+def without_these(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> TranslationTrace:
+    """For the panel: translated(), whatever its controls say."""
+    return translated(scene, data)
+
+
+PANEL = Panel(
+    "why-heads", label("Heads"), say(
+        "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
+        "stand in for each other."), say("Michel et al. 2019; Voita et al. 2019"), explored,
+    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
+              Choice(label("Measured"), EXTENT, "quick", folded=True)),
+    acts={JOINT: joint}, translates=without_these, stops=True)

@@ -1,0 +1,124 @@
+"""The panel that puts one sentence's activations into another's run: where does the difference between them live?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.analysis.why.experiments.patching import corrupted, patched
+from model.analysis.why.neighbours import neighbours
+from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.language import Refusal
+from model.trace.tokens import is_symbol
+from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
+from model.trace.words import word_groups
+from viz.maps import labels
+from viz.ui.asked import MAX_TOKENS
+from viz.ui.lab.controls import Choice, Text
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import drawn, label
+from viz.wire import blocks
+from viz.wire.experiments.heads import signed
+from viz.wire.experiments.patches import patches_block
+from viz.wire.question import names
+from viz.words import Words, say
+
+GRIDS: dict[str, Grid] = {
+    "decoder stream": StreamGrid(Side.DECODER), "encoder stream": StreamGrid(Side.ENCODER),
+    "decoder self": SubLayerGrid(Side.DECODER, SubLayerName.SELF_ATTENTION),
+    "decoder cross": SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION),
+    "decoder feed": SubLayerGrid(Side.DECODER, SubLayerName.FEED_FORWARD),
+    "encoder self": SubLayerGrid(Side.ENCODER, SubLayerName.SELF_ATTENTION),
+    "encoder feed": SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
+    "cross heads": HeadGrid(AttentionKind.CROSS), "decoder heads": HeadGrid(AttentionKind.DECODER_SELF),
+    "encoder heads": HeadGrid(AttentionKind.ENCODER_SELF)}
+PLACES = {
+    "decoder stream": label("decoder: residual stream"), "encoder stream": label("encoder: residual stream"),
+    "decoder self": label("decoder: output of self-attention"),
+    "decoder cross": label("decoder: output of cross-attention"),
+    "decoder feed": label("decoder: output of the feed-forward"),
+    "encoder self": label("encoder: output of self-attention"),
+    "encoder feed": label("encoder: output of the feed-forward"), "cross heads": label("cross-attention heads"),
+    "decoder heads": label("decoder self-attention heads"), "encoder heads": label("encoder self-attention heads")}
+DIRECTIONS = {Direction.DENOISE.value: label("this sentence into the second: is it enough?"),
+              Direction.NOISE.value: label("the second into this sentence: is it needed?")}
+
+
+def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
+    """The sentence's words to click, and with a second sentence the map of what each place recovers."""
+    words = _words(scene)
+    if not text:
+        return [words]
+    try:
+        return [words, *_patched(scene, text, place, Direction(direction))]
+    except Refusal as error:  # the words stay, so that another one can be clicked
+        return [words, blocks.text(error.words, tone="bad")]
+
+
+def _patched(scene: Scene, text: str, place: str, direction: Direction) -> list[dict]:
+    clean, grid = scene.case, GRIDS[place]
+    other_ids = scene.translator.encode(text, scene.trace.direction)
+    if tuple(other_ids) == tuple(scene.trace.source_ids):
+        raise Refusal("The second sentence is the same: change a word.")
+    if (length := len(other_ids) + clean.decoder_ids.shape[1]) > MAX_TOKENS:
+        raise Refusal("The second sentence and what was written before this token are {n} tokens long; the limit here "
+                      "is {limit} tokens.", n=length, limit=MAX_TOKENS)
+    corrupt = corrupted(clean, other_ids)
+    effects = patched(clean, corrupt, grid, direction)
+    token, contrast = names(scene.trace, scene.question)
+    about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
+    found = [blocks.facts(
+        (say("This sentence"), signed(clean.metric()), about),
+        (say("The second sentence, after the same prefix"), signed(corrupt.metric()), about))]
+    if effects.recovered is None:
+        found.append(blocks.text(say("The two are less than 1 nat apart: shares of that would be shares of next to "
+                                     "nothing, so each place shows nats."), tone="note"))
+    columns = _columns(scene, text, other_ids, grid, direction)
+    return [*found, patches_block(effects, columns, drawn(PLACES[place])), blocks.text(_meaning(effects), tone="note")]
+
+
+def _columns(scene: Scene, text: str, other_ids: list[int], grid: Grid, direction: Direction) -> list[str]:
+    """What stands at each column: heads by number, or the tokens of the run that receives."""
+    if isinstance(grid, HeadGrid):
+        return [str(head + 1) for head in range(scene.translator.config.num_heads)]
+    if grid.side is Side.DECODER:
+        return [labels.display(token) for token in scene.trace.decoder_inputs[:scene.question.step + 1]]
+    if direction is Direction.NOISE:
+        return [labels.display(token) for token in scene.trace.source_tokens]
+    return [labels.display(token) for token in scene.translator.tokenizer.source_tokens(other_ids, text)]
+
+
+def _meaning(effects: PatchEffects) -> Words:
+    if effects.direction is Direction.DENOISE:
+        return say("Measured: the second sentence's run, with what this sentence's had at one place. 1: that place "
+                   "alone brings the whole difference back, so it is enough. 0: it brings nothing. Below 0 or above 1 "
+                   "is real.")
+    return say("Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone "
+               "the whole difference is gone, so it is needed. 0: it is not. Below 0 or above 1 is real.")
+
+
+def _words(scene: Scene) -> dict:
+    tokens = scene.trace.source_tokens
+    return {"type": "words", "words": [
+        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
+        for group in word_groups(tokens) if not is_symbol(tokens[group[0]])],
+        "hint": say("Click a word to put another one in its place, the next nearest with each click; or type the "
+                    "second sentence.")}
+
+
+def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> str:
+    """The sentence with the clicked word changed; clicked again, with the next nearest one."""
+    position = data.get("position")
+    if not isinstance(position, int):
+        raise ValueError(f"a word has a position, found {position!r}")
+    found = neighbours(scene.translator, scene.trace, position)
+    return found[(found.index(text) + 1) % len(found)] if text in found else found[0]
+
+
+PANEL = Panel(
+    "why-patch", label("Patch"), say(
+        "Change one word and put single activations of one run into the other: where does the difference between the "
+        "two sentences live?"), say("Vig et al. 2020; Meng et al. 2022"), shown,
+    controls=(Text(label("Second sentence"), scale=3),
+              Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=2),
+              Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=2)),
+    fills=replaced)

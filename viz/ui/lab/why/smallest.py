@@ -1,0 +1,80 @@
+"""The panel that takes heads away for as long as the translation stays: how few are enough for this sentence?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from model.analysis.why.experiments.smallest import shrinking, whole
+from model.trace.translation import TranslationTrace
+from model.trace.why.heads import Replacement, SmallestSet
+from viz.ui.lab.controls import Choice
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.why.heads import translated, voices_for
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.wire.experiments.heads import sets_block
+from viz.words import Words, say
+
+ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
+INSTEAD = {Replacement.ZERO.value: label("silence"), Replacement.MEAN.value: label("what it says on average")}
+
+
+def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
+    """Three orders, one after the other, each told as it shrinks."""
+    yield from scene.prepare_means() if instead == Replacement.MEAN.value else ()
+    found = whole(scene.case, scene.translator, scene.trace)  # all rows of it, not the pinned one alone
+    voices, notes = voices_for(scene, found.case, instead)
+    sets: list[SmallestSet] = []
+    for number, seed in enumerate(ORDERS, start=1):
+        for step in shrinking(found, voices.draws[0], seed=seed):
+            yield [*notes, blocks.text(say(
+                "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.", n=number,
+                all=len(ORDERS), left=len(step.kept), heads=step.total, tried=step.passes)), *_shown(scene, sets)]
+        sets.append(step)
+    yield [*notes, *_shown(scene, sets), *_alone(scene, sets, silent=instead == Replacement.ZERO.value)]
+
+
+def _shown(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
+    if not sets:
+        return []
+    facts = [(say("Order {n}", n=number), say("{n} of {all}", n=len(one.kept), all=one.total), _verified(one))
+             for number, one in enumerate(sets, start=1)]
+    sizes = sorted(len(one.kept) for one in sets)
+    range_of = say("This translation survives on {n} of {all} heads.", n=sizes[0], all=sets[0].total) if len(
+        set(sizes)) == 1 else say("This translation survives on {n} of {all} heads; other orders end at up to {most}.",
+                                  n=sizes[0], all=sets[0].total, most=sizes[-1])
+    model = scene.translator.model
+    return [blocks.text(range_of), blocks.facts(*facts),
+            sets_block("", sets, model.num_layers, scene.translator.config.num_heads)]
+
+
+def _verified(one: SmallestSet) -> Words:
+    if one.verified:
+        return say("verified: decoded again, the same words; no single head more can go ({n} sets tried)", n=one.passes)
+    return say("decoding again gives other words: a tie decides somewhere ({n} sets tried)", n=one.passes)
+
+
+def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]:
+    """A button that translates with the smallest set alone; only where the others are silent, as that is what every tab
+    can run again."""
+    if not silent:
+        return []
+    fewest = min(sets, key=lambda one: len(one.kept))
+    model, config = scene.translator.model, scene.translator.config
+    off = [[kind.value, layer, head] for kind, layers in model.num_layers.items() for layer in range(layers)
+           for head in range(config.num_heads) if (kind, layer, head) not in fewest.kept]
+    return [{"type": "action", "text": say("Translate with these {n} heads alone", n=len(fewest.kept)),
+             "event": "translate", "data": {"heads": off}}]
+
+
+def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> TranslationTrace:
+    """As in the panel on heads; the controls are others."""
+    return translated(scene, data)
+
+
+PANEL = Panel(
+    "why-smallest", label("Smallest set"), say(
+        "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
+        "is enough for this sentence, and no single head of it can go; it need not be the fewest of all."),
+    say("Voita et al. 2019; Zeller and Hildebrandt 2002"), searched,
+    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.ZERO.value),), translates=with_these, stops=True)

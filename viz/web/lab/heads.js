@@ -1,0 +1,95 @@
+// Every head of the model as a cell: what it is worth, and a basket of those that are switched off together.
+(function (atlas) {
+  "use strict";
+  const { element: el, t, said } = atlas;
+  const baskets = new Map(); // what is in the basket, by what the block is about: it outlives a redraw
+  const KEPT = 20, SHOWN = 24; // baskets; heads of one that are named
+  let drawn = null; // the block that stands on the page now, for its focus
+
+  const same = ([kind, layer, head]) => `${kind} ${layer} ${head}`;
+
+  function basketOf(about) {
+    const found = baskets.get(about) || new Map();
+    baskets.delete(about);
+    baskets.set(about, found);
+    if (baskets.size > KEPT) baskets.delete(baskets.keys().next().value);
+    return found;
+  }
+
+  // Grids of all kinds under one status line, which says the cell that is pointed at.
+  function kinds(block, hooksFor) {
+    const status = el("p", { class: "status", role: "status" }, block.hint);
+    const grids = block.kinds.map((kind) => atlas.cells({
+      name: kind.title, corner: t("head"), columns: kind.rows[0].map((_, i) => String(i + 1)),
+      rows: kind.rows.map((cells, i) => ({ label: t("layer {n}", { n: i + 1 }), title: t("Switch the whole layer off, or on"), cells })),
+    }, { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) }));
+    const root = el("div", { class: "heads" },
+      el("div", { class: "kinds" }, block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root))),
+      block.legend.length ? el("p", { class: "legend" }, block.legend.map(({ marks, text }) =>
+        el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text))) : null, status);
+    return { root, grids };
+  }
+
+  // {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
+  // joint: the slot that says what is switched off together; none: to be read alone.
+  function heads(block, keep, api) {
+    if (!block.joint) return kinds(block, () => ({})).root;
+    const basket = basketOf(block.about), held = drawn?.focused() ?? null;
+    const { root, grids } = kinds(block, (kind) => ({
+      act: (layer, head) => toggle([[kind.kind, layer, head]]),
+      actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
+      pressed: (layer, head) => basket.has(same([kind.kind, layer, head])),
+    }));
+    const chips = el("div", { class: "basket", role: "group", "aria-label": t("Heads that are switched off") });
+    root.append(chips);
+
+    const name = ([kind, layer, head]) => t("{kind} {layer}.{head}", { kind: said(block.kinds.find((one) => one.kind === kind).title), layer: layer + 1, head: head + 1 });
+    const list = () => [...basket.values()];
+    const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
+
+    function toggle(places) {
+      const off = places.every((one) => basket.has(same(one)));
+      for (const one of places) {
+        if (off) basket.delete(same(one));
+        else basket.set(same(one), one);
+      }
+      changed();
+    }
+
+    function changed() {
+      for (const grid of grids) grid.press();
+      show();
+      clearTimeout(changed.timer);
+      changed.timer = setTimeout(measure, 120);
+    }
+
+    function show() {
+      const chip = (one) => el("button", { type: "button", class: "chip", "aria-label": t("Switch on again: {head}", { head: name(one) }),
+        onclick: () => (toggle([one]), (chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")).focus()) }, `${name(one)} ×`);
+      const button = (text, onclick) => el("button", { type: "button", class: "plain", onclick }, text);
+      chips.replaceChildren(...(basket.size ? [
+        el("span", { class: "caption" }, t("Off:")), ...list().slice(0, SHOWN).map(chip),
+        ...(basket.size > SHOWN ? [el("span", {}, t("and {n} more", { n: basket.size - SHOWN }))] : []),
+        button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
+        button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
+      ] : []));
+    }
+
+    show();
+    keep.push(() => {
+      drawn = { focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null };
+      if (held) grids[held[0]]?.focus(held[1]);
+      if (basket.size) measure();
+    });
+    return root;
+  }
+
+  // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
+  function grid(block) {
+    const status = el("p", { class: "status", role: "status" });
+    const { root } = atlas.cells(block, { point: (name) => (status.textContent = name ? said(name) : "") });
+    return el("div", { class: "heads wide" }, el("div", { class: "scroll" }, root), status);
+  }
+
+  Object.assign(atlas.panelBlocks, { heads, grid });
+})(globalThis.AttentionAtlas);

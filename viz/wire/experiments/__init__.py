@@ -1,0 +1,1 @@
+"""What experiments on the model found, as the page draws it."""
