@@ -7,8 +7,6 @@ from __future__ import annotations
 import gradio as gr
 
 from model.config import from_json
-from model.nets.transformer import Transformer
-from model.trace.language import Refusal
 from model.training.toy import corpora, frames, measure, settings
 from model.training.toy.run import DIRECTION, ToyRun
 from model.training.toy.settings import ToySettings
@@ -72,8 +70,6 @@ def build(translators: Translators, header: Header) -> None:
 
 def opened(translators: Translators, visit: Visit, run: ToyRun) -> str:
     """Serve a run's network as it is now, in the place of what the visitor opened before; by which label."""
-    if not isinstance(run.model, Transformer):
-        raise Refusal("The other tabs take a Transformer apart: of a recurrent network all there is to see is here.")
     visit.opened = run.opened()
     return translators.lend(visit.opened)
 

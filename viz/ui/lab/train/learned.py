@@ -79,4 +79,4 @@ PANEL = Panel(
         "its loss, its translations and a head's pattern."),
     say("Paper, section {n}", n="5"), how,
     controls=(Slider(label("Record"), 1, MOST, MOST), Slider(label("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
-    needs=(RECORDED,))
+    needs=(RECORDED,), of_any_network=True)

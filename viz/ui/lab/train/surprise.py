@@ -40,4 +40,4 @@ PANEL = Panel(
     "surprise", label("This sentence's loss"), say(
         "What training minimises, for the sentence above: how surprised the model is by each token. Their mean stands "
         "beside the curve of the training."),
-    say("Paper, section {n}", n="5.4"), surprise, needs=(LOGGED,))
+    say("Paper, section {n}", n="5.4"), surprise, needs=(LOGGED,), of_any_network=True)

@@ -78,4 +78,5 @@ PANEL = Panel(
         "precisions fall as the pieces get longer."),
     say("Paper, section {n}", n="6.1"), score,
     controls=(Text(label("Reference: a good translation of the sentence above, by a person"), known=known_reference,
-                   elem_id="bleu-reference", scale=3), Slider(label("Largest n"), 1, bleu.LARGEST, bleu.LARGEST)))
+                   elem_id="bleu-reference", scale=3), Slider(label("Largest n"), 1, bleu.LARGEST, bleu.LARGEST)),
+    of_any_network=True)

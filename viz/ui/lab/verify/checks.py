@@ -142,4 +142,4 @@ PANEL = Panel(
         "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
         "found; a check that fails says so."),
     say("Paper, section {n}", n="3"), check_all,
-    again=Button(label("Verify again"), elem_id="verify-again"), checks_page=True)
+    again=Button(label("Verify again"), elem_id="verify-again"), checks_page=True, of_any_network=True)
