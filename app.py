@@ -25,7 +25,8 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from model.families import hub
-from model.serve.device import return_freed_memory, share_cores
+from model.serve.cores import Cores
+from model.serve.device import cores, return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import assets, theme
@@ -144,8 +145,8 @@ def main(argv: list[str] | None = None) -> None:
     share_cores(args.concurrency)
     # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu
-    translators = Translators.load(args.checkpoints, "cpu" if zero_gpu else args.device,
-                                   limits=BatchLimits(at_once=args.concurrency, waiting=args.queue),
+    limits = BatchLimits(at_once=args.concurrency, waiting=args.queue, cores=Cores(cores()))
+    translators = Translators.load(args.checkpoints, "cpu" if zero_gpu else args.device, limits=limits,
                                    models=[hub.locate(name) for name in args.model])
     demo = build_demo(translators)
     if zero_gpu:

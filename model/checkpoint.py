@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from model.config import ModelConfig, from_json
 from model.families import registry
 from model.families.card import origin
-from model.families.folder import Folder, digest_of, name_of
+from model.families.folder import Folder, digest_of, is_finite, name_of
 from model.files import read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
@@ -22,9 +22,12 @@ from model.text.interface import TextTokenizer
 from model.text.pieces import PieceTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import Languages, parse_direction
+from model.trace.survey.survey import Survey, survey_from_json
 
 WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
 EXAMPLES = "examples.json"
+LAYOUT, AS_READ = "layout", "as a step reads"  # in the weights file's own metadata
+HEADS, LARGEST_HEADS = "heads.json", 8_000_000  # bytes
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Example:
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A loaded folder. digest: the first 16 hex digits of the weights file's SHA-256. examples: direction -> sentences
-    to try, where the folder has any. folder: where it lies, for files that were made of its weights; None: nowhere."""
+    to try, where the folder has any. survey: what its heads do over many sentences, where that was surveyed with these
+    very weights (python -m model.survey). folder: where it lies, for files that were made of its weights; None:
+    nowhere."""
 
     name: str
     model: Transformer  # or another of model.nets.networks; float32, in evaluation mode, on the CPU
@@ -47,23 +52,28 @@ class Checkpoint:
     metrics: dict
     digest: str
     examples: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    survey: Survey | None = None
     languages: Languages | None = None  # of a model of many: any two of them are a direction, besides those listed
     folder: Path | None = None
 
 
 def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
-         half: bool = True, languages: Languages | None = None) -> None:
-    """Write weights, config and tokenizer. half: weights as float16 on disk. Six parameters: what config.json says."""
+         half: bool = True, as_read: bool = False, languages: Languages | None = None) -> None:
+    """Write weights, config and tokenizer. half: weights as float16 on disk. as_read: as float32 and in the layout that
+    a step reads, so that load() maps the file and takes no memory of its own. Seven parameters: what is written."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     dtype = torch.float16 if half else torch.float32
-    tensors = {name: t.detach().to("cpu", dtype).contiguous() for name, t in model.state_dict().items()}
+    assert not (half and as_read)
+    state = {name: t.detach().to("cpu", dtype) for name, t in model.state_dict().items()}
+    tensors = {name: (t.t() if as_read and _is_tall(t.shape) else t).contiguous() for name, t in state.items()}
+    about = {LAYOUT: AS_READ} if as_read else None
     name, described = networks.name_of(model), tokenizer.write(folder)
     config = {"format": 1, "directions": list(directions), "model": asdict(model.config),
               **({"network": name} if name != networks.DEFAULT else {}),
               **({"tokenizer": described} if described else {}),
               **({"languages": asdict(languages)} if languages else {})}
-    replace_file(folder / WEIGHTS, lambda path: save_file(tensors, path))
+    replace_file(folder / WEIGHTS, lambda path: save_file(tensors, path, about))
     write_json(folder / CONFIG, config)
 
 
@@ -90,7 +100,8 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples, languages, folder)
+    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples,
+                      read_survey(folder / HEADS, digest), languages, folder)
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
@@ -107,15 +118,18 @@ def _load_foreign(folder: Path) -> Checkpoint:
     metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes),
                "origin": asdict(origin(Folder(folder)))}
     return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest,
-                      languages=found.languages, folder=folder)
+                      survey=read_survey(folder / HEADS, digest), languages=found.languages, folder=folder)
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
     # float32, and a matrix lies in memory along its longer side: the product with a single row then reads long
     # stretches. For the [8000, 256] and [1024, 256] matrices that takes less than half the time of the other order.
     tensor = tensor.float()
-    taller = tensor.ndim == 2 and tensor.shape[0] >= tensor.shape[1]
-    return tensor.t().contiguous().t() if taller else tensor
+    return tensor.t().contiguous().t() if _is_tall(tensor.shape) else tensor
+
+
+def _is_tall(shape: Sequence[int]) -> bool:
+    return len(shape) == 2 and shape[0] >= shape[1]
 
 
 def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, ...], Languages | None, dict | None]:
@@ -184,23 +198,39 @@ def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[E
     return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
 
 
+def read_survey(path: Path, digest: str) -> Survey | None:
+    """A survey's file; None where there is none, or only one of other weights. ValueError, naming it, if it is damaged.
+    """
+    if not path.is_file():
+        return None
+    values = read_json(path, limit=LARGEST_HEADS)
+    try:
+        found = survey_from_json(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return found if found.digest == digest else None
+
+
 def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
     """The tensors of a safetensors file, which must be exactly those named, in these shapes, of floating type and
-    finite. ValueError otherwise."""
+    finite. ValueError otherwise. A file in the layout that a step reads holds tall matrices transposed."""
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name).get_shape() for name in file.keys()}
+            turned = {name for name, shape in shapes.items() if _is_tall(shape)} if (
+                file.metadata() or {}).get(LAYOUT) == AS_READ else set()
             if missing := sorted(set(shapes) - set(found)):
                 raise ValueError(f"{path} lacks {len(missing)} tensors, the first is {missing[0]!r}")
             if extra := sorted(set(found) - set(shapes)):
                 raise ValueError(f"{path} has {len(extra)} unexpected tensors, the first is {extra[0]!r}")
             for name, shape in shapes.items():
-                if found[name] != shape:
-                    raise ValueError(f"{path}: {name} has shape {found[name]}, expected {shape}")
+                stored = shape[::-1] if name in turned else shape
+                if found[name] != stored:
+                    raise ValueError(f"{path}: {name} has shape {found[name]}, expected {stored}")
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     for name, tensor in tensors.items():
-        if not tensor.is_floating_point() or not torch.isfinite(tensor).all():
+        if not tensor.is_floating_point() or not is_finite(tensor):
             raise ValueError(f"{path}: {name} holds values that are not finite floating-point numbers")
-    return tensors
+    return {name: tensor.t() if name in turned else tensor for name, tensor in tensors.items()}

@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
     checkpoint.save(out, found.model, found.tokenizer, found.directions, half=args.dtype == "float16",
-                    languages=found.languages)
+                    as_read=args.dtype == "float32", languages=found.languages)
     checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "origin": asdict(about)})
     replace_file(out / "README.md", lambda path: path.write_text(card(found, about), encoding="utf-8"))
     print(f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
@@ -69,7 +69,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         description="Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours.")
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
-    parser.add_argument("--dtype", choices=("float16", "float32"), default="float16", help="of the weights on disk")
+    parser.add_argument("--dtype", choices=("float32", "float16"), default="float32",
+                        help="of the weights on disk: float32 (default) is mapped from there, float16 is half as large")
     parser.add_argument("--directions", nargs="+", metavar="XX-YY",
                         help="those to offer, for a model of many languages (default: all, or a choice of many)")
     return parser.parse_args(argv)

@@ -7,27 +7,32 @@ written down: the examples are this project's own sentences. """
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import torch.distributed as dist
 from tqdm import tqdm
 
+from model.analysis.alignment.linker import linker
 from model.analysis.sentences import languages, sentences
-from model.analysis.survey.corpus import WINDOW, Corpus
-from model.analysis.survey.heads_file import FILE, save
+from model.analysis.survey.corpus import WINDOW, Corpus, encoded
 from model.analysis.survey.run import Run
 from model.analysis.why import averages
+from model.checkpoint import HEADS
+from model.files import replace_file
 from model.trace.directions import parse_direction
-from model.trace.survey.survey import DirectionSurvey, Survey
+from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
 from model.trace.why.means import Means
 from model.training import corpora
 from model.translator import Translator
+
+LINKED = 100  # sentences on which heads are chosen that link words
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         found = {direction: survey(args, translator, direction, corpus)
                  for direction, corpus in chosen(args, translator).items()}
         if rank() == 0:
-            path = args.checkpoint / FILE
+            path = args.checkpoint / HEADS
             save(path, Survey(translator.name, translator.digest, found))
             shutil.rmtree(parts(args), ignore_errors=True)
             print(f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
@@ -49,10 +54,18 @@ def main(argv: list[str] | None = None) -> None:
             dist.destroy_process_group()
 
 
+def save(path: Path, found: Survey) -> None:
+    """Write it, whole or not at all."""
+    text = json.dumps(to_json(found), separators=(",", ":"), ensure_ascii=False) + "\n"
+    replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
 def survey(args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus) -> DirectionSurvey | None:
     """One direction; None in processes other than the first."""
     means = means_of(args, translator) if args.ablate else None
-    run = Run(translator, direction, corpus, args.seed, args.ablate, means, parts=parts(args))
+    first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
+    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(translator, direction, first),
+              parts(args))
     if rank() == 0:
         run.gather()
     together()
@@ -80,7 +93,7 @@ def own_corpus(direction: str) -> Corpus:
     language = parse_direction(direction)[0]
     if language not in languages():
         raise ValueError(f"there are no sentences of this project's own in {language!r}: name a file with --sentences")
-    return Corpus("this project's own sentences", lambda: ((line, "") for line in sentences(language)), own=True)
+    return Corpus(OWN, lambda: ((line, "") for line in sentences(language)), own=True)
 
 
 def aligned(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -102,7 +115,7 @@ def held_out(args: argparse.Namespace, direction: str) -> Corpus:
     found = [splits.dev for splits in corpora.find(options, [direction]) if splits.dev.oriented(direction)]
     turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
     pairs = [pair for turn in turns for pair in turn if pair is not None][:args.limit]
-    return Corpus("dev parts of " + ", ".join(corpus.name for corpus in found), lambda: iter(pairs))
+    return Corpus(", ".join(f"{corpus.name} dev" for corpus in found), lambda: iter(pairs))
 
 
 def means_of(args: argparse.Namespace, translator: Translator) -> Means:
@@ -115,7 +128,7 @@ def means_of(args: argparse.Namespace, translator: Translator) -> Means:
 
 def parts(args: argparse.Namespace) -> Path:
     """Where what is done so far lies."""
-    return args.checkpoint / f"{FILE}.parts"
+    return args.checkpoint / f"{HEADS}.parts"
 
 
 def rank() -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from model import checkpoint
@@ -30,28 +30,13 @@ from model.training import corpora, history, options
 from model.training.allocator import keep_freed_memory
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.history import History
-from model.training.loss import summed_cross_entropy
+from model.training.loss import SummedLoss
 from model.training.mixture import Mixture
 from model.training.state import Log, TrainingState
 from model.training.validate import validate
 
 LOG_EVERY = 50
 SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
-
-
-class SummedLoss(nn.Module):
-    """The label-smoothed cross-entropy of a batch, summed over its real tokens (section 5.4)."""
-
-    def __init__(self, model: AnyNetwork, label_smoothing: float) -> None:
-        super().__init__()
-        self.model, self.label_smoothing = model, label_smoothing
-
-    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """source [batch, source]; inputs, outputs [batch, target] -> a scalar."""
-        hidden, _ = self.model.decode(inputs, self.model.encode(source))
-        real = outputs != self.model.config.pad_id
-        logits = self.model.project(hidden[real])  # [tokens, vocabulary]: padding is not even projected
-        return summed_cross_entropy(logits, outputs[real], self.label_smoothing)
 
 
 class Trainer:

@@ -44,7 +44,7 @@ class Translator:
         self.name, self.digest, self.metrics = checkpoint.name, checkpoint.digest, checkpoint.metrics
         self.directions, self.tokenizer = checkpoint.directions, checkpoint.tokenizer
         self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
-        self.examples, self.folder = checkpoint.examples, checkpoint.folder
+        self.examples, self.survey, self.folder = checkpoint.examples, checkpoint.survey, checkpoint.folder
         self.device = device
         self.model = checkpoint.model.to(device)
         self.config = self.model.config

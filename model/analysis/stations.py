@@ -98,6 +98,57 @@ def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
 
 
 @dataclass(frozen=True, eq=False)
+class NormNumbers:
+    """A layer norm's formula with one token's numbers, float64: gain * (x - mean) / sqrt(variance + epsilon) + bias (Ba
+    et al. 2016, equation 4).
+
+    x, gain, bias, centred, normed, output  [d_model]; recorded, what the model's own norm makes of x
+    mean, variance   of the token's d_model numbers, all of them: the squares are divided by d_model
+    sample_variance  the same divided by d_model - 1, as of a sample from more numbers
+    """
+
+    x: np.ndarray
+    gain: np.ndarray
+    bias: np.ndarray
+    mean: float
+    variance: float
+    sample_variance: float
+    epsilon: float
+    recorded: np.ndarray
+
+    @property
+    def centred(self) -> np.ndarray:
+        return self.x - self.mean
+
+    @property
+    def normed(self) -> np.ndarray:
+        return self.centred / math.sqrt(self.variance + self.epsilon)
+
+    @property
+    def output(self) -> np.ndarray:
+        return self.gain * self.normed + self.bias
+
+    @property
+    def sample_output(self) -> np.ndarray:
+        """What the sample's variance would give."""
+        return self.gain * self.centred / math.sqrt(self.sample_variance + self.epsilon) + self.bias
+
+    @property
+    def error(self) -> float:
+        """The largest difference of the output from the model's own."""
+        return float(np.abs(self.output - self.recorded).max())
+
+
+@torch.inference_mode()
+def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
+    """Of the norm of one sub-layer, at one token."""
+    read, norm = record.norm_input[0, token], record.norm
+    x, gain, bias, recorded = (tensor.detach().double().cpu().numpy() for tensor in (
+        read, norm.gain, norm.bias, norm(read)))
+    return NormNumbers(x, gain, bias, float(x.mean()), float(x.var()), float(x.var(ddof=1)), norm.epsilon, recorded)
+
+
+@dataclass(frozen=True, eq=False)
 class ActiveUnits:
     """A feed-forward's hidden units: for each token its most active ones, and how many are active at all.
 

@@ -71,6 +71,24 @@ class Evidence:
                 errors.append((logits, _row_error(decoder.records, whole.layers(Side.DECODER), step)))
         return errors
 
+    @cached_property
+    def padded(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Sources, decoder inputs and targets [2, length] of the sentence beside one with a few tokens more on both
+        sides: itself, its words written on."""
+        trace, pad_id = self.trace, self.translator.tokenizer.pad_id
+        rows = []
+        for ids in (trace.source_ids, trace.decoder_ids, trace.target_ids):
+            longer = (*ids, *ids[:min(5, self.translator.config.reach - len(ids))])
+            rows.append(torch.tensor([[*ids, *([pad_id] * (len(longer) - len(ids)))], list(longer)],
+                                     device=self.translator.device))
+        return rows[0], rows[1], rows[2]
+
+    @cached_property
+    def padded_output(self) -> ForwardOutput:
+        """The recorded pass over that batch."""
+        with torch.inference_mode():
+            return self.translator.model(*self.padded[:2], record=True)
+
     def source_ids(self) -> Tensor:
         """[1, source], on the model's device."""
         return torch.tensor([self.trace.source_ids], device=self.translator.device)

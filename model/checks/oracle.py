@@ -103,5 +103,23 @@ def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[
     return errors
 
 
+@torch.inference_mode()
+def whole_stacks(translator: Translator, output: ForwardOutput) -> tuple[Tensor, Tensor]:
+    """nn.TransformerEncoder and nn.TransformerDecoder with our weights, from what entered our first layers on: the
+    memory [batch, source, d_model], and the decoder's output over that memory [batch, target, d_model]."""
+    model, config = translator.model, translator.config
+
+    norms = [stack.norm if config.norm_first else None for stack in (model.encoder, model.decoder)]
+    layers = [nn.ModuleList(torch_layer(layer, config) for layer in stack.layers)
+              for stack in (model.encoder, model.decoder)]
+    encoder = nn.TransformerEncoder(layers[0][0], 1, norms[0], enable_nested_tensor=False).eval()
+    decoder = nn.TransformerDecoder(layers[1][0], 1, norms[1]).eval()
+    encoder.layers, decoder.layers = layers  # they would make copies of one layer
+    read, written = (output.layers(side)[0].before for side in Side)
+    memory = encoder(read)
+    future = ~causal_mask(written.shape[1], device=memory.device)[0, 0]
+    return memory, decoder(written, memory, tgt_mask=future)
+
+
 def _error(theirs: Tensor, ours: Tensor) -> float:
     return float((theirs - ours).abs().max())

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from model.checks import oracle, recurrent
+from model.checks import oracle, parts, recurrent
 from model.checks.evidence import Evidence, Shown
 from model.nets.blocks import blocks
 from model.nets.transformer import Transformer
@@ -31,7 +30,8 @@ MAX_VARIANTS = 16  # prefixes whose future is changed at once; more would only c
 @dataclass(frozen=True)
 class Result:
     """One check. error: the largest absolute difference found, in the unit that `measured` names; nan where the check
-    could not be carried out, and then `detail` says why. passed: error <= tolerance."""
+    could not be carried out, and then `detail` says why. relative: the error as a share of the largest value compared;
+    None where that means nothing. passed: error <= tolerance."""
 
     name: str
     claim: str
@@ -40,14 +40,19 @@ class Result:
     passed: bool
     detail: str
     seconds: float
+    relative: float | None = None
 
 
 @dataclass(frozen=True)
 class Check:
+    """measure: the error, and on what it was found. scale: the largest absolute value of what is compared, by which the
+    error is small or not; None: the error counts something, or must be 0."""
+
     name: str
     claim: str
     tolerance: float
     measure: Callable[[Evidence], tuple[float, str]]
+    scale: Callable[[Evidence], float] | None = None
 
 
 def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
@@ -62,14 +67,12 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
     weights = evidence.trace.decoder_self.weights
     above = np.triu(np.ones(weights.shape[2:], bool), k=1)
     causal = float(np.abs(weights[..., above]).max(initial=0.0))
-    source, target = _padded_batch(evidence)
-    with torch.inference_mode():
-        output = evidence.translator.model(source, target, record=True)
+    output, length_of_row = evidence.padded_output, evidence.padded[0].shape[1]
     length = len(evidence.trace.source_ids)
     padded = max(float(output.weights(kind)[:, 0, ..., length:].abs().max())
                  for kind in output.kinds if kind is not AttentionKind.DECODER_SELF)
     return max(causal, padded), say("{cells} causal cells a head, {keys} padded keys", cells=int(above.sum()),
-                                    keys=source.shape[1] - length)
+                                    keys=length_of_row - length)
 
 
 def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
@@ -141,37 +144,78 @@ def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
 
 
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
-    source, target = _padded_batch(evidence)
-    plain, steps = evidence.output, len(evidence.trace.decoder_ids)
+    plain, padded, steps = evidence.output, evidence.padded_output, len(evidence.trace.decoder_ids)
     with torch.inference_mode():
-        padded = evidence.translator.model(source, target)
         errors = [(padded.project(padded.hidden[0, part]) - plain.project(plain.hidden[0, part])).abs().max()
                   for part in blocks(steps, evidence.translator.config.num_target_tokens)]
-    error = float(max(errors))
-    return error, say("beside a sentence of {n} tokens", n=source.shape[1])
+    return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
+
+
+def largest_weight(evidence: Evidence) -> float:
+    return max((float(evidence.trace.maps(kind).weights.max()) for kind in evidence.trace.kinds), default=1.0)
+
+
+def largest_probability(evidence: Evidence) -> float:
+    return float(evidence.trace.top_probabilities.max())
+
+
+def largest_logit(evidence: Evidence) -> float:
+    output = evidence.output
+    with torch.inference_mode():
+        return max(float(output.project(output.hidden[0, part]).abs().max())
+                   for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens))
+
+
+def largest_hidden(evidence: Evidence) -> float:
+    """Of the decoder's output, which is of the size of every stream that a norm has read."""
+    return float(evidence.output.hidden.abs().max())
+
+
+def largest_stream(evidence: Evidence) -> float:
+    """Of the residual streams after every layer."""
+    return max(float(record.after.abs().max()) for side in Side for record in evidence.output.layers(side))
+
+
+def largest_embedding(evidence: Evidence) -> float:
+    return float(evidence.translator.model.embedding.weight.detach().abs().max())
 
 
 CHECKS = (
-    Check(say("Rows sum to 1"), say("Each row of every attention map is a distribution."), WEIGHTS, rows_sum_to_one),
+    Check(say("Rows sum to 1"), say("Each row of every attention map is a distribution."), WEIGHTS, rows_sum_to_one,
+          largest_weight),
     Check(say("Masked cells are 0"), say("What a mask hides gets a weight of exactly 0."), 0.0, masked_cells_are_zero),
     Check(say("Maps are the model's"), say("The maps on the page are what the model computes, in their order."),
-          WEIGHTS, trace_is_the_models),
+          WEIGHTS, trace_is_the_models, largest_weight),
     Check(say("Probabilities are the model's"), say("So are the token probabilities."), WEIGHTS,
-          probabilities_are_the_models),
+          probabilities_are_the_models, largest_probability),
     Check(say("Nothing looks ahead"), say("Changing later tokens changes no earlier row of the decoder."), LOGITS,
-          nothing_looks_ahead),
+          nothing_looks_ahead, largest_hidden),
     Check(say("Cached logits = one pass"),
-          say("Decoding step by step over the cache gives the logits of one full pass."), LOGITS, cached_logits),
-    Check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, cached_weights),
+          say("Decoding step by step over the cache gives the logits of one full pass."), LOGITS, cached_logits,
+          largest_logit),
+    Check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, cached_weights,
+          largest_weight),
+    Check(say("An embedding is a row"), say("Looking a token up is multiplying its one-hot vector by the matrix."),
+          WEIGHTS, parts.embedding_is_a_row, largest_embedding),
     Check(say("Attention weights = torch's"), say("nn.MultiheadAttention with our weights attends as ours does."),
-          WEIGHTS, attention_weights_equal_torch),
-    Check(say("Attention output = torch's"), say("And says the same."), LOGITS, attention_outputs_equal_torch),
+          WEIGHTS, attention_weights_equal_torch, largest_weight),
+    Check(say("Attention output = torch's"), say("And says the same."), LOGITS, attention_outputs_equal_torch,
+          largest_stream),
+    Check(say("Masked attention = torch's"),
+          say("So it does with padding and the causal mask together, in a padded batch."), LOGITS,
+          parts.masked_attention_equals_torch, largest_stream),
     Check(say("Encoder layer = torch's"), say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
-          LOGITS, encoder_layers_equal_torch),
+          LOGITS, encoder_layers_equal_torch, largest_stream),
     Check(say("Decoder layer = torch's"), say("nn.TransformerDecoderLayer with our weights gives our residual stream."),
-          LOGITS, decoder_layers_equal_torch),
+          LOGITS, decoder_layers_equal_torch, largest_stream),
+    Check(say("Whole stack = torch's"),
+          say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."), LOGITS,
+          parts.whole_stack_equals_torch, largest_logit),
     Check(say("Padding changes nothing"), say("In a batch with a longer sentence the logits stay the same."), LOGITS,
-          padding_changes_nothing),
+          padding_changes_nothing, largest_logit),
+    Check(say("The loss ignores padding"),
+          say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."), LOGITS,
+          parts.loss_ignores_padding, parts.torchs_loss),
 )
 
 
@@ -225,8 +269,9 @@ def _carried_out(check: Check, evidence: Evidence, tolerance: float) -> Result:
         error, detail = check.measure(evidence)
     except (ValueError, RuntimeError, IndexError, KeyError) as failure:  # a broken part must show as failing
         error, detail = float("nan"), say("could not be carried out: {why}", why=words_of(failure))
+    scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan: there is no error to relate
     return Result(check.name, check.claim, error, tolerance, bool(error <= tolerance), detail,
-                  time.perf_counter() - started)
+                  time.perf_counter() - started, error / scale if scale else None)
 
 
 def _shown_check(maps: Sequence[Shown]) -> Callable[[Evidence], tuple[float, str]]:
@@ -245,13 +290,3 @@ def _difference(a: np.ndarray, b: np.ndarray) -> float:
     difference = np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64))
     return float("inf") if np.isnan(difference).any() else float(difference.max(initial=0.0))
 
-
-def _padded_batch(evidence: Evidence) -> tuple[Tensor, Tensor]:
-    """The sentence beside one with a few tokens more on both sides: itself, its words written on."""
-    trace, pad_id = evidence.trace, evidence.translator.tokenizer.pad_id
-    rows = []
-    for ids in (trace.source_ids, trace.decoder_ids):
-        longer = (*ids, *ids[:min(5, evidence.translator.config.reach - len(ids))])
-        rows.append(torch.tensor([[*ids, *([pad_id] * (len(longer) - len(ids)))], list(longer)],
-                                 device=evidence.translator.device))
-    return rows[0], rows[1]

@@ -125,7 +125,7 @@ class Weights:
         """One tensor. ValueError unless it is of floating type and finite."""
         source = self._of[name]
         tensor = source[name] if isinstance(source, dict) else source.get_tensor(name)
-        if tensor.dtype not in FLOATS or not torch.isfinite(tensor).all():
+        if tensor.dtype not in FLOATS or not is_finite(tensor):
             raise ValueError(f"{name} holds values that are not finite floating-point numbers")
         return tensor
 
@@ -147,6 +147,16 @@ class Weights:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether all values are. By sums of blocks, in little memory: torch.isfinite takes more than the tensor."""
+    if tensor.dtype == torch.float64:
+        return bool(torch.isfinite(tensor).all())
+    sums = [block.sum(dtype=torch.float32) for block in tensor.flatten().split(BLOCK)]
+    if torch.isfinite(torch.stack(sums)).all():
+        return True
+    return bool(torch.isfinite(tensor).all())  # finite values may have a sum that is not: one by one, then
 
 
 def digest_of(files: list[Path]) -> str:

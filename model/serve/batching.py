@@ -83,7 +83,8 @@ class Batcher(Generic[Item, Result]):
                     self._workers -= 1
                     return
                 jobs = self._take()
-            self._finish(jobs)
+            with self.limits.share():
+                self._finish(jobs)
             for job in jobs:
                 job.done.set()
             del jobs  # the thread may idle for long: it must not keep the last results alive

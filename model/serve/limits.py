@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from model.config import ModelConfig
+from model.serve.cores import Cores
 from model.trace.language import Refusal
 
 FLOAT = 4  # bytes of a number
@@ -36,6 +38,7 @@ class BatchLimits:
     at_once      batches that run at the same time
     waiting      requests that may stand in line
     seconds      how long one may stand there
+    cores        what the batches and turns of a process share; None: torch's threads stay as they are
     """
 
     rows: int = 16
@@ -44,11 +47,16 @@ class BatchLimits:
     at_once: int = 1
     waiting: int = 256
     seconds: float = 60.0
+    cores: Cores | None = None
 
     def __post_init__(self) -> None:
         for name in ("rows", "batch_bytes", "trace_bytes", "at_once", "waiting", "seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, found {getattr(self, name)}")
+
+    def share(self) -> AbstractContextManager:
+        """For one pass: its share of the cores."""
+        return nullcontext() if self.cores is None else self.cores.share()
 
     def longest(self, config: ModelConfig) -> int:
         """Tokens that each side of a text may have: as many as the model takes, unless the maps of so many would be

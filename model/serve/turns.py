@@ -23,7 +23,8 @@ class Turns:
         if not self._free.acquire(blocking=False):
             self._wait()
         try:
-            yield
+            with self.limits.share():
+                yield
         finally:
             self._free.release()
 

@@ -31,10 +31,9 @@ class Decoding:
             raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")
 
     @property
-    def beam(self) -> int | None:
-        """The width alone, where that and the sentence give the target again; None where tokens or a penalty were set.
-        """
-        return None if self.given or self.length_penalty else self.width
+    def beam(self) -> int:
+        """The width alone, where that and the sentence give the target again; 0 where tokens or a penalty were set."""
+        return 0 if self.given or self.length_penalty else self.width
 
     def describe(self, steps: int) -> Words:
         """In words. steps: how many tokens the target has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -22,9 +23,11 @@ REFERENCE = "#bleu-reference textarea, #bleu-reference input"
 
 @pytest.fixture(scope="module")
 def empty_url(serve, tiny_checkpoint: Path, tmp_path_factory) -> str:
-    """The app over a checkpoint that stands before all others by its name, and brings no examples."""
+    """The app over a checkpoint that stands before all others by its name, in a language without examples."""
     folder = tmp_path_factory.mktemp("without") / "cs-en"
     shutil.copytree(tiny_checkpoint, folder, ignore=shutil.ignore_patterns(checkpoint.EXAMPLES))
+    config = json.loads((folder / checkpoint.CONFIG).read_text(encoding="utf-8"))
+    checkpoint.write_json(folder / checkpoint.CONFIG, {**config, "directions": ["cs-en"]})
     shutil.copytree(tiny_checkpoint, folder.parent / "tiny")
     return serve(app.build_demo(Translators.load(folder.parent, device="cpu")))
 

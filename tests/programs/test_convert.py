@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from model import checkpoint, convert
 from model.translator import Translator
@@ -41,10 +41,36 @@ def test_a_converted_folder_is_the_model(saved, tmp_path, capsys):
 
 
 def test_halves_on_disk(saved, tmp_path):
-    convert.main([str(saved), "--out", str(tmp_path / "ours")])
+    convert.main([str(saved), "--out", str(tmp_path / "ours"), "--dtype", "float16"])
     stored = load_file(tmp_path / "ours" / "model.safetensors")
     assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
     assert checkpoint.load(tmp_path / "ours").model.config == checkpoint.load(saved).model.config
+
+
+def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path):
+    """No matrix is copied: each lies in the file's pages, along its longer side."""
+    out = tmp_path / "ours"
+    convert.main([str(saved), "--out", str(out)])
+    assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64
+    expected, found = checkpoint.load(saved).model.state_dict(), checkpoint.load(out).model.state_dict()
+    pages = [[int(end, 16) for end in line.split()[0].split("-")]
+             for line in Path("/proc/self/maps").read_text().splitlines() if str(out) in line]
+    assert all(any(start <= tensor.data_ptr() < end for start, end in pages) for tensor in found.values())
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
+
+
+def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):
+    out = tmp_path / "ours"
+    convert.main([str(saved), "--out", str(out)])
+    state = load_file(out / "model.safetensors")
+    save_file(state, out / "model.safetensors")  # without a word on its layout
+    with pytest.raises(ValueError, match="has shape"):
+        checkpoint.load(out)
+    save_file({**state, "embedding.weight": state["embedding.weight"] * float("inf")}, out / "model.safetensors",
+              {checkpoint.LAYOUT: checkpoint.AS_READ})
+    with pytest.raises(ValueError, match="not finite"):
+        checkpoint.load(out)
 
 
 @pytest.mark.parametrize(("text", "licence"), [

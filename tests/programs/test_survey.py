@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from model import means, survey
-from model.analysis.survey.heads_file import load
+from model.checkpoint import read_survey
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -37,7 +37,7 @@ def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_pat
                  "7", "--ablate", "2"])
     text = (folder / "heads.json").read_text()
     assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text
-    found = load(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
+    found = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
     assert (found.sentences, found.ablated, found.references) == (7, 2, True)
     for kind in found.kinds.values():
         assert kind.statistics["ablation"].sentences == 2 and kind.statistics["gradient"].sentences == 7

@@ -37,7 +37,7 @@ def entropy_bits(weights: np.ndarray) -> np.ndarray:
 def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[Words, np.ndarray]:
     """The cells of each pattern that this kind can have: name -> boolean [query, key]."""
     query, key = np.indices((num_queries, len(keys)))
-    if kind == AttentionKind.CROSS:
+    if kind in (AttentionKind.CROSS, AttentionKind.ALIGNMENT):
         slope = (len(keys) - 1) / max(1, num_queries - 1)
         masks = {say("diagonal"): np.abs(key - query * slope) <= 1}
     else:

@@ -77,5 +77,6 @@ def cost(translator: Translator) -> Words | None:
     memory = sum(weight.numel() * weight.element_size() for weight in weights)
     read = translator.model.step_numbers * weights[0].element_size()
     return say("A large model: {n} million parameters, {memory} GB in memory for all visitors together. For each token "
-               "it reads {read} MB of them, so a translation takes its time.", n=f"{numbers / 1e6:.0f}",
-               memory=f"{memory / 1e9:.1f}", read=f"{read / 1e6:.0f}")
+               "it reads {read} MB of them, so a translation takes its time. Texts have at most {limit} tokens.",
+               n=f"{numbers / 1e6:.0f}", memory=f"{memory / 1e9:.1f}", read=f"{read / 1e6:.0f}",
+               limit=translator.max_tokens)

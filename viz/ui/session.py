@@ -37,10 +37,11 @@ class Selection:
 
     def fitted(self, trace: TranslationTrace) -> Selection:
         """The same, inside the limits of this trace: its layers, heads and tokens."""
-        maps = trace.maps(self.kind)
+        kind = self.kind if self.kind in trace.kinds else trace.kinds[-1]
+        maps = trace.maps(kind)
         queries, keys = maps.weights.shape[2:]
         return Selection(
-            self.kind, min(self.layer, maps.num_layers - 1), min(self.head, maps.num_heads - 1),
+            kind, min(self.layer, maps.num_layers - 1), min(self.head, maps.num_heads - 1),
             self.query if self.query is not None and self.query < queries else None,
             self.key if self.key is not None and self.key < keys else None)
 
@@ -76,13 +77,14 @@ def most_telling(trace: TranslationTrace) -> Selection:
     sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
     rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
     if not sources or not rows:
-        return Selection()
-    weights = trace.cross.weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
+        return Selection().fitted(trace)
+    kind = trace.kinds[-1]  # of a Transformer the cross-attention, of a recurrent network its alignment
+    weights = trace.maps(kind).weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
     pointed = weights.argmax(-1)
     distinct = np.apply_along_axis(lambda row: len(set(row)), -1, pointed) / min(len(rows), len(sources))
     score = weights.max(-1).mean(-1) * distinct  # [layers, heads]
     layer, head = np.unravel_index(score.argmax(), score.shape)
-    return Selection(AttentionKind.CROSS, int(layer), int(head))
+    return Selection(kind, int(layer), int(head))
 
 
 def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Translator:

@@ -13,6 +13,7 @@ import gradio as gr
 
 from model.analysis import paths
 from model.trace.decoding import Decoding
+from model.trace.kinds import AttentionKind
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -27,6 +28,9 @@ from viz.wire import steps
 from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION
 from viz.words import say
+
+RECURRENT = say("The steps are a Transformer's; the model at hand is a recurrent network. Its alignment stands in the "
+                "tab Attention.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,8 @@ def build(translators: Translators, header: Header) -> None:
         data = {**question.data, "trace": trace, "selection": selection}
         if trace is None:
             return question.answer(invitation=INVITATION), gr.skip(), gr.skip()
+        if AttentionKind.CROSS not in trace.kinds:
+            return question.answer(invitation=RECURRENT), gr.skip(), gr.skip()
         try:
             tree = tree or Tree.of(trace)
             with session.turns.one():

@@ -12,14 +12,11 @@ from viz.ui.header import Header
 from viz.ui.lab import lab, registry
 from viz.ui.language import label
 
-LAST = "verify"  # is all this true? The toy that was trained before it, too
-
 TABS = (  # (title, id, build(translators, header))
     (label("Attention"), "explorer", explorer.build),
     (label("Step by step"), "stepper", stepper.build),
-    *((tab.title, tab.name, partial(lab.build, tab)) for tab in registry.TABS if tab.name != LAST),
-    (label("Train"), "train", train.build),
-    *((tab.title, tab.name, partial(lab.build, tab)) for tab in registry.TABS if tab.name == LAST),
+    *((tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
+      for tab in registry.TABS),
 )
 
 

@@ -1,13 +1,12 @@
-"""The tab "Train": a small network that learns while one watches, a second setting beside it, and the first one
-opened in the other tabs. The page asks for one turn after the other; who stops asking has stopped training."""
+"""What the tab "Train" begins with: a small network that learns while one watches, a second setting beside it, and the
+first one opened in the other tabs. The page asks for one turn after the other; who stops asking has stopped training.
+"""
 
 from __future__ import annotations
 
 import gradio as gr
 
 from model.config import from_json
-from model.nets.transformer import Transformer
-from model.trace.language import Refusal
 from model.training.toy import corpora, frames, measure, settings
 from model.training.toy.run import DIRECTION, ToyRun
 from model.training.toy.settings import ToySettings
@@ -18,6 +17,7 @@ from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.lab import registry
+from viz.ui.lab.lab import Beside
 from viz.ui.language import label
 from viz.ui.rpc import Question, told
 from viz.ui.session import Selection
@@ -70,8 +70,6 @@ def build(translators: Translators, header: Header) -> None:
 
 def opened(translators: Translators, visit: Visit, run: ToyRun) -> str:
     """Serve a run's network as it is now, in the place of what the visitor opened before; by which label."""
-    if not isinstance(run.model, Transformer):
-        raise Refusal("The other tabs take a Transformer apart: of a recurrent network all there is to see is here.")
     visit.opened = run.opened()
     return translators.lend(visit.opened)
 
@@ -121,3 +119,6 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
                    n=update, **numbers)
     return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}",
                n=update, **numbers)
+
+
+TOY = Beside(label("Train your own"), "toy", build)

@@ -37,7 +37,7 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
     kinds = {kind: trace.maps(kind) for kind in trace.kinds}
     lazy = not exact and _BYTES_A_WEIGHT * sum(maps.weights.size for maps in kinds.values()) > largest
     if lazy:
-        kind, layer = (selection.kind, selection.layer) if selection else (AttentionKind.CROSS, 0)
+        kind, layer = (selection.kind, selection.layer) if selection else (trace.kinds[-1], 0)
         blocks = [block(trace, kind, layer, layer + 1)]
     else:
         blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in kinds.items()]
@@ -70,7 +70,7 @@ def key_of(trace: TranslationTrace) -> str:
     parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids,
              trace.interventions.describe(), *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()))
     found = hashlib.sha256(repr(parts).encode())
-    found.update(trace.cross.weights.tobytes())
+    found.update(trace.maps(trace.kinds[-1]).weights.tobytes())
     return found.hexdigest()[:16]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
 from viz.words import Words, say
@@ -45,6 +46,8 @@ def inviting(model) -> dict:
 
 def _sizes(model) -> Words:
     config = model.config
+    if AttentionKind.ALIGNMENT in model.model.num_layers:
+        return say("recurrent, states of {n} numbers", n=config.d_model)
     return say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
                decoder=config.num_decoder_layers, heads=config.num_heads)
 

@@ -51,6 +51,15 @@ def closest_pair(table: np.ndarray) -> tuple[float, int, int]:
     return float(gaps[first, second]), int(min(first, second)), int(max(first, second))
 
 
+def nearest_to(scheme: Scheme, position: int, length: int, d_model: int, *, base: float = 10_000.0
+               ) -> tuple[float, int]:
+    """Of the positions 0 .. length - 1 the one whose code lies nearest to that of `position`, which may be a negative
+    one: the distance, and the position. An index of -1 is what a mask or a shift by one too many asks for."""
+    gaps = np.linalg.norm(scheme.table(length, d_model, base=base) - scheme.at(position, length, d_model, base=base),
+                          axis=-1)
+    return float(gaps.min()), int(gaps.argmin())
+
+
 def unique(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     table, again = (scheme.table(length, d_model, base=base) for _ in range(2))
     gap, first, second = closest_pair(table)

@@ -13,6 +13,10 @@ import numpy as np
 
 from model.config import ModelConfig, PositionCode
 
+NEAR = 1e-3  # of the largest squared length: above it at least 12 of the 16 digits are left
+CHUNK = 4096  # pairs whose differences are held at once
+
+
 
 @dataclass(frozen=True, eq=False)
 class Waves:
@@ -51,10 +55,16 @@ def waves_of(config: ModelConfig) -> Waves:
 def pairwise_distances(table: np.ndarray) -> np.ndarray:
     """Euclidean distances between the rows of table [length, width]: float64 [length, length].
 
-    By differences, not by |a|^2 + |b|^2 - 2ab, which loses half the digits of small distances.
+    |a|^2 + |b|^2 - 2ab loses half the digits of small distances: those are computed again, by differences.
     """
     table = np.asarray(table, np.float64)
-    return np.stack([np.sqrt(((table - row) ** 2).sum(-1)) for row in table])
+    lengths = (table**2).sum(-1)
+    squares = lengths[:, None] + lengths - 2 * table @ table.T
+    rows, columns = np.nonzero(squares <= NEAR * lengths.max(initial=0.0))
+    for start in range(0, len(rows), CHUNK):
+        a, b = rows[start:start + CHUNK], columns[start:start + CHUNK]
+        squares[a, b] = ((table[a] - table[b]) ** 2).sum(-1)
+    return np.sqrt(squares)
 
 
 @dataclass(frozen=True, eq=False)

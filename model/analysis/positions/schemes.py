@@ -36,6 +36,15 @@ def sine_encoding(positions: Tensor, d_model: int, *, length: int, base: float) 
     return (positions.double()[:, None] / base**exponents).sin()
 
 
+def tutorial_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    """PE(pos, i) = sin(pos / base^(2i / d_model)) and PE(pos, i + 1) = cos(pos / base^(2(i + 1) / d_model)) for even i:
+    a mistake that tutorials copy from one another. i already steps by two, and the cosine has a frequency of its own,
+    so no pair turns as one. [length, d_model]"""
+    exponents = 2 * torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
+    angles = positions.double()[:, None] / base**exponents
+    return torch.where(torch.arange(d_model, device=positions.device) % 2 == 0, angles.sin(), angles.cos())
+
+
 def paper_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
     """sinusoidal_encoding() with the signature of the others. [length, d_model]"""
     return sinusoidal_encoding(positions, d_model, base=base).double()
@@ -61,11 +70,17 @@ class Scheme:
             raise ValueError(f"length must be at least 1, found {length}")
         return self.encode(torch.arange(length), d_model, length=length, base=base).numpy()
 
+    def at(self, position: int, length: int, d_model: int, *, base: float = 10_000.0) -> np.ndarray:
+        """The code of one position, which may lie outside the sentence of this length: float64 [width]."""
+        return self.encode(torch.tensor([position]), d_model, length=length, base=base).numpy()[0]
+
 
 SCHEMES = (
     Scheme(say("count"), "pos", count_encoding, step=0),
     Scheme(say("normalised count"), "pos / (length − 1)", normalised_count_encoding, step=0),
     Scheme(say("binary index"), "bit i of pos", binary_encoding),
     Scheme(say("sine only"), "sin(pos / base^(i/d))", sine_encoding),
+    Scheme(say("a tutorial's exponents"), "sin(pos / base^(2i/d)), cos(pos / base^(2(i+1)/d))", tutorial_encoding,
+           step=2),
     Scheme(say("sine and cosine"), "sin, cos(pos / base^(2i/d))", paper_encoding, step=2),
 )

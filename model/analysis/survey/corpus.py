@@ -75,11 +75,11 @@ def target_ids(translator: Translator, text: str) -> tuple[int, ...]:
     return (*ids, translator.tokenizer.end_id) if ids and len(ids) < translator.config.max_length else ()
 
 
-def items(translator: Translator, direction: str, corpus: Corpus) -> Iterator[list[Item]]:
-    """Windows of a corpus, in order; those that cannot be read are left out of theirs."""
+def items(translator: Translator, direction: str, corpus: Corpus, size: int) -> Iterator[list[Item]]:
+    """Windows of a corpus, in order; sentences that cannot be read are left out of theirs."""
     window, prefix = [], translator.forced_prefix(direction)
     for number, (source, target) in enumerate(corpus.read()):
-        if number and number % WINDOW == 0:
+        if number and number % size == 0:
             yield window
             window = []
         if ids := encoded(translator, direction, source):
@@ -88,10 +88,11 @@ def items(translator: Translator, direction: str, corpus: Corpus) -> Iterator[li
     yield window
 
 
-def examples(translator: Translator, direction: str, lines: Sequence[str], first: int) -> Iterator[list[Item]]:
+def examples(translator: Translator, direction: str, lines: Sequence[str], first: int, size: int
+             ) -> Iterator[list[Item]]:
     """Windows of sentences that are examples alone, numbered from `first` on."""
-    for start in range(0, len(lines), WINDOW):
-        part = range(start, min(start + WINDOW, len(lines)))
+    for start in range(0, len(lines), size):
+        part = range(start, min(start + size, len(lines)))
         found = [(at, encoded(translator, direction, lines[at])) for at in part]
         yield [Item(first + at, lines[at], ids, (), at, counts=False) for at, ids in found if ids]
 

@@ -42,6 +42,7 @@ class Run:
     means: Means | None = None
     link: Linker | None = None
     parts: Path | None = None
+    window: int = corpora.WINDOW
     seen: Seen = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,13 +52,30 @@ class Run:
         language = parse_direction(self.direction)[0]
         shown = not self.corpus.own and language in languages()
         self.lines = sentences(language) if shown else ()
-        self.windows = -(-self.seen.pairs // corpora.WINDOW) + -(-len(self.lines) // corpora.WINDOW) + 1
+        self.windows = -(-self.seen.pairs // self.window) + -(-len(self.lines) // self.window) + 1
 
     def work(self, rank: int = 0, world: int = 1, *, watch: Callable[[int], object] = lambda done: None) -> Sums:
         """Measure every world-th of the windows that no part has. Returns what this process found; with a folder of
         parts it is there, too, and result() finds it. watch hears how many windows of all are done here."""
         _, done = self._stored(self._gathered())  # what others are doing now is theirs
         mine = [number for number in range(self.windows) if number not in done][rank::world]
+        return self._measured(mine, f"{self.direction}-{rank}", lambda finished: watch(len(done) + finished))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every window is measured."""
+        return len(self._stored()[1]) == self.windows
+
+    def step(self) -> tuple[int, int]:
+        """Measure the first window that no part has, into a part of its own; how many windows are done, of how many.
+        Whoever else steps at the same time at worst does the same."""
+        _, done = self._stored()
+        missing = [number for number in range(self.windows) if number not in done]
+        if missing:
+            self._measured(missing[:1], f"{self.direction}-window{missing[0]}")
+        return self.windows - len(missing[1:]), self.windows
+
+    def _measured(self, mine: list[int], name: str, watch: Callable[[int], object] = lambda finished: None) -> Sums:
         sums, finished = Sums.empty(self.seed), []
         seen = self.seen
         measures = Measures(seen.counts, seen.frequent, self.ablated, self.means, link=self.link)
@@ -72,13 +90,13 @@ class Run:
                 add(sums, self.translator, self.direction, items, measures)
             finished.append(number)
             if self.parts:
-                self._save(f"{self.direction}-{rank}", sums, finished)
-            watch(len(done) + len(finished))
+                self._save(name, sums, finished)
+            watch(len(finished))
         return sums
 
     def _windows(self) -> Iterator[list]:
-        yield from corpora.items(self.translator, self.direction, self.corpus)
-        yield from corpora.examples(self.translator, self.direction, self.lines, self.seen.pairs)
+        yield from corpora.items(self.translator, self.direction, self.corpus, self.window)
+        yield from corpora.examples(self.translator, self.direction, self.lines, self.seen.pairs, self.window)
         yield corpora.repetitions(self.translator, self.direction, self.seen, self.seed)
 
     def result(self, sums: Sums | None = None) -> DirectionSurvey:
@@ -132,7 +150,8 @@ class Run:
     def _facts(self) -> dict:
         return {"format": FORMAT, "digest": self.translator.digest, "corpus": self.seen.fingerprint, "seed": self.seed,
                 "ablated": self.ablated, "direction": self.direction, "link": self.link is not None,
-                "means": self.means is not None and self.means.sentences, "lines": len(self.lines)}
+                "means": self.means is not None and self.means.sentences, "lines": len(self.lines),
+                "window": self.window}
 
     def _save(self, name: str, sums: Sums, windows: list[int]) -> None:
         arrays = {**sums.arrays(), "windows": np.array(windows, np.int64), "facts": np.array(json.dumps(self._facts()))}

@@ -204,6 +204,8 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
+    if not isinstance(translator.model, Transformer):
+        raise Refusal("the experiments take a Transformer apart; this is a recurrent network")
     if parts := translator.config.without:
         raise Refusal("this network is built without {parts}: the experiments know only networks that have it",
                       parts=", ".join(parts))

@@ -10,6 +10,7 @@ import numpy as np
 from model.trace.kinds import AttentionKind
 from model.trace.survey.statistics import STATISTICS
 
+OWN = "own sentences"  # the name of this project's own as a corpus
 FALSE_DISCOVERIES = 0.05  # of all names given, the share that may be chance's
 EXAMPLES = ("most", "least", "typical")
 DIGITS = 4
@@ -122,7 +123,7 @@ def _short(values: np.ndarray, digits: int = DIGITS) -> list[float]:
             for value in values.reshape(-1)]
 
 
-def from_json(values: object) -> Survey:
+def survey_from_json(values: object) -> Survey:
     """The survey of to_json(). ValueError for what is none."""
     try:
         if values["format"] != 1:

@@ -19,6 +19,7 @@ from model.config import ModelConfig
 from model.evaluation import bleu
 from model.nets.transformer import Transformer
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, SubLayerName
+from tests.conftest import build_tiny_model
 
 TEXT = "Meine Schwester malt ein rotes Boot."
 
@@ -224,6 +225,54 @@ def test_textbook_bleu_of_the_books_example() -> None:
     """p_1 = 4/5, p_2 = 3/4, p_3 = 1/3, p_4 = 0 for A B B C D against A B C D E F (the book's own precisions)."""
     found = bleu.lay_out("A B B C D", "A B C D E F")
     assert [(p.matched, p.total) for p in found.precisions[:3]] == [(4, 5), (3, 4), (1, 3)]
+
+
+@pytest.mark.parametrize("largest", [1, 2, 3, 4])
+@pytest.mark.parametrize(("translation", "reference"), [
+    ("The small dog sleeps under the table.", "The small dog is sleeping under a table."),
+    ("the the the the", "the cat saw the other cat"), ("A B C A B", "A B A B C")])
+def test_bleu_up_to_any_n_and_its_marks(translation, reference, largest) -> None:
+    found = bleu.lay_out(translation, reference, largest=largest)
+    theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=largest).sentence_score(translation, [reference])
+    assert found.score == pytest.approx(theirs.score) and len(found.precisions) == largest
+    assert [(p.matched, p.total) for p in found.precisions] == list(zip(theirs.counts, theirs.totals))
+    penalty = bleu.brevity_penalty(found.translation_length, found.reference_length)
+    assert found.brevity_penalty == pytest.approx(penalty)
+    for side, length in ((found.translation, found.translation_length), (found.reference, found.reference_length)):
+        assert len(side.tokens) == len(side.largest) == length and max(side.largest) <= largest
+    # Words that are marked at all are the matched 1-grams, in either sentence; marks of n stand in runs of at least n.
+    matched = found.precisions[0].matched
+    assert sum(n > 0 for n in found.translation.largest) == sum(n > 0 for n in found.reference.largest) == matched
+    for side in (found.translation, found.reference):
+        for n in set(side.largest) - {0}:
+            runs = "".join("x" if one >= n else " " for one in side.largest).split()
+            assert max(map(len, runs)) >= n
+
+
+def test_a_word_counts_at_most_as_often_as_the_other_has_it() -> None:
+    assert bleu.marked(("the", "the", "cat"), ("a", "the", "cat"), largest=2).largest == (1, 2, 2)
+    assert bleu.marked(("the", "the"), ("the",), largest=4).largest == (1, 0)
+    assert bleu.brevity_penalty(0, 3) == 0.0 and bleu.brevity_penalty(5, 4) == 1.0
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_the_layer_norms_formula_is_torchs(tokenizer, norm_first) -> None:
+    model = build_tiny_model(tokenizer, norm_first=norm_first)
+    with torch.inference_mode():
+        output = model(torch.tensor([[4, 5, 6, 7]]), torch.tensor([[1, 5, 8]]), record=True)
+    for records, stack in ((output.encoder_records, model.encoder), (output.decoder_records, model.decoder)):
+        for index, passed in enumerate(records[1].sublayers):
+            norm, read = stack.layers[1].sublayers[index].norm, passed.norm_input[0, 2]
+            found = stations.layer_norm(passed, 2)
+            with torch.inference_mode():
+                expected = torch.nn.functional.layer_norm(read, (32,), norm.weight, norm.bias, norm.eps).numpy()
+            np.testing.assert_allclose(found.output, expected, atol=1e-5)
+            assert found.error < 1e-5
+            assert (found.mean, found.variance) == pytest.approx((float(read.mean()), float(read.var(unbiased=False))))
+            assert found.sample_variance == pytest.approx(float(read.var()))  # torch's own default
+            factor = math.sqrt((found.variance + found.epsilon) / (found.sample_variance + found.epsilon))
+            expected = factor * (found.output - found.bias)
+            np.testing.assert_allclose(found.sample_output - found.bias, expected, atol=1e-9)
 
 
 def test_bleu_needs_a_reference() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch.nn import Transformer as TorchTransformer
 
 from model.analysis import padding
 from model.nets.masks import pad
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 
 LONG, SHORT = "Meine Schwester malt ein rotes Boot.", "Zwei Kinder"
 
@@ -37,7 +40,7 @@ def test_causality_closes_the_future(tiny_translator, found) -> None:
 def test_masks_that_differ_do_not_agree(found) -> None:
     wrong = found.from_lengths.copy()
     wrong[1, -1] = True
-    assert not padding.BatchMasks(found.tokens, found.lengths, found.padding, wrong, found.causal).agree
+    assert not replace(found, from_lengths=wrong).agree
 
 
 def test_the_model_gives_no_weight_to_what_the_mask_closes(tiny_translator, found) -> None:
@@ -54,3 +57,52 @@ def test_without_a_second_sentence_it_is_the_first_words_of_the_first(tiny_trans
     assert found.lengths[1] == len(tiny_translator.encode("Meine Schwester malt"))
     with pytest.raises(ValueError, match="limit is 64"):
         padding.of_two(tiny_translator, tiny_translator.translate(LONG), "Boot " * 100)
+
+
+def test_the_squares_are_what_torch_would_be_given(found) -> None:
+    """torch: what is added or ignored, True = may NOT attend."""
+    for i, (source, target) in enumerate(zip(found.lengths, found.target_lengths)):
+        wide, high = found.padding.shape[1], len(found.causal)
+        of_source, of_target = np.arange(wide) < source, np.arange(high) < target
+        future = TorchTransformer.generate_square_subsequent_mask(high).numpy() == 0
+        expected = {"encoder": np.ones((wide, 1), bool) & of_source, "padding": np.ones((high, 1), bool) & of_target,
+                    "future": future, "both": future & of_target, "cross": np.ones((high, 1), bool) & of_source}
+        squares = found.squares(i)
+        assert list(squares) == list(expected)
+        for name, mask in squares.items():
+            np.testing.assert_array_equal(mask, expected[name], err_msg=name)
+
+
+def test_a_padded_pass_gives_each_sentence_the_weights_that_it_has_alone(tiny_translator, found) -> None:
+    output = padding.padded_pass(tiny_translator, found)
+    assert padding.weight_on_closed(output, found) == dict.fromkeys(TRANSFORMER_KINDS, 0.0)
+    for i, text in enumerate((LONG, SHORT)):
+        alone = tiny_translator.translate(text)
+        for kind in TRANSFORMER_KINDS:
+            expected = alone.maps(kind).weights
+            rows, columns = expected.shape[2:]
+            ours = output.weights(kind)[:, i, :, :rows, :columns].numpy()
+            np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+def test_weight_on_a_closed_cell_would_be_seen(tiny_translator, found) -> None:
+    output = padding.padded_pass(tiny_translator, found)
+    wrong = replace(found, padding=found.padding & (np.arange(found.padding.shape[1]) != 1))
+    assert padding.weight_on_closed(output, wrong)[AttentionKind.CROSS] > 0.01
+
+
+def test_the_decoder_needs_no_padding_mask(tiny_translator, found) -> None:
+    assert found.target_lengths[0] != found.target_lengths[1]
+    assert padding.without_target_padding(tiny_translator, found) < 1e-5
+    # It would, if padding stood on the left: then real tokens would see it.
+    turned = replace(found, input_ids=found.input_ids.flip(1), target_lengths=np.full(2, found.input_ids.shape[1]))
+    assert padding.without_target_padding(tiny_translator, turned) > 1e-3
+
+
+def test_a_row_that_is_wholly_closed() -> None:
+    scores = np.array([1.5, -2.0, 0.25], np.float32)
+    found = padding.closed_row(scores)
+    assert np.isnan(found.infinite).all()
+    np.testing.assert_allclose(found.replaced, 1 / 3, atol=1e-7)
+    # A float32 near 1e9 has steps of 64: no score is left of it.
+    np.testing.assert_allclose(found.added, np.exp(np.float32(scores - np.float32(1e9)) + 1e9) / 3, atol=1e-6)

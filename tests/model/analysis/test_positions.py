@@ -17,6 +17,7 @@ from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES
 from model.config import ModelConfig, PositionCode
 from model.nets.positions import encoding
+from viz.ui.lab.positions.schemes import PRESETS
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
 PAPER = BY_NAME["sine and cosine"]
@@ -34,6 +35,8 @@ def test_schemes_follow_their_formulas() -> None:
         angles = [pos / base ** (2 * i / d_model) for i in range(d_model // 2)]
         np.testing.assert_allclose(
             tables["sine and cosine"][pos], [f(a) for a in angles for f in (math.sin, math.cos)], atol=1e-6)
+        mistaken = [f(pos / base ** (2 * i / d_model)) for i, f in enumerate((math.sin, math.cos) * 3)]
+        np.testing.assert_allclose(tables["a tutorial's exponents"][pos], mistaken, atol=1e-12)
 
 
 def test_a_table_without_rows_is_refused() -> None:
@@ -46,6 +49,7 @@ def test_a_table_without_rows_is_refused() -> None:
     ("normalised count", (True, False, False, True, True)),
     ("binary index", (True, True, True, False, True)),
     ("sine only", (True, True, True, False, True)),
+    ("a tutorial's exponents", (True, True, True, False, True)),
     ("sine and cosine", (True, True, True, True, True)),
 ])
 def test_the_five_criteria(name: str, expected: tuple[bool, ...]) -> None:
@@ -160,3 +164,50 @@ def test_the_models_own_table(tiny_model) -> None:
     np.testing.assert_allclose(PAPER.table(*table.shape), table, atol=1e-6)
     assert geometry.dot_products(table[:30]).residual < 1e-5
     assert geometry.rotation_residual(table[:30], 5, geometry.waves(table.shape[1])) < 1e-6
+
+
+def test_small_distances_keep_their_digits() -> None:
+    """Wide codes that lie close together, as well as far apart: where sums of squares would lose half the digits."""
+    random = np.random.default_rng(2)
+    table = random.normal(size=(30, 40))
+    table[10:20] = table[:10] + 1e-7 * random.normal(size=(10, 40))
+    table[20] = table[0]
+    found = geometry.pairwise_distances(table)
+    np.testing.assert_allclose(found, cdist(table, table), rtol=1e-9, atol=1e-15)
+    assert found[20, 0] == 0 and (found == found.T).all()
+
+
+def test_a_shared_frequency_is_what_makes_a_shift_a_rotation() -> None:
+    mistaken, paper = (BY_NAME[name].table(64, 256) for name in ("a tutorial's exponents", "sine and cosine"))
+    assert geometry.rotation_residual(paper, 3, geometry.waves(256)) < 1e-6
+    assert geometry.rotation_residual(mistaken, 3, geometry.waves(256)) == pytest.approx(1.96, abs=0.01)
+    # Nor is it any other matrix's fault: the best one, found by least squares, is off as well.
+    long = BY_NAME["a tutorial's exponents"].table(512, 256)
+    best, *_ = np.linalg.lstsq(long[:-3], long[3:], rcond=None)
+    assert np.abs(long[:-3] @ best - long[3:]).max() > 0.5
+
+
+def test_the_presets_break_what_they_say() -> None:
+    length, d_model, base = PRESETS["collision"]
+    gap, first, second = criteria.closest_pair(BY_NAME["sine only"].table(length, d_model, base=base))
+    assert (first, second) == (11, 344) and gap < criteria.SAME
+    assert not criteria.unique(BY_NAME["sine only"], length, d_model, base).passed
+    assert criteria.unique(PAPER, length, d_model, base).passed  # the cosine tells them apart
+    length, d_model, base = PRESETS["overflow"]
+    verdict = criteria.unique(BY_NAME["binary index"], length, d_model, base)
+    assert not verdict.passed and "positions 0 and 16" in verdict.shown_by
+
+
+@pytest.mark.parametrize(("name", "width", "gap", "at"), [
+    ("count", 1, 1.0, 0), ("normalised count", 1, 1 / 19, 0), ("binary index", 4, 0.0, 15)])
+def test_an_index_before_the_first(name, width, gap, at) -> None:
+    """-1 in two's complement is all ones: with four bits that of position 15."""
+    found = criteria.nearest_to(BY_NAME[name], -1, 20, width)
+    assert found == (pytest.approx(gap), at)
+
+
+def test_before_the_first_the_papers_code_is_a_new_one() -> None:
+    gap, at = criteria.nearest_to(PAPER, -1, 30, 16)
+    before = [f(-1 / 10_000 ** (2 * i / 16)) for i in range(8) for f in (math.sin, math.cos)]
+    expected = cdist([before], PAPER.table(30, 16))[0]
+    assert at == expected.argmin() == 0 and gap == pytest.approx(expected.min(), abs=1e-6) and gap > 0.5

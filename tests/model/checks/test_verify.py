@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.checks import verify
-from model.nets import attention
+from model.checks import oracle, parts, verify
+from model.nets import attention, transformer
 from model.nets.cache import LayerCache
+from model.nets.transformer import Transformer
 from model.trace.interventions import positions_off
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.maps import AttentionMaps
+from model.training.loss import summed_cross_entropy
 from tests.conftest import SENTENCES
 from viz.figures.grid import plot_grid
 from viz.wire import payload, readback
@@ -221,3 +223,43 @@ def test_no_false_alarm_on_clean_sentences(tiny_translator, count) -> None:
         text = " ".join(random_words.choices(words, k=random_words.randint(1, 12)))
         clean = tiny_translator.translate(text)
         assert not failures(tiny_translator, clean, shown=sent(readback.sent_maps(clean))), text
+
+
+def test_a_token_that_is_looked_up_in_anothers_row(tiny_translator, trace, monkeypatch) -> None:
+    honest = Transformer.token_rows
+    monkeypatch.setattr(Transformer, "token_rows", lambda self, ids, **options: honest(self, ids.flip(1), **options))
+    assert "An embedding is a row" in failures(tiny_translator, trace)
+
+
+def test_padding_that_is_attended_to(tiny_translator, trace, monkeypatch) -> None:
+    monkeypatch.setattr(transformer, "padding_mask",
+                        lambda ids, pad_id: torch.ones_like(ids, dtype=torch.bool)[:, None, None])
+    assert {"Masked attention = torch's", "The loss ignores padding"} <= failures(tiny_translator, trace)
+
+
+def test_a_loss_that_counts_padding(tiny_translator, trace, monkeypatch) -> None:
+    def of_all(model, smoothing):
+        return lambda source, inputs, outputs: summed_cross_entropy(
+            model(source, inputs).logits.flatten(0, 1), outputs.flatten(), smoothing)
+
+    monkeypatch.setattr(parts, "SummedLoss", of_all)
+    assert failures(tiny_translator, trace) == {"The loss ignores padding"}
+
+
+def test_a_stack_of_other_layers(tiny_translator, trace, monkeypatch) -> None:
+    """Torch's stack has the first encoder layer in every place."""
+    honest, first = oracle.torch_layer, tiny_translator.model.encoder.layers[0]
+    monkeypatch.setattr(oracle, "torch_layer", lambda layer, config: honest(
+        first if layer.cross_attention is None else layer, config))
+    assert failures(tiny_translator, trace) == {"Encoder layer = torch's", "Whole stack = torch's"}
+
+
+def test_an_error_is_small_beside_what_was_compared(tiny_translator, trace) -> None:
+    by_name = {result.name: result for result in verify.verify(tiny_translator, trace)}
+    for check in verify.CHECKS:
+        result = by_name[check.name]
+        assert (result.relative is None) is (check.scale is None)
+        assert result.relative is None or result.relative <= 1e-4
+    logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits
+    cached = by_name["Cached logits = one pass"]
+    assert cached.relative == pytest.approx(cached.error / float(logits.abs().max()))

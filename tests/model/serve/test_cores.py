@@ -8,7 +8,10 @@ import time
 import pytest
 import torch
 
-from model.serve.cores import map_over_cores
+from model.serve.batching import Batcher
+from model.serve.cores import Cores, map_over_cores
+from model.serve.limits import BatchLimits
+from model.serve.turns import Turns
 from tests.conftest import SENTENCES
 
 
@@ -70,3 +73,37 @@ def test_batches_beside_one_another_give_the_same_translations(tiny_translator, 
     assert tiny_translator.generate(sources, batch_size=2, beam=beam) == together
     torch.set_num_threads(3)
     assert together == [tiny_translator.generate([ids], beam=beam)[0] for ids in sources]
+
+
+def test_one_pass_alone_has_all_cores_and_those_beside_it_their_share():
+    cores, found = Cores(4), []
+    both, done = threading.Barrier(2, timeout=10), threading.Barrier(2, timeout=10)
+
+    def run(items: list[int]) -> list[int]:
+        found.append(torch.get_num_threads())
+        if items[0] > 1:  # until the other one has begun, too
+            both.wait()
+            done.wait()
+        return items
+
+    limits = BatchLimits(rows=1, at_once=2, cores=cores)
+    batches, turns = Batcher(run, limits), Turns(limits)
+    assert batches(1, length=1) == 1 and found == [4]  # a single waiting request
+    with turns.one():
+        assert torch.get_num_threads() == 4  # and a single action on the page
+    others = [threading.Thread(target=batches, args=(item,), kwargs={"length": 1}) for item in (2,)]
+    for thread in others:
+        thread.start()
+    both.wait()
+    with turns.one():
+        assert found == [4, 4] and torch.get_num_threads() == 2
+        with turns.one():
+            assert torch.get_num_threads() == 1
+    done.wait()
+    for thread in others:
+        thread.join(10)
+    with pytest.raises(ValueError, match="in words"), turns.one():
+        raise ValueError("in words")
+    with turns.one():  # whatever happened, no pass is still counted
+        assert torch.get_num_threads() == 4
+    torch.set_num_threads(3)

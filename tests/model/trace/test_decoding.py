@@ -40,7 +40,7 @@ def test_whatever_decoded_it_a_trace_says_so(tiny_translator):
     assert followed.decoded_by == "given, not decoded"
     # The same ids and maps, found in another way, are another thing to look at.
     assert len({key_of(trace) for trace in (given, greedy, followed)}) == 3
-    assert [payload(trace)["beam"] for trace in (greedy, replace(greedy, decoding=Decoding(5)), given)] == [1, 5, None]
+    assert [payload(trace)["beam"] for trace in (greedy, replace(greedy, decoding=Decoding(5)), given)] == [1, 5, 0]
 
 
 @pytest.mark.parametrize("decoding", [None, GREEDY, Decoding(5, 1.5), Decoding(given=3)])

@@ -21,6 +21,7 @@ from model.trace.kinds import AttentionKind
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
+from tests.model.families import theirs
 from tests.viz.ui import panels
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
@@ -38,7 +39,7 @@ from viz.ui.session import Selection, Session
 from viz.wire import blocks
 from viz.wire.codecs import digest
 from viz.wire.payload import key_of
-from viz.words import say
+from viz.words import for_page, say
 
 TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
          " ".join(["Boot"] * 14))
@@ -97,28 +98,48 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
         panel.content(scene, 1, 2, "roof", "")
 
 
-@pytest.mark.parametrize(("changes", "cannot"), [
-    ({"position_code": PositionCode.LEARNED}, {"position-curves", "position-rotation"}),
-    ({"position_code": PositionCode.HALVES, "norm_first": False, "activation": Activation.SILU}, set()),
-    ({"position_code": PositionCode.FAIRSEQ, "activation": Activation.GELU}, set())])
-def test_a_panel_that_cannot_serve_a_model_says_so_and_the_others_serve_it(tokenizer, changes, cannot) -> None:
-    model = build_tiny_model(tokenizer, **changes)
-    translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
-    other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
+@pytest.mark.parametrize(("family", "direction", "cannot"), [
+    ("marian", "de-en", set()), ("m2m100", "de-en", set()),
+    ("mbart", "de_DE-en_XX", {"position-curves", "position-rotation"})])
+def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, family, direction, cannot) -> None:
+    """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
+    embeddings, biases, what may not be written, symbols that are forced."""
+    theirs.FAMILIES[family](tmp_path / family).save_pretrained(tmp_path / family)
+    translator = Translator.load(tmp_path / family, "cpu")
+    other = Scene(translator.translate("Der Hund schläft 漢.", direction), Selection(), translator)
     for panel in panels.EVERY:
         missing = panel.missing(other)
         assert bool(missing) == (panel.name in cannot), panel.name
         if missing:
             assert missing[0]["text"].startswith("This model")
         else:
-            assert panels.contents(panel, other, *next(panels.settings(panel, other)))
+            found = panels.contents(panel, other, *next(panels.settings(panel, other)))
+            assert found and json.dumps(for_page(found[-1]), allow_nan=False)
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"shared_embeddings": False}, ("E_source[token]", "logits = E_target · x,", "another for target and output")),
+    ({"tied_output": False, "logits_bias": True}, ("logits = W · x + b,", "another matrix for the output")),
+    ({"norm_embedding": True, "scale_embedding": False}, ("s = E[token] + PE(pos),  x = norm(s)",)),
+    ({"norm_first": False, "activation": Activation.GELU}, ("norm(x + f(x))", "GELU(x W₁ + b₁)", "post-norm")),
+    ({"position_code": PositionCode.FAIRSEQ, "position_offset": 2}, ("(pos + 2) / base^(i/(d_model/2 − 1))",)),
+    ({"position_code": PositionCode.LEARNED}, ("row pos of a learned table", "a row of numbers for each position"))])
+def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
+    model = build_tiny_model(tokenizer, **changes)
+    translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+    other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
+    wanted = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
+    shown = [text for name in wanted for text in texts(panels.contents(
+        panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1])]
+    for words in said:
+        assert any(words in text for text in shown), words
 
 
 def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
     (tmp_path / "dummy.py").write_text("""
 from viz.ui.lab.panel import Panel
 from viz.ui.language import label
-from viz.words import say
+from viz.words import for_page, say
 PANEL = Panel("a-dummy", label("Map"), say("look"), say("section"), lambda scene: [])
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
@@ -215,7 +236,7 @@ def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(scene, said) -
     said = {"key": key_of(scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
     last = list(checks.check_all(replace(scene, drawn=said)))[-1]
     row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
-    assert row[1]["passed"] is False and "not drawn this translation yet" in row[5]
+    assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]
 
 
 def test_the_models_table_is_drawn(scene) -> None:

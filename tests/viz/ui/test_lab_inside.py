@@ -4,18 +4,25 @@ and of other families' shapes."""
 from __future__ import annotations
 
 import base64
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 
+from model.analysis import padding
 from model.checkpoint import Checkpoint
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 from tests.conftest import build_tiny_model
-from viz.ui.lab.inside import attention, heads, projections
+from viz.maps.labels import display
+from viz.ui.lab.inside import add_norm, attention, heads, masks, projections
 from viz.ui.lab.inside.experiments import kernels, plain, race, scale, space
 from viz.ui.lab.panel import Scene
+from viz.ui.lab.positions import curves, schemes
+from viz.ui.lab.verify import bleu
 from viz.ui.session import Selection
 from viz.wire import blocks
 
@@ -151,3 +158,76 @@ def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
     assert len(tables(found)[0]["rows"]) == 10
     with pytest.raises(ValueError, match="single piece"):
         space.embedding_space(scene, "Donaudampfschiff", "")
+
+
+def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
+    found = padding.of_two(scene.translator, scene.trace)
+    blocks_ = [block for block in masks.show_masks(scene, "masks", "") if block["type"] == "maps"]
+    assert len(blocks_) == 2
+    for i, block in enumerate(blocks_):
+        shown = drawn([block])
+        for name, mask in found.squares(i).items():
+            np.testing.assert_array_equal(shown[str(masks.TITLES[name])], mask)
+        assert block["maps"][0]["columns"] == [*map(display, found.tokens[i])]
+    output = padding.padded_pass(scene.translator, found)
+    weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
+    shown = drawn([weights[1]])
+    np.testing.assert_array_equal(shown["Cross-attention"], output.attention(AttentionKind.CROSS, 2).weights[1, 3])
+    np.testing.assert_array_equal(shown["Encoder self-attention"],
+                                  output.attention(AttentionKind.ENCODER_SELF, 1).weights[1, 3])
+
+
+def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
+    found = add_norm.add_and_norm(scene, "decoder", 2, 3, 4)
+    passed = scene.inspect().decoder_records[1].sublayers[2]
+    with torch.inference_mode():
+        read, recorded = passed.norm_input[0, 3].double(), passed.norm(passed.norm_input)[0, 3].tolist()
+        gain, bias = passed.norm.gain.double(), passed.norm.bias.double()
+        normed = torch.nn.functional.layer_norm(read, (32,), gain, bias, passed.norm.epsilon).tolist()
+    read = read.numpy()
+    rows = tables(found)[1]["rows"]
+    for i, row in enumerate(rows):
+        assert row[1]["text"] == blocks.compact(float(read[i]))
+        assert (row[6]["text"], row[7]["text"]) == (blocks.compact(normed[i]), blocks.compact(recorded[i]))
+    items = found[-1]["items"]
+    assert items[0][1] == blocks.compact(float(read.std())) and items[1][1] == blocks.compact(float(read.std(ddof=1)))
+    assert blocks.compact(float(read.mean())) in found[3]["text"]
+    norm_first = scene.translator.config.norm_first
+    assert found[3]["source"].endswith("reads x" if norm_first else "reads the sum x + f(x)")
+
+
+@pytest.mark.parametrize(("preset", "code", "words"), [
+    ("collision", "sine only", "closest codes: positions 11 and 344"),
+    ("overflow", "binary index", "positions 0 and 16")])
+def test_a_preset_breaks_a_code_and_shows_where(scene, preset, code, words) -> None:
+    found = schemes.schemes(scene, preset, 64, 64, 10_000)
+    row = next(row for row in tables(found)[0]["rows"] if row[0] == code)
+    assert row[1]["passed"] is False and words in row[1]["text"]
+    paper = tables(found)[0]["rows"][-1]
+    assert paper[0] == "sine and cosine" and paper[1]["passed"] is True
+    before = {row[0]: row[1] for row in tables(found)[3]["rows"]}
+    assert preset != "overflow" or before["binary index"] == "the same code as position 15"
+
+
+def test_curves_are_columns_of_the_models_table(scene) -> None:
+    table = scene.translator.model.source_positions.table.numpy()
+    for which, dimensions in (("sines", [4, 8]), ("cosines", [5, 9]), ("both", [4, 5, 8, 9])):
+        picture = curves.curves(scene, which, 2, 2, 20)[1]["figure"]
+        drawn_curves = [decoded(line["y"]) for line in picture["data"]][:len(dimensions)]
+        np.testing.assert_allclose(drawn_curves, table[:20, dimensions].T, atol=1e-6)
+
+
+def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
+    translation = replace(scene, trace=replace(scene.trace, translation="A small dog sleeps"))
+    found = bleu.score(translation, "A small dog is asleep now", 2)
+    marked = next(block for block in found if block["type"] == "marked")["texts"]
+    assert marked[0]["words"] == [["A", 2], ["small", 2], ["dog", 2], ["sleeps", 0]]
+    assert [n for _, n in marked[1]["words"]] == [2, 2, 2, 0, 0, 0]
+    picture = next(block for block in found if block["type"] == "figure")["figure"]
+    penalties = decoded(picture["data"][0]["y"])
+    expected = [min(1.0, math.exp(1 - 6 / c)) for c in range(1, 13)]
+    np.testing.assert_allclose(penalties, expected, atol=1e-6)
+    theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=2).sentence_score(
+        "A small dog sleeps", ["A small dog is asleep now"])
+    facts = next(block for block in found if block["type"] == "facts")["items"]
+    assert facts[0][1] == f"{theirs.score:.1f}" and facts[1][1] == f"{theirs.bp:.3f}"

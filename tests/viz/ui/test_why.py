@@ -103,7 +103,7 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     else:
         assert said.startswith("No single word")
     assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
-    assert [one["text"] for one in found["tokens"]] == list(trace.target_tokens)
+    assert [one["text"] for one in found["tokens"]] == [labels.display(token) for token in trace.target_tokens]
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
@@ -344,7 +344,7 @@ def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -
         session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
         result = Component("translation", {}, events=("pin", "open"))
         tab = next(tab for tab in registry.TABS if tab.asks)
-        lab.build(tab, Translators([tiny_translator]), Header(session, trace, Selection(), result, print, ()))
+        lab.build(tab, Translators([tiny_translator]), Header(session, trace, Selection(), result, result, print, ()))
     changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
     told = {block._id for one in changed for block in one.outputs}
     panels = [block for block in demo.blocks.values() if getattr(block, "elem_id", "") in {

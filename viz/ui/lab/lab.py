@@ -8,10 +8,12 @@ is computed again for another question as for another sentence, and a Refusal of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from inspect import isgeneratorfunction
 
 import gradio as gr
 from gradio.events import Dependency
+from gradio.i18n import I18nData
 
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
@@ -31,11 +33,23 @@ EVENTS = ("needed", "act", "fill", "translate", "stop", "open")
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header) -> None:
+@dataclass(frozen=True)
+class Beside:
+    """Something of another build that stands before a tab's panels: its title, its id, and what lays it out."""
+
+    title: I18nData
+    name: str
+    build: Callable[[Translators, Header], None]
+
+
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> None:
     """Lay out and wire the panels that the registry has for this tab."""
     lab = Lab(translators, header.session)
     asked = frame.build(translators, header) if tab.asks else None
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
+        if before:
+            with gr.Tab(before.title, id=before.name):
+                before.build(translators, header)
         for panel in registry.PANELS[tab.name]:
             with gr.Tab(panel.title, id=panel.name):
                 content = lab.add(panel)

@@ -11,6 +11,7 @@ from gradio.i18n import I18nData
 from model.analysis.why.case import Case
 from model.analysis.why.shelf import Shelf
 from model.nets.records import ForwardOutput
+from model.nets.transformer import Transformer
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Question
@@ -73,6 +74,11 @@ class Need:
     words: Words
 
 
+TRANSFORMER = Need(
+    lambda scene: isinstance(scene.translator.model, Transformer),
+    say("This panel takes a Transformer apart; the model at hand is a recurrent network."))
+
+
 @dataclass(frozen=True)
 class Panel:
     """name: its id in the page; title: of its tab; look: what to look for; section: where the paper says it; paper: its
@@ -80,6 +86,7 @@ class Panel:
 
     compute   compute(scene, *values of the controls) -> blocks, or a generator of them, each in place of the one
               before. A ValueError is shown in words. A slider's value is a whole number, inside this model's bounds
+    of_any_network  whether it is for other networks than Transformers, too
     needs     without them it is not computed; the page says what is missing
     again     a button that computes again
     opens     whether its blocks open other panels of the tab
@@ -98,6 +105,7 @@ class Panel:
     compute: Callable[..., Blocks | Iterator[Blocks]]
     controls: tuple[Control, ...] = ()
     needs: tuple[Need, ...] = ()
+    of_any_network: bool = False
     again: Button | None = None
     opens: bool = False
     checks_page: bool = False
@@ -109,7 +117,13 @@ class Panel:
 
     def missing(self, scene: Scene) -> Blocks:
         """What this scene lacks, in words; empty: it has all that the panel needs."""
-        return [blocks.text(need.words) for need in self.needs if not need.met(scene)]
+        return [blocks.text(need.words) for need in self.unmet(scene)]
+
+    def unmet(self, scene: Scene) -> tuple[Need, ...]:
+        """Which needs this scene does not meet. Of another network than a Transformer nothing else is asked."""
+        if not self.of_any_network and not TRANSFORMER.met(scene):
+            return (TRANSFORMER,)
+        return tuple(need for need in self.needs if not need.met(scene))
 
     def content(self, scene: Scene, *values: object) -> Blocks | Iterator[Blocks]:
         """Computed for this scene, with the values that the controls were set to. ValueError for what cannot be."""

@@ -29,11 +29,13 @@ class Tab:
 
 TABS = (
     Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
+    Tab("heads", label("Heads"), ("heads-survey", "heads-search", "heads-links")),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (
         "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
         "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
+    Tab("train", label("Train"), ("learned", "surprise")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
 
@@ -51,9 +53,9 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
 
 def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
     """The panels that do not apply to this translation and model, and why, JSON-ready."""
-    scene = Scene(trace, Selection(), translator)
+    scene = Scene(trace, Selection().fitted(trace), translator)
     return [{"panel": drawn(panel.title), "why": need.words} for panels in PANELS.values() for panel in panels
-            for need in panel.needs if not need.met(scene)]
+            for need in panel.unmet(scene)]
 
 
 PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels

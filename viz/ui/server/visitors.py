@@ -6,20 +6,39 @@ taken from the visitors, of whom only so many are remembered (measured with Grad
 
 from __future__ import annotations
 
+import sys
 from copy import copy
+from dataclasses import fields, is_dataclass
 
 import gradio as gr
+import numpy as np
 from gradio.state_holder import SessionState, StateHolder
+
+REMEMBERED_BYTES = 1_000_000_000  # of all visitors' traces and branches together
+
+
+class Visitor(SessionState):
+    """One visitor's state. held: bytes of what it keeps between calls."""
+
+    held = 0
+
+    def __setitem__(self, key: int, value: object) -> None:
+        super().__setitem__(key, value)
+        if key in self.state_data:
+            self.held = held_bytes(list(self.state_data.values()))
+            self.keep_bounds()
 
 
 class Visitors(StateHolder):
     """Gradio's store of sessions, with sessions copied from one description of the page instead of made anew; a caller
-    of the API gets one for the call, which is not kept."""
+    of the API gets one for the call, which is not kept. Beyond `limit` bytes the visitor longest idle is forgotten, and
+    the next, as beyond the number of visitors; never the one who is served."""
 
-    def __init__(self, blocks: gr.Blocks) -> None:
+    def __init__(self, blocks: gr.Blocks, limit: int = REMEMBERED_BYTES) -> None:
         super().__init__()
         self.set_blocks(blocks)
-        self._described = SessionState(blocks)
+        self.limit = limit
+        self._described = Visitor(blocks)
 
     def __getitem__(self, session_id: str) -> SessionState:
         # A call that names no session of its own goes by its event's id.
@@ -29,16 +48,45 @@ class Visitors(StateHolder):
             self.session_data[session_id] = self._new()
         return super().__getitem__(session_id)
 
+    def keep_bounds(self) -> None:
+        """Forget whoever has been idle longest until the rest is within the limit."""
+        with self.lock:
+            total = sum(visitor.held for visitor in self.session_data.values())
+            while total > self.limit and len(self.session_data) > 1:
+                forgotten, visitor = self.session_data.popitem(last=False)
+                self.time_last_used.pop(forgotten, None)
+                total -= visitor.held
+
     def _new(self) -> SessionState:
         session = copy(self._described)
         session.blocks_config = copy(self.blocks.default_config)
         session.state_data, session._state_ttl = {}, {}
+        session.keep_bounds = self.keep_bounds
         session.config_values = {
             key: {**config, "props": copy(config["props"])} if config and "props" in config else config
             for key, config in self._described.config_values.items()}
         return session
 
 
-def use_visitors(blocks: gr.Blocks) -> None:
-    """Give a launched page this store."""
-    blocks.app.state_holder = Visitors(blocks)
+def held_bytes(value: object, seen: set[int] | None = None) -> int:
+    """Bytes of the arrays in a value of dataclasses and sequences, and roughly of all else; what stands there twice
+    counts once."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        whole = value if value.base is None else value.base
+        return value.nbytes if whole is value else held_bytes(whole, seen) if isinstance(whole, np.ndarray) \
+            else value.nbytes
+    size = sys.getsizeof(value)
+    if is_dataclass(value):
+        return size + sum(held_bytes(getattr(value, field.name), seen) for field in fields(value))
+    if isinstance(value, (tuple, list, frozenset, set)):
+        return size + sum(held_bytes(item, seen) for item in value)
+    return size
+
+
+def use_visitors(blocks: gr.Blocks, limit: int = REMEMBERED_BYTES) -> None:
+    """Give a launched page this store, of as many bytes."""
+    blocks.app.state_holder = Visitors(blocks, limit)

@@ -28,7 +28,7 @@
     };
   }
 
-  const KINDS = [["cross", say("Cross"), "1"], ["encoder_self", say("Encoder self"), "2"], ["decoder_self", say("Decoder self"), "3"]];
+  const KINDS = [["cross", say("Cross"), "1"], ["encoder_self", say("Encoder self"), "2"], ["decoder_self", say("Decoder self"), "3"], ["alignment", say("Alignment")]];
   const VIEWS = [["map", say("Map"), "m"], ["lines", say("Lines"), "l"], ["text", say("Text"), "t"], ["compare", say("Compare"), "c"]];
 
   // update(changes) is called with what a person changed, open(key) with the sentence to show; overlays: of overlays.js.
@@ -59,6 +59,7 @@
         sentence.field.replaceChildren(...[...traces].reverse().map((one) => el("option", { value: one.key },
           `${one.payload.finished ? "" : `(${t("unfinished")}) `}${atlas.explorerWords.name(one, traces, 60)}`)));
         sentence.show(shown.key);
+        for (const button of kind.root.children) button.hidden = !shown.kinds[button.dataset.value];
       },
       // map: what is shown, or null while it is not there
       show(state, map) {

@@ -286,7 +286,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (!link) return;
     const { state: wanted, ...named } = link, what = { beam: 1, ...named };
     // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
-    if (trace && Object.keys(what).every((name) => what[name] === trace[name])) {
+    if (trace && Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])) {
       state = fitted(wanted, trace);
       draw();
       return tellOthers();
@@ -295,6 +295,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     api.trigger("restore", what); // its answer is another translation, which everybody is told
   }
   window.addEventListener("hashchange", openLink);
+  // A panel shows a head here.
+  document.addEventListener("atlas-look", ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }));
   const rpc = atlas.rpc(api, receive);
   rpc.take(api.value()).then(openLink);
 });

@@ -3,7 +3,7 @@
   "use strict";
 
   const CHOICES = {
-    kind: ["cross", "encoder_self", "decoder_self"],
+    kind: ["cross", "encoder_self", "decoder_self", "alignment"],
     view: ["map", "lines", "text", "compare"],
     combine: ["single", "mean", "max", "rollout"],
     special: ["show", "hide", "renormalise"],
@@ -19,7 +19,7 @@
   function initial() {
     return {
       kind: "cross", layer: 0, head: 0, view: "map", combine: "single", heads: [], words: false, special: "show",
-      predicted: { cross: true, decoder_self: false }, transform: "linear", colours: "viridis", range: "fixed",
+      predicted: { cross: true, decoder_self: false, alignment: true }, transform: "linear", colours: "viridis", range: "fixed",
       coverage: 70, query: null, key: null, compare: "pair", overlay: "",
     };
   }
@@ -34,7 +34,10 @@
   }
 
   // The same state, inside the limits of a trace.
-  function fitted(state, trace) {
+  function fitted(given, trace) {
+    // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
+    const state = trace.kinds[given.kind] ? { ...given } : withKind(given, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
+    if (state.kind === "alignment" && state.combine === "rollout") state.combine = "single";
     const { layers, heads, queries, keys } = trace.kinds[state.kind];
     const within = (value, count) => (value !== null && value < count ? value : null);
     return {

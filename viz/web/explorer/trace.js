@@ -2,7 +2,6 @@
 (function (atlas) {
   "use strict";
 
-  const KINDS = ["encoder_self", "decoder_self", "cross"];
 
   // uint16 code -> weight, see viz/wire/codecs.py
   const DECODED = new Float32Array(65536);
@@ -42,7 +41,7 @@
         key: payload.key, text: payload.text, translation: payload.translation, direction: payload.direction, checkpoint: payload.checkpoint, beam: payload.beam,
         tokens: payload.tokens, kinds: payload.kinds, lazy: payload.lazy, payload,
       });
-      this.weights = Object.fromEntries(KINDS.map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));
+      this.weights = Object.fromEntries(Object.keys(this.kinds).map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));
       this.thumbnails = {};
       this.overlays = new Map(); // name of a question -> map; see overlays.js
     }
@@ -50,7 +49,7 @@
     static async from(payload) {
       const trace = new Trace(payload);
       await Promise.all(payload.blocks.map((block) => trace.add(block)));
-      for (const kind of KINDS) {
+      for (const kind of Object.keys(trace.kinds)) {
         const packed = trace.kinds[kind].thumbnails;
         if (packed) trace.thumbnails[kind] = { ...packed, values: decode(await unpack(packed.data)) };
       }
@@ -70,7 +69,7 @@
 
     // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
     digests() {
-      return Object.fromEntries(KINDS.map((kind) => [kind, this.weights[kind].map((weights) => weights && digest(weights))]));
+      return Object.fromEntries(Object.keys(this.kinds).map((kind) => [kind, this.weights[kind].map((weights) => weights && digest(weights))]));
     }
 
     head(kind, layer, head) {
@@ -129,5 +128,5 @@
     return block;
   }
 
-  atlas.explorerTrace = { KINDS, CODECS, Trace, digest, pool, unpack, bytes, decode };
+  atlas.explorerTrace = { CODECS, Trace, digest, pool, unpack, bytes, decode };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

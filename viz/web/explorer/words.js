@@ -4,8 +4,9 @@
 
   const { t, say, said } = atlas;
   const { valueText } = atlas.explorerModel;
-  const TITLES = { encoder_self: say("Encoder self-attention"), decoder_self: say("Decoder self-attention"), cross: say("Cross-attention") };
+  const TITLES = { encoder_self: say("Encoder self-attention"), decoder_self: say("Decoder self-attention"), cross: say("Cross-attention"), alignment: say("Alignment") };
   const GUIDES = {
+    alignment: say("Each row is a step of the translation: bright cells are the source words whose states the recurrent decoder asked for."),
     cross: say("Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token."),
     encoder_self: say("Each row is a source token: bright cells are the tokens of the sentence it drew on for its own meaning."),
     decoder_self: say("Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead."),

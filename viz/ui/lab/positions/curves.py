@@ -6,7 +6,7 @@ import numpy as np
 
 from model.analysis.positions import geometry
 from viz.figures.curves import plot_curves
-from viz.ui.lab.controls import Slider
+from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
@@ -14,14 +14,19 @@ from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
+SINES, COSINES, BOTH = "sines", "cosines", "both"
+WHICH = Choice(label("Waves"), {SINES: label("Sines"), COSINES: label("Cosines"), BOTH: label("Both")}, SINES)
 
-def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
+
+def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list[dict]:
     values, config = model_table(scene, length), scene.translator.config
     pairs = list(range(first, config.d_model // 2, step))[:4]
     waves = geometry.waves_of(config)
     lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
     marks = [(lengths[p], f"{blocks.compact(lengths[p])}") for p in pairs if lengths[p] < length]
-    picture = plot_curves({say("dimension {i}", i=sines[p]): values[:, sines[p]] for p in pairs},
+    sides = {SINES: (sines,), COSINES: (cosines,), BOTH: (sines, cosines)}[which]
+    dimensions = [side[p] for p in pairs for side in sides]
+    picture = plot_curves({say("dimension {i}", i=i): values[:, i] for i in dimensions},
                           x_title=say("position"), marks=marks, limits=(-1.1, 1.1))
     rows = [(say("{first} and {second}", first=sines[p], second=cosines[p]), blocks.number(lengths[p]),
              blocks.number(length / lengths[p]),
@@ -29,7 +34,7 @@ def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
     return [
         blocks.formula(say("wavelength of pair i = 2π · base^({exponent})", exponent=exponent(config))),
         blocks.figure(picture, height=340, label=say(
-            "Sine dimensions of pairs {pairs} over {length} positions", pairs=str(pairs), length=length)),
+            "Dimensions {dimensions} over {length} positions", dimensions=str(dimensions), length=length)),
         blocks.table((say("Dimensions"), say("Wavelength, positions"), say("Turns in {n} positions", n=length),
                       say("Largest step to the next position")), rows,
                      caption=say("The wavelength by its formula; the steps measured in the model's table."))]
@@ -37,9 +42,9 @@ def curves(scene: Scene, first: int, step: int, length: int) -> list[dict]:
 
 PANEL = Panel(
     "position-curves", label("Curves"), say(
-        "A column of the table is a wave over positions. Each next pair has a slightly longer wave: dotted lines "
-        "mark where each has come round once."),
+        "A column of the table is a wave over positions, a sine or a cosine. Each next pair has a slightly longer "
+        "wave: dotted lines mark where each has come round once."),
     SECTION, curves,
-    controls=(Slider(label("First pair of dimensions"), 0, last_pair, 8),
+    controls=(WHICH, Slider(label("First pair of dimensions"), 0, last_pair, 8),
               Slider(label("Every so many pairs"), 1, 32, 8), Slider(label("Positions"), 8, longest, 64)),
     needs=(TOLD_POSITIONS, WAVES))

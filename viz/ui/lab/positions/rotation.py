@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.positions import geometry
+from model.analysis.positions.schemes import SCHEMES
 from viz.figures.matrix import plot_matrix
 from viz.figures.rotation import plot_rotation
 from viz.ui.lab.controls import Slider
@@ -15,10 +16,15 @@ from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
+TUTORIAL = next(scheme for scheme in SCHEMES if scheme.name == "a tutorial's exponents")
+
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
-    values, waves = model_table(scene, 64), geometry.waves_of(scene.translator.config)
+    config = scene.translator.config
+    values, waves = model_table(scene, 64), geometry.waves_of(config)
     residual = geometry.rotation_residual(values, shift, waves)
+    mistaken = geometry.rotation_residual(TUTORIAL.table(64, config.d_model, base=config.position_base), shift,
+                                          geometry.waves(config.d_model, config.position_base))
     in_pairs = np.stack((waves.sines, waves.cosines), axis=1)  # [pair, 2], dimensions
     matrix = geometry.rotation_matrix(shift, waves)[np.ix_(in_pairs.ravel(), in_pairs.ravel())]
     wave, corner = float(waves.lengths[pair]), min(12, len(matrix))
@@ -36,6 +42,8 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
         blocks.facts(
             (say("Largest error of the rotation"), blocks.compact(residual),
              say("over 64 positions and all dimensions")),
+            (say("With a tutorial's exponents"), blocks.compact(mistaken),
+             say("sine and cosine of a pair no longer share a frequency")),
             (say("This pair turns by"), f"{blocks.compact(360.0 * shift / wave)}°",
              say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave))),
             (say("Its block of R"), f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",

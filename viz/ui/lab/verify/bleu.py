@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from model.evaluation import bleu
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from viz.ui.lab.controls import Text
+from viz.figures.curves import plot_curves
+from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
@@ -18,13 +21,13 @@ def known_reference(trace: TranslationTrace, translator: Translator) -> str:
     return next((example.reference for example in examples if example.text == trace.source_text), "")
 
 
-def score(scene: Scene, reference: str) -> list[dict]:
+def score(scene: Scene, reference: str, largest: int) -> list[dict]:
     if not reference:
         return [blocks.text(say("There is nothing to compare with: type a good translation of the sentence into the "
                                 "field above.")), blocks.cards((
                     say("Translation"), scene.trace.translation or say("(nothing)"),
                     say("{n} tokens", n=len(scene.trace.target_ids))))]
-    found = bleu.lay_out(scene.trace.translation, reference)
+    found = bleu.lay_out(scene.trace.translation, reference, largest=largest)
     rows = [[say("{n}-grams", n=p.order), blocks.number(p.matched), blocks.number(p.total),
              blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
              f"{p.percent:.1f}%" if p.total else "–", f"{p.weight:g}"] for p in found.precisions]
@@ -38,7 +41,12 @@ def score(scene: Scene, reference: str) -> list[dict]:
                      caption=say("An n-gram counts at most as often as it stands in the reference. Where nothing "
                                  "matched, sacreBLEU smooths: it halves a virtual match.") if smoothed
                      else say("An n-gram counts at most as often as it stands in the reference.")),
-        blocks.formula(say("BLEU = brevity penalty · (p₁ p₂ p₃ p₄)^(1/4)"), "Papineni et al. 2002"),
+        blocks.marked(
+            (say("Translation, as tokens"), list(zip(found.translation.tokens, found.translation.largest)), ""),
+            (say("Reference, as tokens"), list(zip(found.reference.tokens, found.reference.largest)),
+             say("A mark: the token stands in an n-gram that both have; the small number is the largest such n."))),
+        blocks.formula(say("BLEU = brevity penalty · ({product})^(1/{n})", n=largest,
+                           product=" ".join(f"p{n}" for n in "₁₂₃₄"[:largest])), "Papineni et al. 2002"),
         blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
         blocks.facts(
             (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
@@ -46,8 +54,22 @@ def score(scene: Scene, reference: str) -> list[dict]:
                 "{n} tokens against {m}", n=found.translation_length, m=found.reference_length)),
             (say("Textbook variant"), f"{found.textbook:.1f}",
              say("unsmoothed: 0 as soon as one order matches nothing"))),
+        _brevity(found),
         blocks.text(say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed "
                         "first."), tone="note")]
+
+
+def _brevity(found: bleu.SentenceBleu) -> dict:
+    """The penalty as a curve over the translation's length, with this sentence on it."""
+    length, other = found.translation_length, found.reference_length
+    lengths = np.arange(1, max(2 * other, length) + 1)
+    penalties = np.array([bleu.brevity_penalty(int(n), other) for n in lengths])
+    picture = plot_curves({say("brevity penalty"): penalties}, x=lengths, x_title=say("tokens of the translation"),
+                          y_title=say("brevity penalty"), limits=(0, 1.05),
+                          marks=[(float(length), say("this translation")), (float(other), say("the reference"))])
+    return blocks.figure(picture, height=260, width=640, label=say(
+        "The brevity penalty over the translation's length: {penalty} at {n} tokens, 1 from {m} on",
+        penalty=f"{found.brevity_penalty:.3f}", n=length, m=other))
 
 
 PANEL = Panel(
@@ -56,4 +78,5 @@ PANEL = Panel(
         "precisions fall as the pieces get longer."),
     say("Paper, section {n}", n="6.1"), score,
     controls=(Text(label("Reference: a good translation of the sentence above, by a person"), known=known_reference,
-                   elem_id="bleu-reference"),))
+                   elem_id="bleu-reference", scale=3), Slider(label("Largest n"), 1, bleu.LARGEST, bleu.LARGEST)),
+    of_any_network=True)

@@ -120,12 +120,21 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
         verdict = blocks.text(say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done),
                                   seconds=f"{seconds:.2f}"), tone="good")
     rows = [[name, blocks.verdict(result.passed if result else None),
-             blocks.number(result.error) if result else "", blocks.number(result.tolerance) if result else "",
+             *_numbers(result),
              claim, result.detail if result else "",
              f"{1e3 * result.seconds:.0f} ms" if result else ""]
             for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
-    columns = (say("Check"), say("passed"), say("error"), say("tolerance"), say("claim"), say("on what"), say("time"))
+    columns = (say("Check"), say("passed"), say("error"), say("relative"), say("tolerance"), say("claim"),
+               say("on what"), say("time"))
     return [verdict, blocks.table(columns, rows)]
+
+
+def _numbers(result: Result | None) -> tuple:
+    """The error, the same as a share of the largest value that was compared, and what is tolerated."""
+    if result is None:
+        return "", "", ""
+    relative = "–" if result.relative is None else blocks.number(result.relative)
+    return blocks.number(result.error), relative, blocks.number(result.tolerance)
 
 
 PANEL = Panel(
@@ -133,4 +142,4 @@ PANEL = Panel(
         "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
         "found; a check that fails says so."),
     say("Paper, section {n}", n="3"), check_all,
-    again=Button(label("Verify again"), elem_id="verify-again"), checks_page=True)
+    again=Button(label("Verify again"), elem_id="verify-again"), checks_page=True, of_any_network=True)

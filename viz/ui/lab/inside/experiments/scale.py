@@ -10,6 +10,7 @@ from model.analysis.formulas.scale import Growth, growth, sharpness
 from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.lab.controls import Slider
+from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.ui.language import label
@@ -79,4 +80,4 @@ PANEL = Panel(
         "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
         "everything to one key, and its gradient dies. Move d_k and watch both lines."),
     say("Paper, section {n}", n="3.2.1"), scale,
-    controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD))
+    controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD), needs=(MASKED, SCALED))

@@ -1,0 +1,187 @@
+"""Word alignments of two line-aligned files, by a checkpoint's heads: python -m model.align --help
+
+    python -m model.align source.de target.en --checkpoint checkpoints/de-en > links
+
+writes a line of links for each line (Pharaoh: 0-0 1-2, source first). The files are read in batches, whatever their
+size. Words are what stands between spaces. The heads are chosen without links by hand, on the first lines, by agreement
+with the model of the other direction (--reverse), or of the maps' rows and columns.
+
+    python -m model.align --score gold.talp links
+
+prints precision, recall and alignment error rate of links beside links by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+
+from tqdm import tqdm
+
+from model.analysis.alignment.choose import (
+    Chosen,
+    best_of_columns,
+    best_of_rows,
+    choose,
+    score_maps,
+    summed,
+    voters,
+)
+from model.analysis.alignment.words import pieces
+from model.trace.alignment.formats import pharaoh, read_line
+from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
+from model.trace.alignment.score import Score, pooled, score
+from model.trace.directions import parse_direction
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+
+FORWARD, BACKWARD = "forward", "backward"
+LINES = 64  # at once
+
+Pair = tuple[list[str], list[str]]
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    if args.score:
+        print(report(scored(*args.score, gold_first=args.gold_first, links_first=args.links_first,
+                            reversed_links=args.reversed)))
+        return
+    aligner = Aligner.load(args.checkpoint, args.direction, args.reverse, args.device)
+    pairs = read_pairs(*args.files)
+    first = list(islice(pairs, args.choose_on))
+    chosen = aligner.choose([pair for pair in first if all(pair)])
+    print(described(chosen), file=sys.stderr)
+    lines = chain(first, pairs)
+    with tqdm(unit=" lines", disable=not sys.stderr.isatty()) as bar:
+        while part := list(islice(lines, LINES)):
+            for links in aligner.align(part, chosen, args.symmetrise):
+                print(pharaoh(links))
+            bar.update(len(part))
+
+
+@dataclass(frozen=True, eq=False)
+class Aligner:
+    """A direction's model, and that of the other direction, or None."""
+
+    translator: Translator
+    direction: str
+    reverse: Translator | None
+
+    @classmethod
+    def load(cls, folder: Path, direction: str | None, reverse: Path | None, device: str | None) -> Aligner:
+        """ValueError where a model does not translate the direction, or the other one back."""
+        translator = Translator.load(folder, device)
+        direction = translator.check_direction(direction)
+        other = Translator.load(reverse, device) if reverse else None
+        if other:
+            other.check_direction("-".join(reversed(parse_direction(direction))))
+        return cls(translator, direction, other)
+
+    @property
+    def back(self) -> str:
+        """The other direction."""
+        return "-".join(reversed(parse_direction(self.direction)))
+
+    def choose(self, pairs: Sequence[Pair]) -> Chosen:
+        """The heads, on these sentences."""
+        forward = score_maps(self.translator, [pieces(self.translator, self.direction, *pair) for pair in pairs])
+        backward = score_maps(self.reverse, [
+            pieces(self.reverse, self.back, target, source) for source, target in pairs]) if self.reverse else None
+        return choose(forward, backward, among=_voters(self.translator),
+                      others=_voters(self.reverse) if self.reverse else ())
+
+    def align(self, pairs: Sequence[Pair], chosen: Chosen, how: str) -> list[Links]:
+        """Links of each pair; none for a pair with an empty side. how: "forward", "backward", or a symmetrisation."""
+        real = [at for at, pair in enumerate(pairs) if all(pair)]
+        found: list[Links] = [frozenset()] * len(pairs)
+        maps = score_maps(self.translator, [pieces(self.translator, self.direction, *pairs[at]) for at in real])
+        forward = [best_of_rows(summed(one, chosen.forward)) for one in maps]
+        if self.reverse and how != FORWARD:
+            other = score_maps(self.reverse, [pieces(self.reverse, self.back, *pairs[at][::-1]) for at in real])
+            backward = [turned(best_of_rows(summed(one, chosen.backward))) for one in other]
+        else:
+            backward = [best_of_columns(summed(one, chosen.backward)) for one in maps]
+        for at, a, b in zip(real, forward, backward):
+            found[at] = a if how == FORWARD else b if how == BACKWARD else SYMMETRISATIONS[how](a, b)
+        return found
+
+
+def _voters(translator: Translator) -> list:
+    return voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
+
+
+def described(chosen: Chosen) -> str:
+    """The chosen heads in a line a side."""
+    def side(found: Sequence) -> str:
+        return ", ".join(f"layer {v.layer + 1} head {v.head + 1} (row {v.row.value}"
+                         f"{', by length' if v.by_length else ''})" for v in found)
+    return f"agreement {chosen.agreement:.3f}\nforward:  {side(chosen.forward)}\nbackward: {side(chosen.backward)}"
+
+
+def read_pairs(source: Path, target: Path) -> Iterator[Pair]:
+    """Words of both files, line by line. ValueError if they are not equally long."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(path, encoding="utf-8")) for path in (source, target)]
+        for number, lines in enumerate(zip_longest(*files), 1):
+            if None in lines:
+                raise ValueError(f"{source} and {target} differ in length: line {number}")
+            yield lines[0].split(), lines[1].split()
+
+
+def scored(gold: Path, links: Path, *, gold_first: int, links_first: int, reversed_links: bool) -> Score:
+    """Counts of a file of links beside a file of links by hand, pooled. gold_first, links_first: by which number each
+    file calls a sentence's first word. ValueError, naming the line, for what is no link."""
+    found = []
+    with open(gold, encoding="utf-8") as ours, open(links, encoding="utf-8") as theirs:
+        for number, lines in enumerate(zip_longest(ours, theirs), 1):
+            if None in lines:
+                raise ValueError(f"{gold} and {links} differ in length: line {number}")
+            try:
+                right, given = read_line(lines[0], first=gold_first), read_line(lines[1], first=links_first).possible
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+            found.append(score(turned(given) if reversed_links else given, right))
+    return pooled(found)
+
+
+def report(found: Score) -> str:
+    """In percent, as such scores are given."""
+    return (f"precision {100 * found.precision:.2f}  recall {100 * found.recall:.2f}  "
+            f"AER {100 * found.error_rate:.2f}  links {found.links}")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m model.align", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("files", nargs="*", type=Path, metavar="FILE", help="source and target, line by line, words between spaces")
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--direction", help="from the first file's language to the second's; default: the checkpoint's first")
+    add("--reverse", type=Path, metavar="FOLDER", help="a checkpoint that translates back")
+    add("--symmetrise", choices=(FORWARD, BACKWARD, *SYMMETRISATIONS), default="grow-diag-final-and",
+        help="how both directions are put together; default grow-diag-final-and")
+    add("--choose-on", type=int, default=100, metavar="N", help="lines to choose heads on; default 100")
+    add("--score", nargs=2, type=Path, metavar=("GOLD", "LINKS"), help="score a file of links and do nothing else")
+    add("--gold-first", type=int, choices=(0, 1), default=1, help="number of the first word in GOLD; default 1")
+    add("--links-first", type=int, choices=(0, 1), default=0, help="the same in LINKS; default 0")
+    add("--reversed", action="store_true", help="LINKS have the target first")
+    add("--device", help="cpu or cuda")
+    args = parser.parse_args(argv)
+    if not args.score and len(args.files) != 2:
+        parser.error(f"expected two files, found {len(args.files)}")
+    if args.choose_on < 1:
+        parser.error(f"--choose-on must be at least 1, found {args.choose_on}")
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,1 @@
+"""Word alignments from a model's heads."""

@@ -1,0 +1,96 @@
+"""Checks of single parts against torch's own: an embedding, attention under two masks, whole stacks, the loss."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from model.checks import oracle
+from model.checks.evidence import Evidence
+from model.nets.blocks import blocks
+from model.nets.masks import causal_mask
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from model.trace.language import say
+from model.training.loss import SummedLoss
+
+SMOOTHING = 0.1  # of the labels, as in the paper (section 5.4)
+
+
+@torch.inference_mode()
+def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
+    """One-hot vectors times the matrix against what the model looks up, without its factor."""
+    model, ids = evidence.translator.model, evidence.source_ids()
+    matrix = model.embedding.weight
+    looked_up = model.token_rows(ids)[0] / model.scale  # [source, d_model]
+    error = max(float((F.one_hot(ids[0, part], len(matrix)).to(matrix.dtype) @ matrix - looked_up[part]).abs().max())
+                for part in blocks(ids.shape[1], len(matrix)))
+    return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=f"{len(matrix):,}")
+
+
+@torch.inference_mode()
+def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
+    """nn.MultiheadAttention told of the padding and of the future, against what the model added to the stream: the
+    largest difference at any real token of the batch."""
+    output, trace = evidence.padded_output, evidence.trace
+    padding = [_padding(ids, len(own)) for ids, own in zip(evidence.padded, (trace.source_ids, trace.decoder_ids))]
+    errors = []
+    for kind in TRANSFORMER_KINDS:
+        queries_padded = padding[kind is not AttentionKind.ENCODER_SELF]
+        keys_padded = padding[kind is AttentionKind.DECODER_SELF]
+        future = ~causal_mask(keys_padded.shape[1], device=keys_padded.device)[0, 0]
+        for layer in range(len(output.records(kind))):
+            passed = output.layer(kind, layer).sublayer(kind.sublayer)
+            keys = output.memory if kind is AttentionKind.CROSS else passed.read
+            theirs, _ = oracle.torch_attention(evidence.translator.model.attention(kind, layer))(
+                passed.read, keys, keys, key_padding_mask=keys_padded, need_weights=False,
+                attn_mask=future if kind is AttentionKind.DECODER_SELF else None)
+            errors.append(float((theirs - passed.added)[~queries_padded].abs().max()))
+    return max(errors), say("{n} attentions, {cells} padded tokens", n=len(errors),
+                            cells=sum(int(mask.sum()) for mask in padding))
+
+
+@torch.inference_mode()
+def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
+    """From what enters the first layers to the logits, through torch's own stacks."""
+    translator, output = evidence.translator, evidence.output
+    memory, hidden = oracle.whole_stacks(translator, output)
+    errors = [(output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
+              for part in blocks(hidden.shape[1], translator.config.num_target_tokens)]
+    error = float(max(*errors, (memory - output.memory).abs().max()))
+    return error, say("{n} encoder and {m} decoder layers, the last norm, the projection",
+                      n=len(output.encoder_records), m=len(output.decoder_records))
+
+
+@torch.inference_mode()
+def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
+    """The loss that training minimises, of the padded batch, against torchs_loss(): a token's mean, in nats."""
+    ours = float(SummedLoss(evidence.translator.model, SMOOTHING)(*evidence.padded)) / _real(evidence)
+    padded = evidence.padded[2].numel() - _real(evidence)
+    return abs(ours - torchs_loss(evidence)), say("{n} real and {m} padded tokens", n=_real(evidence), m=padded)
+
+
+@torch.inference_mode()
+def torchs_loss(evidence: Evidence) -> float:
+    """F.cross_entropy, smoothed, of each of the two sentences in a pass of its own, without padding: a token's mean."""
+    trace, summed = evidence.trace, 0.0
+    lengths = ((len(trace.source_ids), len(trace.target_ids)), (None, None))  # the second is as long as the batch
+    for row, (source_length, length) in enumerate(lengths):
+        source, inputs, targets = (ids[row:row + 1] for ids in evidence.padded)
+        logits = evidence.translator.model(source[:, :source_length], inputs[:, :length]).logits[0].float()
+        # A random model may write the symbol that pads, as if it were a word: training would not learn from it.
+        summed += float(F.cross_entropy(logits, targets[0, :length], label_smoothing=SMOOTHING, reduction="sum",
+                                        ignore_index=evidence.translator.tokenizer.pad_id))
+    return summed / _real(evidence)
+
+
+def _real(evidence: Evidence) -> int:
+    """How many target tokens of the padded batch are real."""
+    return int((evidence.padded[2] != evidence.translator.tokenizer.pad_id).sum())
+
+
+def _padding(ids: torch.Tensor, length: int) -> torch.Tensor:
+    """Which of ids [2, longest] are padding, where only the first row is padded, and has this length: bool, True as
+    torch has it, what may NOT be attended to. By length: some families begin with the symbol that pads."""
+    mask = torch.zeros_like(ids, dtype=torch.bool)
+    mask[0, length:] = True
+    return mask

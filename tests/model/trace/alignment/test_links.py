@@ -1,0 +1,110 @@
+"""Links of two directions together, their files, and their scores, by the definitions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from model.trace.alignment.formats import pharaoh, read_line, talp
+from model.trace.alignment.links import SYMMETRISATIONS, of_matrix, to_matrix, turned
+from model.trace.alignment.score import Gold, pooled, score
+
+
+def drawn(seed: int):
+    random = np.random.default_rng(seed)
+    return tuple(of_matrix(random.random((6, 7)) < share) for share in (0.2, 0.25))
+
+
+def by_the_book(forward, backward, *, final: bool, both: bool):
+    """The pseudo-code of Koehn's thesis and Moses' manual, on a grid."""
+    accepted, either = forward & backward, forward | backward
+    while True:
+        rows, columns = ({link[side] for link in accepted} for side in (0, 1))
+        near = [p for p in either - accepted if any(max(abs(p[0] - a[0]), abs(p[1] - a[1])) == 1 for a in accepted)
+                and (p[0] not in rows or p[1] not in columns)]
+        if not near:
+            break
+        accepted = accepted | {min(near)}
+    for links in (forward, backward) if final else ():
+        for p in sorted(links):
+            free = [p[0] not in {a[0] for a in accepted}, p[1] not in {a[1] for a in accepted}]
+            if all(free) if both else any(free):
+                accepted = accepted | {p}
+    return accepted
+
+
+def test_symmetrised_links_lie_between_intersection_and_union():
+    for seed in range(40):
+        forward, backward = drawn(seed)
+        found = {name: together(forward, backward) for name, together in SYMMETRISATIONS.items()}
+        assert found["intersection"] == forward & backward and found["union"] == forward | backward
+        assert found["intersection"] <= found["grow-diag"] <= found["grow-diag-final-and"] <= found["union"]
+        assert found["grow-diag"] <= found["grow-diag-final"] <= found["union"]
+
+
+def test_growth_reaches_what_the_book_reaches():
+    """A point is left out where the rule leaves it out: both its words are linked already, or it touches nothing."""
+    for seed in range(40):
+        forward, backward = drawn(seed)
+        grown = SYMMETRISATIONS["grow-diag"](forward, backward)
+        rows, columns = ({link[side] for link in grown} for side in (0, 1))
+        for p in (forward | backward) - grown:
+            touches = any(max(abs(p[0] - a[0]), abs(p[1] - a[1])) == 1 for a in grown)
+            assert not touches or (p[0] in rows and p[1] in columns)
+        book = by_the_book(forward, backward, final=False, both=False)
+        assert {a[0] for a in book} == rows and {a[1] for a in book} == columns
+    one_way = frozenset({(0, 0), (1, 1), (2, 1)}), frozenset({(0, 0), (3, 3)})
+    assert SYMMETRISATIONS["grow-diag"](*one_way) == {(0, 0), (1, 1), (2, 1)}
+    assert SYMMETRISATIONS["grow-diag-final-and"](*one_way) == by_the_book(*one_way, final=True, both=True)
+    either = frozenset({(0, 0), (4, 0)}), frozenset({(0, 0)})
+    assert SYMMETRISATIONS["grow-diag-final"](*either) == {(0, 0), (4, 0)}
+    assert SYMMETRISATIONS["grow-diag-final-and"](*either) == {(0, 0)}
+
+
+def test_identity_is_right_and_a_shifted_row_is_wrong():
+    links = frozenset((i, i) for i in range(30))
+    assert score(links, Gold(links, links)).error_rate == 0
+    shifted = frozenset((i, j + 1) for i, j in links if j < 29)
+    assert score(shifted, Gold(links, links)).error_rate > 0.8
+    assert score(turned(frozenset({(0, 5)})), Gold(frozenset({(5, 0)}), frozenset())).error_rate == 0
+
+
+def test_scores_are_pooled_counts():
+    """Och and Ney 2003, written out over sets of both sentences at once."""
+    random, parts = np.random.default_rng(4), []
+    everything = {"A": set(), "S": set(), "P": set()}
+    for sentence in range(8):
+        sure = of_matrix(random.random((5, 6)) < 0.2)
+        possible, found = sure | of_matrix(random.random((5, 6)) < 0.1), of_matrix(random.random((5, 6)) < 0.2)
+        parts.append(score(found, Gold(sure, possible)))
+        for name, links in (("A", found), ("S", sure), ("P", possible)):
+            everything[name] |= {(sentence, *link) for link in links}
+    a, s, p = everything["A"], everything["S"], everything["P"]
+    total = pooled(parts)
+    assert total.precision == len(a & p) / len(a) and total.recall == len(a & s) / len(s)
+    assert total.error_rate == pytest.approx(1 - (len(a & s) + len(a & p)) / (len(a) + len(s)))
+    assert score(frozenset(), Gold(frozenset({(0, 0)}), frozenset())).error_rate == 1
+    assert pooled([]).error_rate == 0
+
+
+def test_files_are_read_as_written():
+    gold = Gold(frozenset({(0, 1), (10, 3)}), frozenset({(0, 1), (10, 3), (2, 2)}))
+    assert talp(gold) == "1-2 3p3 11-4"
+    assert read_line(talp(gold), first=1) == gold
+    assert pharaoh(gold.sure) == "0-1 10-3" and read_line("0-1 10-3\n").sure == gold.sure
+    assert read_line("") == Gold(frozenset(), frozenset())
+    for wrong in ("1", "a-b", "1–2", "-1-2", "1-2-3"):
+        with pytest.raises(ValueError, match="no link"):
+            read_line(wrong)
+    with pytest.raises(ValueError, match="counted from 1"):
+        read_line("0-1", first=1)
+
+
+def test_matrices_are_links():
+    for links in (drawn(1)[0], frozenset()):
+        assert of_matrix(to_matrix(links, 6, 7)) == links
+    for outside in itertools.chain([(7, 0)], [(0, 6)]):
+        with pytest.raises(ValueError, match="sentence of 7 and 6 words"):
+            to_matrix(frozenset({outside}), 6, 7)

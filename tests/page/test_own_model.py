@@ -1,0 +1,177 @@
+"""A model of other people's on the page, in a real browser: OPUS-MT's form (post-norm, all sines first, SiLU, a bias on
+the logits, a decoder that starts from padding), trained here for seconds; and one of 202 languages beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import app
+from model.trace import storage
+from model.translator import Translator
+from model.translators import Translators
+from tests.conftest import SENTENCES
+from tests.model.families import theirs
+from tests.model.families.test_real_weights import trained_marian
+from tests.page.browser import no_violations, screenshot
+from tests.page.explorer.page import download
+from tests.page.lab.test_lab import TABS, open_panel
+from tests.page.test_stepper import STEPPER, act, idle
+from viz.export import standalone, table
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("own model")]
+
+TEXT = SENTENCES[0]
+LINK = "#text={text}&direction=de-en&checkpoint=opus-mt-de-en&beam=5&kind=cross&layer=3&head=2"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> Translators:
+    folder = tmp_path_factory.mktemp("own")
+    trained_marian(folder / "opus-mt-de-en")
+    (folder / "opus-mt-de-en" / "README.md").write_text("---\nlicense: cc-by-4.0 <b>\n---\n", encoding="utf-8")
+    theirs.nllb(folder / "nllb").save_pretrained(folder / "nllb")
+    return Translators([Translator.load(folder / name, "cpu") for name in ("opus-mt-de-en", "nllb")])
+
+
+@pytest.fixture(scope="module")
+def url(own, serve) -> str:
+    return serve(app.build_demo(own))
+
+
+def choose(page: Page, menu: str, entry: str) -> None:
+    page.locator(f"#{menu} input").click()
+    page.get_by_role("option", name=entry, exact=True).click()
+
+
+def type_in(page: Page, text: str) -> None:
+    box = page.locator("#source-text textarea, #source-text input").first
+    box.fill(text)
+    box.press("Enter")
+
+
+def passes_every_check(page: Page) -> None:
+    panel = open_panel(page, "Verify", "Verify")
+    expect(panel.locator(".text.good")).to_contain_text("checks passed", timeout=60_000)
+    assert panel.locator(".verdict.no, .verdict.waiting").count() == 0
+
+
+def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own, open_page) -> None:
+    translator = own.all[0]
+    page = open_page(url)
+    expect(page.locator(".atlas-translation .invitation")).to_be_visible()  # it brings no sentences
+    choose(page, "decoding", "beam 5")
+    type_in(page, TEXT)
+    expect(page.locator("#translation-text")).to_have_text(SENTENCES[1])  # what it was trained to write
+    assert translator.translate(TEXT, beam=5).translation == SENTENCES[1]
+    expect(page.locator(".atlas-translation .facts").first).to_contain_text("beam 5, ")
+    expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
+    page.locator(".atlas-translation summary").first.click()
+    expect(page.locator(".atlas-translation .facts details")).to_contain_text(
+        "Made by others: opus-mt-de-en. Licence, as its own card states it: cc-by-4.0 <b>.")
+    no_violations(page)
+    passes_every_check(page)
+    expect(page.locator(".atlas-panel:visible .about")).to_contain_text("Decoding: beam 5.")
+    panel = open_panel(page, "Inside", "Map")
+    expect(panel).to_contain_text("post-norm")
+    expect(open_panel(page, "Inside", "Logits").locator(".formula")).to_contain_text("E · x + b")
+    screenshot(page, "own-model")
+
+
+def test_a_link_brings_back_model_search_and_head(url, own, open_page) -> None:
+    page = open_page(url + LINK.format(text=TEXT.replace(" ", "+")))
+    expect(page.locator(".atlas-explorer .heading-line")).to_have_text("Layer 3 · Head 2")
+    expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
+    expect(page.locator("#decoding input")).to_have_value("beam 5")
+
+
+def test_any_two_of_many_languages_by_name(url, open_page) -> None:
+    page = open_page(url)
+    page.wait_for_selector(".atlas-translation .facts")
+    assert page.locator("#languages input").count() == 0
+    choose(page, "direction", "nllb")
+    source, target = (page.locator(f"#languages input[data-side={side}]") for side in ("source", "target"))
+    expect(source).to_have_value("English")
+    expect(page.locator("#atlas-target option")).to_have_count(202)
+    target.fill("zulu")  # any case, by keyboard alone
+    target.press("Enter")
+    expect(target).to_have_value("Zulu")
+    page.locator("#languages .swap").click()
+    expect(source).to_have_value("Zulu")
+    source.fill("deu_Latn")
+    source.press("Tab")
+    expect(source).to_have_value("German")
+    target.fill("no such language")
+    target.press("Tab")
+    expect(target).to_have_value("English")
+    type_in(page, "Der Hund")
+    chips = page.locator(".atlas-translation .row")
+    expect(chips.first.locator(".chip").first).to_have_text("deu_Latn")
+    expect(chips.nth(1).locator(".chip").first).to_have_text("eng_Latn")
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    no_violations(page, "#languages")
+    screenshot(page, "languages-390")
+    choose(page, "direction", "German → English")
+    expect(page.locator("#languages input")).to_have_count(0)
+
+
+@pytest.mark.long
+def test_the_whole_page_walked_with_an_opus_model(url, own, open_page, tmp_path: Path) -> None:
+    translator = own.all[0]
+    trace = translator.translate(TEXT)
+    page = open_page(url)
+    page.wait_for_selector(".atlas-translation .facts")
+    type_in(page, TEXT)
+    expect(page.locator("#translation-text")).to_have_text(trace.translation)
+
+    for kind in ("2", "3", "1"):
+        page.locator(".atlas-explorer .thumbnail").first.press(kind)
+        for view in ("lines", "text", "compare", "map"):
+            page.locator(f".atlas-explorer .segmented button[data-value={view}]").click()
+    no_violations(page, ".atlas-explorer")
+    from_npz = storage.from_npz(download(page, "NPZ", tmp_path))
+    from_json = storage.from_json(download(page, "JSON", tmp_path).decode())
+    from_html = standalone.from_html(download(page, "HTML", tmp_path).decode())
+    for kind in trace.kinds:
+        for found in (from_npz.maps(kind).weights, from_json.maps(kind).weights, from_html[kind]):
+            np.testing.assert_allclose(found, trace.maps(kind).weights, atol=1e-6)
+    assert from_npz.decoding == trace.decoding and from_json.decoded_by == "greedy"
+    rows, columns, values = table.from_csv(download(page, "CSV", tmp_path).decode())
+    assert values.shape == (len(trace.target_ids), len(trace.source_ids)) == (len(rows), len(columns))
+    for name in ("PNG", "SVG"):
+        assert len(download(page, name, tmp_path)) > 1000
+
+    page.locator("#tab-stepper-button").click()
+    idle(page)
+    act(page, ".candidate", 1)  # another first token
+    assert page.locator(".atlas-stepper .tree .branch").count() == 2
+    expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: 1 tokens given, then greedy.")
+    page.locator(".atlas-stepper .force input[type=text]").fill("castle")
+    act(page, ".force [type=submit]")
+    for name, shown in (("compare", ".compared .pair"), ("lens", ".lens td")):
+        page.locator(f"[data-panel={name}]").click()
+        page.wait_for_selector(f".atlas-stepper {shown}")
+    page.locator("[data-panel=beam]").click()
+    page.locator(".atlas-stepper .settings [type=submit]").click()
+    page.wait_for_selector(".atlas-stepper .node.kept")
+    before = page.evaluate(f"{STEPPER}.dataset.opened")
+    page.locator(".atlas-stepper .node.kept").nth(2).click()
+    page.wait_for_function(f"before => {STEPPER}.dataset.opened !== before", arg=before)
+    idle(page)
+    page.locator("[data-panel=own]").click()
+    page.locator(".atlas-stepper .own textarea").fill("The small dog sleeps.")
+    act(page, ".own [type=submit]")
+    expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: given, not decoded.")
+    no_violations(page)
+
+    page.locator("#translate").click()  # the model's own again, in every tab
+    for tab, panels in TABS.items():
+        for name in panels:
+            panel = open_panel(page, tab, name)
+            assert panel.locator(".failed").count() == 0, f"{tab}: {name}: {panel.inner_text()[:200]}"
+            assert "undefined" not in panel.inner_text() and "NaN" not in panel.inner_text()
+    passes_every_check(page)

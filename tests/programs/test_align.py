@@ -1,0 +1,50 @@
+"""The program: a line of links for each line, and scores beside links by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from model import align
+from tests.conftest import SENTENCES
+
+
+def write(path, lines) -> str:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_every_line_gets_its_links_whatever_the_batches(tiny_checkpoint, tmp_path, capsys, monkeypatch):
+    source = write(tmp_path / "s", [*SENTENCES[0:10:2], "", SENTENCES[0]])
+    target = write(tmp_path / "t", [*SENTENCES[1:10:2], "Nothing.", SENTENCES[1]])
+    options = ["--checkpoint", str(tiny_checkpoint), "--direction", "de-en", "--symmetrise", "forward"]
+    align.main([source, target, *options])
+    printed = capsys.readouterr()
+    lines = printed.out.split("\n")
+    assert len(lines) == 8 and lines[5] == "" and lines[0] == lines[6] and "agreement" in printed.err
+    for line, target in zip(lines[:5], SENTENCES[1:10:2]):  # one source word for each target word
+        assert sorted(int(link.split("-")[1]) for link in line.split()) == list(range(len(target.split())))
+    monkeypatch.setattr(align, "LINES", 2)
+    align.main([source, str(tmp_path / "t"), *options])
+    assert capsys.readouterr().out.split("\n") == lines
+
+
+def test_scores_of_our_own_links(tmp_path, capsys):
+    gold = write(tmp_path / "gold", ["1-1 2-2 3p2", "1-2 2-1"])
+    links = write(tmp_path / "links", ["0-0 2-1", "1-0 0-1"])
+    align.main(["--score", gold, links])
+    assert capsys.readouterr().out == "precision 100.00  recall 75.00  AER 12.50  links 4\n"
+    other = write(tmp_path / "reverse", ["0-0 1-2", "0-1 1-0"])
+    align.main(["--score", gold, other, "--reversed"])
+    assert "AER 12.50" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="differ in length"):
+        align.main(["--score", gold, write(tmp_path / "short", ["0-0"])])
+    with pytest.raises(ValueError, match="line 2: 'x' is no link"):
+        align.main(["--score", gold, write(tmp_path / "bad", ["0-0", "x"])])
+
+
+def test_what_cannot_be_aligned_is_said(tiny_checkpoint, tmp_path):
+    source, target = write(tmp_path / "s", ["Ein Hund."]), write(tmp_path / "t", ["A dog.", "A cat."])
+    with pytest.raises(ValueError, match="differ in length: line 2"):
+        align.main([source, target, "--checkpoint", str(tiny_checkpoint)])
+    with pytest.raises(ValueError, match="en-de"):
+        align.main([source, target, "--checkpoint", str(tiny_checkpoint), "--reverse", str(tiny_checkpoint)])

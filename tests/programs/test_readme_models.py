@@ -1,0 +1,88 @@
+"""README.md's "Look into your own model", run as it stands against a hub on the loopback, then with the hub off."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gradio_client import Client
+from transformers import AutoTokenizer
+
+from bench.ports import free_port
+from model.checkpoint import load
+from tests import ROOT
+from tests.model import test_foreign
+from tests.model.families import theirs
+from tests.model.families.test_hub import FakeHub, fake  # noqa: F401 (fixture)
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OPUS, NLLB = "Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M"
+
+
+def blocks(language: str) -> list[str]:
+    section = README[README.index("## Look into your own model"):README.index("## Licence")]
+    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+
+
+@pytest.fixture()
+def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
+    """The environment of a shell in an empty folder, with a hub that has both models."""
+    for name, make in ((OPUS, theirs.marian), (NLLB, theirs.nllb)):
+        folder = tmp_path / "hub" / name
+        make(folder).save_pretrained(folder)
+        (folder / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n", encoding="utf-8")
+        fake.repositories[name] = folder
+    theirs.write(tmp_path / "hub" / OPUS / "tokenizer_config.json", {"source_lang": "en", "target_lang": "de"})
+    return {**os.environ, "HF_ENDPOINT": fake.url, "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.long
+def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_path):  # noqa: F811
+    lines = [line for line in blocks("sh")[0].splitlines() if "app.py" not in line]
+    assert len(lines) == 3
+    done = subprocess.run(["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=place, capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "licence cc-by-4.0" in done.stdout
+    assert load(tmp_path / "checkpoints" / OPUS.replace("/", "--")).directions == ("en-de",)
+    both = load(tmp_path / "checkpoints" / NLLB.replace("/", "--"))
+    assert both.directions == ("eng_Latn-deu_Latn", "deu_Latn-eng_Latn") and both.languages is None
+
+    preloaded = blocks("yaml")[0].split()[-1].split(",")
+    present = {path.name for path in (tmp_path / "hub" / OPUS).iterdir()}
+    assert set(preloaded) - {"pytorch_model.bin"} <= present  # here the weights are safetensors
+    fake.asked.clear()
+    port = free_port()
+    space = {**place, "HF_HUB_OFFLINE": "1", "ATTENTION_ATLAS_MODELS": f"{OPUS} {NLLB}",
+             "GRADIO_SERVER_PORT": str(port), "ATTENTION_ATLAS_CHECKPOINTS": str(tmp_path / "none")}
+    with subprocess.Popen([sys.executable, str(ROOT / "app.py")], cwd=tmp_path, env=space, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as app:
+        try:
+            assert any("is served on" in line for line in app.stdout), "it did not start"
+            client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
+            answer = client.predict("Good morning.", "eng_Latn-zul_Latn", api_name="/translate")
+            assert (answer["status"], answer["checkpoint"]) == ("ok", NLLB)
+            assert answer["target_tokens"][0] == "zul_Latn"
+            assert client.predict("Good morning.", api_name="/translate")["checkpoint"] == OPUS
+        finally:
+            app.terminate()
+    assert fake.asked == [], "the hub was off"
+
+
+def test_the_example_of_a_foreign_model_runs(tmp_path, monkeypatch):
+    tokenizer = test_foreign.tokenizer_of(byte_level=False)
+    folder = tmp_path / "t5"
+    test_foreign.t5(len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    assert AutoTokenizer.from_pretrained(folder)
+    monkeypatch.chdir(tmp_path)
+    code, = blocks("python")
+    exec(code.replace("google-t5/t5-small", str(folder)), {})
+    assert json.dumps("translate English to German: The house is small.")[1:-1] in (tmp_path / "t5.html").read_text(
+        encoding="utf-8")

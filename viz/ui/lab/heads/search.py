@@ -1,0 +1,112 @@
+"""Search by example: a pinned cell, or a head's map here, and the heads and sentences that do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from model.analysis.sentences import sentences
+from model.analysis.survey import own as surveys
+from model.analysis.survey.batch import similarity
+from model.trace.directions import parse_direction
+from model.trace.kinds import AttentionKind
+from model.trace.survey import cells
+from model.trace.survey.statistics import STATISTICS
+from model.trace.survey.survey import KindSurvey
+from viz.maps import labels
+from viz.ui.lab.heads.survey import here, named_head
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.words import Words, say
+
+SHOWN = 6
+
+
+def search(scene: Scene) -> list[dict]:
+    kind = scene.selection.kind
+    direction = surveys.surveyed(scene.translator, scene.trace.direction)
+    found = direction.kinds.get(kind) if direction else None
+    return [*_by_cell(scene, found), *_by_map(scene, found)]
+
+
+def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
+    """What the pinned cell is an example of, and the heads that do that."""
+    chosen = scene.selection
+    maps = scene.trace.maps(chosen.kind)
+    if chosen.query is None or chosen.key is None:
+        return [blocks.text(say("Pin a cell in the explorer (a row and a column) to search by it."), tone="note")]
+    places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
+    named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
+    pinned = say("The pinned cell: {query} reads {key}.", query=labels.display(maps.query_tokens[chosen.query]),
+                 key=labels.display(maps.key_tokens[chosen.key]))
+    if not named:
+        strong = maps.weights[..., chosen.query, chosen.key]
+        none = say("It is an example of none of the statistics: these heads have most weight on it.")
+        return [blocks.text(pinned), blocks.text(none), _ranking(strong, say("weight on the cell"))]
+    parts = [blocks.text(pinned)]
+    for name in named:
+        now = cells.measured(maps.weights, cells.allowed_cells(chosen.kind, *maps.weights.shape[2:]),
+                             {name: places[name]})[name].values
+        values = found.statistics[name].value if found and name in found.statistics else now
+        parts.append(blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, found, name, values)))
+    return parts
+
+
+def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) -> dict:
+    """The heads of one kind that have most of something [layers, heads]."""
+    order = np.argsort(-values, axis=None)[:SHOWN]
+    places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
+    columns = [say("head"), title, *([] if now is None else [say("here, now")])]
+    return blocks.table(columns, [
+        [named_head(*at), blocks.bar(min(1.0, float(values[at]))),
+         *([] if now is None else [blocks.number(float(now[at]))])] for at in places])
+
+
+def _sentences(scene: Scene, found: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
+    if found is None or name not in found.examples or not surveys.can(scene.trace.direction):
+        return []
+    lines = sentences(parse_direction(scene.trace.direction)[0])
+    best = np.unravel_index(int(values.argmax()), values.shape)
+    rows = [[lines[line]] for line in found.examples[name]["most"][best] if 0 <= line < len(lines)]
+    return [blocks.table([say("sentences in which the first of them does it most")], rows)]
+
+
+def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
+    """Heads whose rows are like the selected head's: here, and over the survey; and what it does here."""
+    chosen = scene.selection
+    maps = scene.trace.maps(chosen.kind)
+    layers, heads = maps.weights.shape[:2]
+    allowed = cells.allowed_cells(chosen.kind, *maps.weights.shape[2:])
+    own = chosen.layer * heads + chosen.head
+    like_here = similarity(maps.weights.reshape(layers * heads, *maps.weights.shape[2:]), allowed)[own]
+    like_ever = found.similarity[own] if found else None
+    order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
+    rows = [[named_head(i // heads, i % heads), blocks.bar(float(like_here[i])),
+             "–" if like_ever is None else blocks.number(float(like_ever[i]))] for i in order]
+    title = say("{kind}, layer {layer}, head {head}: heads whose rows are like its own",
+                kind=labels.KIND_TITLES[chosen.kind], layer=chosen.layer + 1, head=chosen.head + 1)
+    return [blocks.table([say("head"), say("same rows here"), say("over the survey")], rows, caption=title),
+            *_does(scene, chosen.kind, found)]
+
+
+def _does(scene: Scene, kind: AttentionKind, found: KindSurvey | None) -> list[dict]:
+    chosen = scene.selection
+    now: Mapping[str, cells.Found] = here(scene, kind, chosen.layer, chosen.head)
+    tested = {name: float(f.values) - f.chance for name, f in now.items() if STATISTICS[name].threshold is not None}
+    if not tested:
+        return []
+    name = max(tested, key=tested.get)
+    values = found.statistics[name].value if found and name in found.statistics else None
+    parts = [blocks.text(say("Most of all it {does} here: {value}, random rows {chance}.", does=STATISTICS[name].plain,
+                             value=f"{float(now[name].values):.2f}", chance=f"{now[name].chance:.2f}"))]
+    return parts if values is None else [*parts, blocks.row(_ranking(values, STATISTICS[name].title),
+                                                            *_sentences(scene, found, name, values))]
+
+
+PANEL = Panel(
+    "heads-search", label("Search by example"), say("Which other heads, and which sentences, do what you see here? The "
+                                                    "head selected in the explorer is the example, or the cell pinned "
+                                                    "there."),
+    say("Vig 2019"), search, paper="https://arxiv.org/abs/1906.05714")

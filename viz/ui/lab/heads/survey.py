@@ -1,0 +1,142 @@
+"""What every head does in general: a survey over many sentences, and the card of one head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from model.analysis.sentences import sentences
+from model.analysis.survey import own as surveys
+from model.trace.directions import parse_direction
+from model.trace.kinds import AttentionKind
+from model.trace.survey import cells
+from model.trace.survey.statistics import STATISTICS
+from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
+from viz.maps.labels import KIND_TITLES
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.wire.survey import open_head, survey, take
+from viz.words import Words, join, say
+
+CARD = "card"
+WHICH = {"most": say("most"), "typical": say("typical"), "least": say("least")}
+assert set(WHICH) == set(EXAMPLES)
+SHOWN = 3
+
+
+def overview(scene: Scene) -> list[dict]:
+    direction = scene.trace.direction
+    found = surveys.surveyed(scene.translator, direction)
+    if found is not None:
+        return _found(found)
+    if not surveys.can(direction):
+        return [blocks.text(say("Nobody has surveyed these heads, and there are no sentences of this project's own in "
+                                "their source language: run python -m model.survey with sentences of yours."))]
+    return [take(0, surveys.PARTS, surveys.SENTENCES)]
+
+
+def _found(found: DirectionSurvey) -> list[dict]:
+    rule = say("A name is given where the lower end of the 95 % interval is above the threshold, and the value differs "
+               "from that of random rows with at most 5 % false discoveries.")
+    count = (say("{n} sentences of this project's own.", n=found.sentences) if found.corpus == OWN
+             else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus))
+    return [blocks.text(join((count, rule), " "), tone="note"), survey(found),
+            blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note"))]
+
+
+def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """One more window of a survey that is taken here; at its end the survey."""
+    run = surveys.own(scene.translator, scene.trace.direction)
+    done, of = run.step()
+    return [take(done, of, surveys.SENTENCES)] if done < of else _found(run.result())
+
+
+def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+    """Everything that is known of one head. ValueError for one that is not there."""
+    found = surveys.surveyed(scene.translator, scene.trace.direction)
+    kind, layer, head = place(found, data)
+    k = found.kinds[kind]
+    names = k.named()[layer][head]
+    plain = [STATISTICS[name].plain for name in names]
+    does = join(plain, "; ") if names else say("no name: it does none of this firmly")
+    title = say("{kind}, layer {layer}, head {head}: {does}.", kind=KIND_TITLES[kind], layer=layer + 1, head=head + 1,
+                does=does)
+    return [blocks.text(title), _statistics(scene, k, (kind, layer, head), names),
+            blocks.row(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
+            open_head(kind.value, layer, head)]
+
+
+def place(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
+    """The head that the page names. ValueError for one that is not there."""
+    layer, head = data.get("layer"), data.get("head")
+    kind = AttentionKind(data.get("kind"))
+    if found is None or kind not in found.kinds:
+        raise ValueError(f"there is no survey of {kind.value}")
+    layers, heads = found.kinds[kind].shape
+    if not (isinstance(layer, int) and isinstance(head, int) and 0 <= layer < layers and 0 <= head < heads):
+        raise ValueError(f"{kind.value} has no layer {layer!r}, head {head!r}")
+    return kind, layer, head
+
+
+def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Found]:
+    """The same statistics of the sentence that is looked at."""
+    maps = scene.trace.maps(kind)
+    return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
+
+
+def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
+    kind, layer, head = at
+    now, rows = here(scene, kind, layer, head), []
+    for name, e in found.statistics.items():
+        statistic = STATISTICS[name]
+        value, low, high = (float(part[layer, head]) for part in (e.value, e.low, e.high))
+        tested = statistic.threshold is not None
+        rows.append([statistic.title, blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"), f"{low:.3f} – {high:.3f}",
+                     f"{e.chance:.3f}" if tested else "–", f"{statistic.threshold:.2f}" if tested else "–",
+                     f"{float(now[name].values):.3f}" if name in now else "–", statistic.exact])
+    marked = [index for index, name in enumerate(found.statistics) if name in names]
+    return blocks.table([say("statistic"), say("mean"), say("95 % interval"), say("random rows"), say("threshold"),
+                         say("here, now"), say("what is counted")], rows, marked=marked)
+
+
+def _strongest(found: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> str | None:
+    if names:
+        return names[0]
+    above = {name: found.statistics[name].value[layer, head] - found.statistics[name].chance for name in found.examples}
+    return max(above, key=above.get) if above else None
+
+
+def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
+    name = _strongest(found, *at, names)
+    language = parse_direction(scene.trace.direction)[0]
+    if name is None or not surveys.can(scene.trace.direction):
+        return blocks.text(say("There are no example sentences in this language."), tone="note")
+    lines = sentences(language)
+    rows = [[words, lines[line]] for which, words in WHICH.items() for line in found.examples[name][which][at][:SHOWN]
+            if 0 <= line < len(lines)]
+    return blocks.table(["", say("sentence")], rows,
+                        caption=say("Sentences of this project's own in which it is most, typically, least: {title}",
+                                    title=STATISTICS[name].title))
+
+
+def _alike(found: KindSurvey, layer: int, head: int) -> dict:
+    _, heads = found.shape
+    row = found.similarity[layer * heads + head].copy()
+    row[layer * heads + head] = -np.inf
+    best = np.argsort(-row)[:SHOWN]
+    return blocks.table([say("heads like it"), say("same rows")], [
+        [named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
+        caption=say("1 less the mean Jensen–Shannon divergence of their rows, in bits"))
+
+
+def named_head(layer: int, head: int) -> Words:
+    """A head's place in words."""
+    return say("layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+
+
+PANEL = Panel(
+    "heads-survey", label("All heads"), say("What does each head do in general? One sentence shows a pattern; a claim "
+                                            "needs many."),
+    say("Voita et al. 2019"), overview, acts={CARD: card, "step": step}, paper="https://arxiv.org/abs/1905.09418")

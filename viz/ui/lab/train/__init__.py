@@ -1,0 +1,1 @@
+"""The panels of the tab Train, beside the network that a visitor trains."""

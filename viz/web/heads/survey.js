@@ -1,0 +1,180 @@
+// All heads of a survey (viz/wire/survey.py): as a grid, a scatter or a table, filtered by name, with thresholds to move.
+(function (atlas) {
+  "use strict";
+  const { element: el, t, said } = atlas;
+  const HUES = 12;
+  const svg = (tag, attributes, ...children) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else node.setAttribute(key, String(value));
+    }
+    node.append(...children);
+    return node;
+  };
+
+  // Every head with its values; the names that it has under these thresholds, the surest first.
+  function flatten(block) {
+    return block.kinds.flatMap((kind) => Array.from({ length: kind.layers * kind.heads }, (_, i) => ({
+      kind: kind.kind, title: kind.title, layer: Math.floor(i / kind.heads), head: i % kind.heads,
+      of: (name, part = "value") => kind.statistics[name]?.[part][i] ?? null,
+    })));
+  }
+  function namesOf(head, thresholds) {
+    return Object.entries(thresholds).filter(([name, limit]) => head.of(name, "sure") && head.of(name, "low") > limit)
+      .sort((a, b) => (head.of(b[0], "low") - b[1]) - (head.of(a[0], "low") - a[1])).map(([name]) => name);
+  }
+
+  const number = (value) => (value === null ? "–" : value.toFixed(3).replace("-", "−"));
+  const place = (head) => t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
+
+  atlas.panelBlocks.survey = function (block, keep, api) {
+    const heads = flatten(block), statistics = block.statistics, names = Object.keys(statistics);
+    const thresholds = Object.fromEntries(names.filter((name) => statistics[name].threshold !== null).map((name) => [name, statistics[name].threshold]));
+    const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i % HUES]));
+    const importance = names.includes("ablation") ? "ablation" : "gradient";
+    const state = { view: "grid", kind: block.kinds[0].kind, x: names[0], y: names.includes("confidence") ? "confidence" : names[1], label: "", sort: null, down: true, chosen: null };
+    const title = (name) => said(statistics[name].title);
+    const stage = el("div", { class: "stage" }), count = el("span", { class: "count", role: "status" });
+
+    const choose = (head, button) => {
+      state.chosen = head;
+      for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
+      button?.classList.add("chosen");
+      api.act("card", "card", { kind: head.kind, layer: head.layer, head: head.head });
+    };
+    const shown = () => heads.filter((head) => {
+      const own = namesOf(head, thresholds);
+      return state.label === "" || (state.label === "none" ? !own.length : own.includes(state.label));
+    });
+    const words = (head) => namesOf(head, thresholds).map(title).join(", ");
+    const does = (head) => {
+      const own = namesOf(head, thresholds);
+      return `${said(head.title)}, ${place(head)}: ${own.length ? own.map((name) => said(statistics[name].plain)).join("; ") : t("no name")}`;
+    };
+
+    function grid(chosen) {
+      const kind = block.kinds.find((one) => one.kind === state.kind), most = Math.max(...heads.map((head) => Math.abs(head.of(state.x) ?? 0)), 1e-9);
+      const limit = statistics[state.x].share ? 1 : most;
+      const box = el("div", { class: "head-grid", style: `--heads: ${kind.heads}`, role: "group", "aria-label": `${said(kind.title)}: ${title(state.x)}` });
+      for (const head of heads.filter((one) => one.kind === kind.kind)) {
+        const own = namesOf(head, thresholds), value = head.of(state.x);
+        const button = el("button", { type: "button", class: ["head-cell", chosen.has(head) ? "" : "faint", head === state.chosen ? "chosen" : ""].join(" "), style: `--share: ${Math.max(0, Math.min(1, (value ?? 0) / limit))}`,
+          title: does(head), "aria-label": `${does(head)}. ${title(state.x)}: ${number(value)}`, onclick: () => choose(head, button) },
+        el("b", {}, `${head.layer + 1}.${head.head + 1}`), el("span", {}, number(value)), el("small", {}, own.length ? title(own[0]) : ""));
+        box.append(button);
+      }
+      return box;
+    }
+
+    function scatter(chosen) {
+      const size = { width: 640, height: 360, left: 52, bottom: 40, top: 10, right: 12 };
+      const points = heads.filter((head) => chosen.has(head) && head.of(state.x) !== null && head.of(state.y) !== null);
+      const range = (name) => {
+        const values = points.map((head) => head.of(name)), top = Math.max(...values, 1e-9);
+        return statistics[name].share ? [0, 1] : [Math.min(0, ...values), top];
+      };
+      const [x, y] = [range(state.x), range(state.y)], heavy = Math.max(...points.map((head) => Math.abs(head.of(importance) ?? 0)), 1e-9);
+      const at = (value, [low, high], from, to) => from + ((value - low) / (high - low || 1)) * (to - from);
+      const across = (value) => at(value, x, size.left, size.width - size.right), up = (value) => at(value, y, size.height - size.bottom, size.top);
+      const root = svg("svg", { viewBox: `0 0 ${size.width} ${size.height}`, class: "scatter", role: "group", "aria-label": t("Heads by {x} and {y}", { x: title(state.x), y: title(state.y) }) });
+      for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+        const [vx, vy] = [x[0] + share * (x[1] - x[0]), y[0] + share * (y[1] - y[0])];
+        root.append(svg("line", { x1: across(vx), x2: across(vx), y1: size.top, y2: size.height - size.bottom }), svg("line", { x1: size.left, x2: size.width - size.right, y1: up(vy), y2: up(vy) }),
+          svg("text", { x: across(vx), y: size.height - size.bottom + 15, "text-anchor": "middle" }, String(+vx.toPrecision(2))), svg("text", { x: size.left - 6, y: up(vy) + 4, "text-anchor": "end" }, String(+vy.toPrecision(2))));
+      }
+      root.append(svg("text", { x: (size.width + size.left) / 2, y: size.height - 6, "text-anchor": "middle", class: "axis" }, title(state.x)),
+        svg("text", { x: 12, y: size.height / 2, "text-anchor": "middle", class: "axis", transform: `rotate(-90 12 ${size.height / 2})` }, title(state.y)));
+      for (const head of points) {
+        const own = namesOf(head, thresholds), go = () => choose(head, point);
+        const point = svg("circle", { cx: across(head.of(state.x)), cy: up(head.of(state.y)), r: 4 + 8 * Math.sqrt(Math.abs(head.of(importance) ?? 0) / heavy), tabindex: 0, role: "button",
+          class: [own.length ? `hue${hue[own[0]]}` : "unnamed", head === state.chosen ? "chosen" : ""].join(" "), "aria-label": `${does(head)}. ${title(state.x)}: ${number(head.of(state.x))}; ${title(state.y)}: ${number(head.of(state.y))}`,
+          onclick: go, onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), go()) }, svg("title", {}, does(head)));
+        root.append(point);
+      }
+      return root;
+    }
+
+    function table(chosen) {
+      const columns = [...new Set([state.x, state.y, importance])].filter((name) => names.includes(name));
+      const sort = columns.includes(state.sort) ? state.sort : columns[0];
+      const rows = heads.filter((head) => chosen.has(head)).sort((a, b) => (state.down ? 1 : -1) * ((b.of(sort) ?? -1) - (a.of(sort) ?? -1)));
+      const by = (name) => el("th", { scope: "col", class: "right", "aria-sort": name === sort ? (state.down ? "descending" : "ascending") : null },
+        el("button", { type: "button", class: "plain", onclick: () => { state.down = name === sort ? !state.down : true; state.sort = name; draw(); } }, `${title(name)}${name === sort ? (state.down ? " ↓" : " ↑") : ""}`));
+      return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("All heads") }, el("table", {},
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("head")), columns.map(by), el("th", { scope: "col" }, t("names")))),
+        el("tbody", {}, rows.map((head) => {
+          const button = el("button", { type: "button", class: "plain", onclick: () => choose(head, button) }, `${said(head.title)} ${head.layer + 1}.${head.head + 1}`);
+          return el("tr", {}, el("th", { scope: "row" }, button), columns.map((name) => el("td", { class: "right", title: head.of(name) === null ? null : `${number(head.of(name, "low"))} – ${number(head.of(name, "high"))}` }, number(head.of(name)))), el("td", {}, words(head)));
+        }))));
+    }
+
+    function draw() {
+      const chosen = new Set(shown());
+      count.replaceChildren(t("{n} of {all} heads", { n: chosen.size, all: heads.length }));
+      threshold.hidden = !(state.label in thresholds);
+      kinds.parentElement.hidden = state.view !== "grid";
+      second.parentElement.hidden = state.view === "grid";
+      about.replaceChildren(`${title(state.x)}: ${said(statistics[state.x].plain)} (${said(statistics[state.x].exact)})`);
+      stage.replaceChildren({ grid, scatter, table }[state.view](chosen));
+    }
+
+    const select = (label, options, value, set) => {
+      const box = el("select", { onchange: (event) => { set(event.target.value); draw(); } }, options.map(([name, text]) => el("option", { value: name, selected: name === value }, text)));
+      return el("label", {}, el("span", {}, label), box).lastChild;
+    };
+    const all = names.map((name) => [name, title(name)]);
+    const views = select(t("show as"), [["grid", t("layers by heads")], ["scatter", t("scatter")], ["table", t("table")]], state.view, (value) => (state.view = value));
+    const kinds = select(t("attention"), block.kinds.map((kind) => [kind.kind, said(kind.title)]), state.kind, (value) => (state.kind = value));
+    const first = select(t("statistic"), all, state.x, (value) => (state.x = value)), second = select(t("against"), all, state.y, (value) => (state.y = value));
+    const labels = select(t("heads named"), [["", t("any")], ["none", t("no name")], ...Object.keys(thresholds).map((name) => [name, title(name)])], "", (value) => {
+      state.label = value;
+      if (value in thresholds) {
+        slider.value = thresholds[value];
+        told.textContent = Number(thresholds[value]).toFixed(2);
+      }
+    });
+    const told = el("output", {}), slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, oninput: () => {
+      thresholds[state.label] = Number(slider.value);
+      told.textContent = Number(slider.value).toFixed(2);
+      draw();
+    } });
+    const threshold = el("label", {}, el("span", {}, t("threshold")), slider, told), about = el("p", { class: "text note" });
+    const root = el("div", { class: "survey" }, el("div", { class: "survey-controls" }, [views, kinds, first, second, labels].map((box) => box.parentElement), threshold, count), about, stage);
+    draw();
+    return root;
+  };
+
+  // A survey that can be taken here: the page asks for one window after another, so that it can stop at any time.
+  atlas.panelBlocks.take = function (block, keep, api) {
+    let going = false;
+    const bar = el("progress", { max: block.of, value: block.done, "aria-label": t("Survey") }), told = el("span", { role: "status" });
+    const root = el("div", { class: "take" });
+    const button = el("button", { type: "button", class: "plain", onclick: () => {
+      going = !going;
+      label();
+      if (going) next(performance.now(), block.done);
+    } });
+    const label = () => (button.textContent = going ? t("Stop") : t("Survey {n} sentences", { n: block.sentences }));
+    function next(started, from) {
+      api.request("step", {}, (value) => {
+        if (!root.isConnected) return;
+        const found = value.blocks?.[0];
+        if (found?.type !== "take") return value.error ? told.replaceChildren(value.error) : root.replaceChildren(...value.blocks.map((one) => atlas.panelBlocks[one.type](one, keep, api)));
+        bar.value = found.done;
+        const left = ((performance.now() - started) / Math.max(1, found.done - from)) * (found.of - found.done) / 1000;
+        told.replaceChildren(t("{done} of {of} parts, about {n} seconds left", { done: found.done, of: found.of, n: Math.ceil(left) }));
+        if (going) next(started, from);
+      });
+    }
+    label();
+    root.append(el("p", { class: "text" }, t("Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every head on each.")), el("div", { class: "row" }, button, bar, told));
+    return root;
+  };
+
+  // A button that shows a head in the explorer.
+  atlas.panelBlocks.open_head = (block) => el("p", {}, el("button", { type: "button", class: "plain", onclick: () => {
+    document.dispatchEvent(new CustomEvent("atlas-look", { detail: { kind: block.kind, layer: block.layer, head: block.head } }));
+    document.querySelector("#tabs [role=tab]")?.click();
+  } }, t("Open this head in the explorer")));
+})(globalThis.AttentionAtlas);
