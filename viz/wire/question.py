@@ -40,7 +40,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
         trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])}
     token, contrast = names(trace, question)
     return {
-        "tokens": [{"text": token, "symbol": is_symbol(token), "probability": float(np.exp(value))}
+        "tokens": [{"text": labels.display(token), "symbol": is_symbol(token), "probability": float(np.exp(value))}
                    for token, value in zip(trace.target_tokens, trace.log_probability)],
         "step": step, "token": token, "contrast": contrast, "contrast_id": question.contrast_id,
         "contrasts": [{"id": i, "text": spoken(probable[i][0]), "probability": probable[i][1]} for i in contrasts],

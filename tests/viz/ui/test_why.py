@@ -103,7 +103,7 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     else:
         assert said.startswith("No single word")
     assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
-    assert [one["text"] for one in found["tokens"]] == list(trace.target_tokens)
+    assert [one["text"] for one in found["tokens"]] == [labels.display(token) for token in trace.target_tokens]
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:

@@ -5,7 +5,7 @@ AttentionAtlas.register("question", (root, api) => {
   const percent = (p) => (p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
   const emphasised = (sentence) => atlas.saidParts(sentence, ["token", "contrast", "word"], (text) => el("em", { dir: "auto" }, text));
   let shown = null; // the last answer
-  let visible = false, pending = null, wanted = null; // wanted: what a link asks for, until its sentence is there
+  let visible = false, sent = 0, pending = null, wanted = null; // wanted: what a link asks for, until its sentence is there
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
@@ -40,10 +40,10 @@ AttentionAtlas.register("question", (root, api) => {
     const focused = [...box.children].indexOf(document.activeElement);
     const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p }) => el("button", {
       type: "button", class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`, "aria-pressed": String(pressed), title: about,
-      "aria-label": about, tabindex: pressed ? "0" : "-1", style: p === undefined ? null : `--p: ${p.toFixed(3)}`, onclick: pick }, text));
+      "aria-label": p === undefined ? null : about, tabindex: pressed ? "0" : "-1", style: p === undefined ? null : `--p: ${p.toFixed(3)}`, onclick: pick }, text));
     if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
     box.replaceChildren(...nodes);
-    if (focused >= 0) (nodes.find((node) => node.getAttribute("aria-pressed") === "true") || nodes[0])?.focus();
+    nodes[Math.min(focused, nodes.length - 1)]?.focus(); // of none, -1: not there
   }
 
   function draw(answer) {
@@ -86,15 +86,20 @@ AttentionAtlas.register("question", (root, api) => {
   }
 
   function ask(data) {
+    send("ask", data);
+  }
+
+  // What was asked later makes every answer to an earlier question old.
+  function send(event, data) {
+    const mine = ++sent;
     root.setAttribute("aria-busy", "true");
-    rpc.ask("ask", data, take);
+    rpc.ask(event, data, (answer) => mine === sent && take(answer));
   }
 
   // about: the name of what is asked; what is on its way already is not asked for again.
   function needed(about = null) {
     pending = about;
-    root.setAttribute("aria-busy", "true");
-    rpc.ask("needed", {}, take);
+    send("needed", {});
   }
 
   // --- links ----------------------------------------------------------------------------------------------------------
@@ -144,7 +149,7 @@ AttentionAtlas.register("question", (root, api) => {
   for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  const rpc = atlas.rpc(api, take, { replaces: true });
+  const rpc = atlas.rpc(api, take);
   window.addEventListener("hashchange", openLink);
   look();
   openLink();

@@ -1,0 +1,113 @@
+"""The tab "Why" in a real browser: a pin on every tab, a contrast, a cell's test, the keyboard, a link."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.analysis.why.pinned import contrasts, default_step
+from tests.page.browser import no_violations, screenshot
+from viz.wire.question import spoken
+
+pytestmark = pytest.mark.browser
+
+QUESTION, WRITTEN = ".atlas-question", ".atlas-question .chips >> nth=0"
+PRESSED = "[...document.querySelectorAll('.atlas-question .chips')].map(" \
+    "(box) => [...box.children].findIndex((chip) => chip.getAttribute('aria-pressed') === 'true'))"
+
+
+IDLE = "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || " \
+    "one.ariaBusy === 'false') && ![...document.querySelectorAll('.matrix .waiting')].some((one) => one.offsetParent)"
+
+
+def asked(page: Page, step: int, against: int) -> None:
+    """Wait until this token is pinned against this chip, and answered."""
+    page.wait_for_function(f"([step, against]) => {{ const found = {PRESSED}; return found[0] === step && "
+                           f"found[1] === against && document.querySelector('{QUESTION}').ariaBusy === 'false'; }}",
+                           arg=[step, against])
+
+
+@pytest.fixture()
+def why(app_url, open_page):
+    def start(fragment: str = "", **options) -> Page:
+        page = open_page(f"{app_url}#{fragment}" if fragment else app_url, **options)
+        page.wait_for_selector("#translation-text")
+        return page
+    return start
+
+
+@pytest.fixture()
+def trace(shipped_translators):
+    """What the page opens with."""
+    translator = next(iter(shipped_translators.values()))
+    return translator.translate(translator.examples["de-en"][0].text)
+
+
+def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shipped_translators) -> None:
+    page = why(permissions=["clipboard-read", "clipboard-write"])
+    page.locator(".atlas-translation button.chip").nth(2).click()
+    page.locator("#tab-why-button").click()
+    asked(page, 2, 0)
+    rival = spoken(next(iter(shipped_translators.values())).tokenizer.tokens([contrasts(trace, 2)[0]])[0])
+    expect(page.locator(f"{QUESTION} .against .chip").first).to_contain_text(rival)
+    expect(page.locator(f"{QUESTION} .headline")).to_contain_text("nats")
+    expect(page.locator(".atlas-translation button.chip.pinned")).to_have_count(1)
+
+    page.locator(WRITTEN).locator("button").nth(2).focus()  # one stop for the tabulator, arrows within
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    asked(page, 3, 0)
+    page.locator(f"{QUESTION} .against .chip").nth(2).click()
+    asked(page, 3, 2)
+
+    field = page.locator(f"{QUESTION} input[type=text]")
+    field.fill(trace.target_tokens[3].removeprefix("▁"))
+    field.press("Enter")
+    expect(page.locator(f"{QUESTION} .failed")).to_contain_text("is what was written")
+    asked(page, 3, 2)  # what was asked before stands
+    field.fill("kettle")
+    field.press("Enter")
+    page.wait_for_function(f"{PRESSED}[1] === 5 && {PRESSED}.length === 2")
+    expect(page.locator(f"{QUESTION} .failed")).to_be_hidden()
+
+    page.wait_for_function(IDLE)
+    cell = page.locator(".matrix td > button").first
+    cell.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-slot=test] table")).to_be_visible()
+    expect(page.locator("[data-slot=test]")).to_contain_text("no head may read it")
+    page.wait_for_function(IDLE)
+    no_violations(page)
+    screenshot(page, "why-tokens")
+
+    page.get_by_role("tab", name="Parts", exact=True).click()
+    page.locator(f"{QUESTION} .against .chip").first.click()
+    row = page.evaluate(PRESSED)[0]
+    asked(page, row, 0)
+    page.get_by_role("button", name="Copy link").locator("visible=true").click()
+    link = page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('tab=why') && text)")
+    address = link.json_value()
+    assert "panel=why-parts" in address and "#" in address and "text=" not in address.split("#")[0]
+    page.locator("#tab-explorer-button").click()
+    page.wait_for_function("document.querySelectorAll('.mark.pinned').length > 0")
+    expect(page.locator(".atlas-explorer .status")).to_contain_text(re.compile("Pinned"))
+
+    again = why(address.split("#")[1])
+    again.wait_for_selector("#panel-why-parts .matrix")
+    asked(again, row, 0)
+
+
+def test_the_narrow_page_asks_of_itself(why, trace) -> None:
+    page = why("tab=why", width=390, dark=True, locale="de-DE")
+    asked(page, default_step(trace), 0)
+    page.wait_for_selector("#panel-why-tokens tr[data-key='integrated gradients'] button")
+    page.get_by_role("button", name="nichts", exact=True).click()
+    page.wait_for_function(f"{PRESSED}[1] === 5")
+    expect(page.locator(f"{QUESTION} .metric").first).to_contain_text("nicht log p")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_function(IDLE)
+    no_violations(page)
+    screenshot(page, "why-390-dark")
