@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, means
+from model import checkpoint, evaluate, means, survey
 from model.analysis.why import averages
 from model.files import read_json
 
@@ -34,8 +34,16 @@ def mean_outputs(folder: Path, data: Path) -> None:
     means.main(["--checkpoint", str(folder)])
 
 
+def heads(folder: Path, data: Path) -> None:
+    """heads.json, for the tab "Heads": over dev sentences, whose text is not in it; without data over the project's
+    own. It uses the means, which stand before it."""
+    sentences = ["--data", str(data), "--limit", "2000"] if data.is_dir() else []
+    survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200"])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
-BUILDERS: dict[str, Callable[[Path, Path], None]] = {checkpoint.METRICS: scores, averages.FILE: mean_outputs}
+BUILDERS: dict[str, Callable[[Path, Path], None]] = {
+    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads}
 
 
 def digest_of(path: Path) -> str | None:
@@ -56,13 +64,14 @@ def digest_of(path: Path) -> str | None:
 
 
 def stale(folder: Path) -> list[str]:
-    """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing."""
+    """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing, in the
+    order in which they are built."""
     weights = checkpoint.load(folder).digest
     found = [path.name for path in sorted(folder.iterdir())
              if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)]
     absent = [name for name in BUILDERS
               if name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
-    return found + absent
+    return sorted(found + absent, key=lambda name: list(BUILDERS).index(name) if name in BUILDERS else len(BUILDERS))
 
 
 def main(argv: list[str] | None = None) -> None:

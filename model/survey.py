@@ -13,14 +13,15 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import torch.distributed as dist
 from tqdm import tqdm
 
+from model.analysis.alignment.linker import linker
 from model.analysis.sentences import languages, sentences
-from model.analysis.survey.corpus import WINDOW, Corpus
+from model.analysis.survey.corpus import WINDOW, Corpus, encoded
 from model.analysis.survey.run import Run
 from model.analysis.why import averages
 from model.checkpoint import HEADS
@@ -30,6 +31,8 @@ from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
 from model.trace.why.means import Means
 from model.training import corpora
 from model.translator import Translator
+
+LINKED = 100  # sentences on which heads are chosen that link words
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -60,7 +63,9 @@ def save(path: Path, found: Survey) -> None:
 def survey(args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus) -> DirectionSurvey | None:
     """One direction; None in processes other than the first."""
     means = means_of(args, translator) if args.ablate else None
-    run = Run(translator, direction, corpus, args.seed, args.ablate, means, parts=parts(args))
+    first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
+    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(translator, direction, first),
+              parts(args))
     if rank() == 0:
         run.gather()
     together()

@@ -21,11 +21,17 @@ def digest(folder) -> str:
     return checkpoint.load(folder).digest
 
 
-def test_files_of_other_weights_are_found(folder, capsys):
+def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
+    def survey(where, data):
+        assert (where / "means.safetensors").is_file()  # which it needs
+        found = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
+        (where / "heads.json").write_text(json.dumps(found))
+
+    monkeypatch.setitem(derived.BUILDERS, "heads.json", survey)
     (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
     np.savez(folder / "table.npz", digest=np.array(digest(folder)))
-    assert derived.stale(folder) == ["means.safetensors"]  # it is not there yet
+    assert derived.stale(folder) == ["means.safetensors", "heads.json"]  # they are not there yet
     derived.main(["--checkpoints", str(folder.parent)])
     assert derived.stale(folder) == []
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": "0" * 16})))

@@ -1,0 +1,36 @@
+"""Links in pieces, by heads that agree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.analysis.alignment.choose import Voter
+from model.analysis.alignment.linker import linker, links
+from model.analysis.alignment.words import Row
+from model.trace.tokens import Token, TokenKind
+from tests.conftest import SENTENCES
+
+BEGIN, END = Token("<2en>", TokenKind.SYMBOL), Token("</s>", TokenKind.SYMBOL)
+
+
+def test_words_on_which_rows_and_columns_agree_are_linked_piece_by_piece():
+    source = (BEGIN, Token("\u2581ro"), Token("tes"), Token("\u2581Boot"), END)
+    target = (Token("\u2581boat"), Token("\u2581re"), Token("d"), END)
+    weights = np.full((1, 1, 4, 5), 0.01)
+    weights[0, 0, 1, 3] = 0.9  # the row that reads "boat"
+    weights[0, 0, 2, 1] = weights[0, 0, 3, 2] = 0.8  # those that read "re" and "d"
+    weights[0, 0, 0, 4] = 0.9
+    found = links(source, target, weights, [Voter(0, 0, Row.READ, False)])
+    expected = np.zeros((4, 5), bool)
+    expected[0, 3] = True
+    expected[1:3, 1:3] = True
+    np.testing.assert_array_equal(found, expected)
+    assert not links((BEGIN, END), target, weights[..., :2], [Voter(0, 0, Row.READ, False)]).any()
+
+
+def test_a_model_links_its_own_translations(tiny_translator):
+    link = linker(tiny_translator, "de-en", SENTENCES[0:4:2])
+    trace = tiny_translator.translate(SENTENCES[0], "de-en")
+    found = link(trace.source_tokens, trace.target_tokens, trace.cross.weights)
+    assert found.shape == (len(trace.target_tokens), len(trace.source_tokens))
+    assert not found[:, 0].any() and not found[:, -1].any() and found.any()
