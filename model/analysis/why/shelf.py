@@ -13,7 +13,7 @@ from model.trace.directions import parse_direction
 from model.trace.why.means import Means
 from model.translator import Translator
 
-SECONDS = 18.0  # that a visitor waits at most: means are of as many sentences as are read by then
+SECONDS = 12.0  # that a visitor waits: means are of as many sentences as are read by then
 BATCH = 8  # sentences between two looks at the clock
 
 log = logging.getLogger(__name__)

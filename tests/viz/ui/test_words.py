@@ -153,6 +153,8 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
                                ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
         if found.get("type") == "words":  # of the sentence, and a hint
             found = {"hint": found["hint"]}
+        if found.get("type") == "marked":  # sentences, word by word
+            found = {"texts": [(text["title"], text["note"]) for text in found["texts"]]}
         for key, value in found.items():
             if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key", "look",
                            "about", "marks", "joint", "event", "data"):

@@ -17,8 +17,10 @@
 
     // What is pinned, as edges: all pieces of a word, and every head of a combined map.
     function edges() {
-      const state = context.state(), map = context.map(), { row, column } = context.pinned();
-      if (!context.able || !map || row === null || column === null || state.combine === "rollout") return null;
+      const state = context.state(), map = context.map();
+      if (!context.able || !map) return null;
+      const { row, column } = context.pinned();
+      if (row === null || column === null || state.combine === "rollout") return null;
       const offset = map.joint && state.kind === "decoder_self" ? context.trace().tokens.source.labels.length : 0;
       const keys = map.columns[column].positions.map((key) => key - offset), size = context.trace().kinds[state.kind].keys;
       if (keys.some((key) => key < 0 || key >= size)) return null; // of a joint map the half that this kind does not read

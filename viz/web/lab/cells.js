@@ -22,7 +22,7 @@
       : el("span", { class: "row-label" }, row.label));
     const line = (role, ...children) => el("div", { role, class: "line" }, ...children);
     const root = el("div", { class: "cells", role: hooks.act ? "group" : "grid", "aria-label": grid.name, style: `--columns: ${grid.columns.length}` },
-      line(hooks.act ? null : "row", el("span", { class: "corner", role: hooks.act ? null : "columnheader" }, grid.corner || ""),
+      line(hooks.act ? null : "row", el("span", { class: "corner", role: hooks.act ? null : grid.corner ? "columnheader" : "gridcell" }, grid.corner || ""),
         grid.columns.map((name) => el("span", { class: "column-label", role: hooks.act ? null : "columnheader", title: name }, name))),
       grid.rows.map((row, r) => {
         const head = label(row, r);

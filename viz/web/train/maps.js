@@ -19,9 +19,18 @@
   }
 
   // frame.maps[at][kind] as canvases in `box`; colours: 256 steps; say(words): for what the pointer is on.
-  atlas.toyMaps = function (box, { frame, at, kind, pair, colours, tell }) {
+  // What was taught and what decoding saw of the same attention stand side by side, where they are two things.
+  atlas.toyMaps = function (box, options) {
+    const { frame, at, kind, decoded } = options;
+    box.replaceChildren(grid({ ...options, kind }));
+    if (kind === "decoder_self" && frame?.maps[at]?.[decoded])
+      box.replaceChildren(el("h3", {}, t("taught, the whole target before it")), ...box.childNodes,
+        el("h3", {}, t("while decoding, its own words so far")), grid({ ...options, kind: decoded }));
+  };
+
+  function grid({ frame, at, kind, pair, colours, tell }) {
     const found = frame?.maps[at]?.[kind];
-    if (!found) return void box.replaceChildren(el("p", { class: "note" }, t("This network has no maps of this kind.")));
+    if (!found) return el("p", { class: "note" }, t("This network has no maps of this kind."));
     const [layers, heads, queries, keys] = found.shape, values = bytes(found.data), { rows, columns } = sides(kind, pair, frame.outputs[at]);
     const cells = [];
     for (let layer = 0; layer < layers; layer++) {
@@ -43,8 +52,8 @@
         cells.push(canvas);
       }
     }
-    const grid = el("div", { class: "heads", style: `--heads: ${heads}; --shape: ${keys} / ${queries}` }, cells);
+    const pictures = el("div", { class: "heads", style: `--heads: ${heads}; --shape: ${keys} / ${queries}` }, cells);
     const tokens = (label, words) => el("p", { class: "tokens" }, el("span", { class: "label" }, label), " ", words.join(" · "));
-    box.replaceChildren(grid, tokens(t("rows:"), rows), tokens(t("columns:"), columns));
-  };
+    return el("div", { class: "grid" }, pictures, tokens(t("rows:"), rows), tokens(t("columns:"), columns));
+  }
 })(globalThis.AttentionAtlas);

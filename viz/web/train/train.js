@@ -146,7 +146,7 @@ AttentionAtlas.register("train", (root, api) => {
     slider.value = where;
     counter.replaceChildren(String(stops[where]));
     slider.setAttribute("aria-valuetext", t("update {n}", { n: stops[where] }));
-    const found = new Set(shown().flatMap((run) => Object.keys(frameOf(run).maps[0] ?? {})));
+    const found = new Set(shown().flatMap((run) => Object.keys(frameOf(run).maps[0] ?? {}).filter((name) => name !== options.decoded)));
     if (!found.has(kind)) kind = found.has("alignment") ? "alignment" : [...found][0];
     if ([...kinds.options].map((o) => o.value).join() !== [...found].join())
       kinds.replaceChildren(...[...found].map((name) => el("option", { value: name }, AttentionAtlas.toyTitles[name])));
@@ -156,7 +156,7 @@ AttentionAtlas.register("train", (root, api) => {
     for (const side of ["a", "b"]) {
       const run = shown().find((one) => one.side === side);
       boxes[side].parentElement.hidden = !run;
-      if (run) AttentionAtlas.toyMaps(boxes[side], { frame: frameOf(run), at: pair, kind, pair: run.pairs[pair], colours, tell: (text) => pointed.replaceChildren(text) });
+      if (run) AttentionAtlas.toyMaps(boxes[side], { frame: frameOf(run), at: pair, kind, decoded: options.decoded, pair: run.pairs[pair], colours, tell: (text) => pointed.replaceChildren(text) });
     }
     root.dataset.update = String(newest());
   }

@@ -1,0 +1,230 @@
+"""Models of one's own, at the sizes of published ones with random weights: python -m bench.own --help
+
+    step      one decoding step next to what reading its weights takes, and a translation with every map next to
+              transformers' MarianMTModel with eager attention at its better number of threads
+    opening   a folder as the hub has it, an old pickle, and a converted one: seconds, and memory that is no file's
+    visitors  50 visitors at once with texts of 400 words, and of as many as may be: the app's memory, and its answers
+
+Figures are medians, and ratios hold within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from bench import load, shapes
+from model import benchmark
+from model.benchmark import Measurement, take_turns
+from model.decode.trace_builder import Request
+from model.nets.step import DecoderStep
+from model.translator import Translator
+
+TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
+TOKENS, VISITORS, WORDS = 32, 50, 400
+OPEN = """
+import threading, time
+from model.translator import Translator
+def anonymous():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+before, most, ended = anonymous(), 0, False
+def watch():
+    global most
+    while not ended:
+        most = max(most, anonymous())
+        time.sleep(0.002)
+threading.Thread(target=watch, daemon=True).start()
+started = time.monotonic()
+translator = Translator.load({folder!r}, "cpu")
+translator.translate({text!r})
+seconds, ended = time.monotonic() - started, True
+print(seconds, (max(most, anonymous()) - before) / 1000, translator.weight_bytes / 1e6)
+"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    torch.set_num_threads(args.threads)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in args.shapes:
+            for section in args.sections:
+                found += (rows := SECTIONS[section](shape, Path(folder) / f"{shape}-{section}", args))
+                print(benchmark.table(rows), flush=True)
+                gc.collect()
+    if args.json:
+        args.json.write_text(json.dumps([asdict(m) for m in found], indent=2) + "\n", encoding="utf-8")
+
+
+def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
+    """"shipped" stands for the checkpoint of --checkpoint, without the peer."""
+    peer = None if shape == "shipped" else shapes.theirs(shape)
+    where = args.checkpoint if peer is None else shapes.write(peer, folder / "opus-mt-de-en")
+    translator = Translator.load(where, "cpu")
+    request = Request(TEXT, tuple(translator.encode(TEXT)), translator.directions[0])
+    read = weights_read(translator)
+    buffer = torch.ones(read // 4)
+    seconds = take_turns({"step": partial(steps, translator, request), "reading": partial(torch.sum, buffer)},
+                         args.repeats, translator.device)
+    each = seconds["step"] / TOKENS
+    found = [Measurement(f"{shape}_weights_read", read / 1e6, "MB"), Measurement(f"{shape}_step", 1e3 * each, "ms"),
+             Measurement(f"{shape}_bandwidth", read / seconds["reading"] / 1e9, "GB/s"),
+             Measurement(f"{shape}_step_by_roofline", each / seconds["reading"], "x")]
+    del buffer
+    ours = partial(benchmark.translate_with_maps, translator, [request], TOKENS)
+    if peer is None:
+        return [*found, Measurement(f"{shape}_translate_maps", 1e3 * take_turns(
+            {"maps": ours}, args.repeats, translator.device)["maps"], "ms")]
+    source = torch.tensor([request.source_ids])
+    ways = {"ours": ours, **{f"theirs_{n}": partial(generate, peer, source, n, args.threads)
+                             for n in range(1, args.threads + 1)}}
+    seconds = take_turns(ways, args.repeats, translator.device)
+    best = min(value for name, value in seconds.items() if name != "ours")
+    found += [Measurement(f"{shape}_translate_maps_{name}", 1e3 * value, "ms") for name, value in seconds.items()]
+    return [*found, Measurement(f"{shape}_translate_maps_ratio", best / seconds["ours"], "x")]
+
+
+def weights_read(translator: Translator) -> int:
+    """Bytes of weights that a step reads: the decoder's but for what makes keys and values of the source, and the
+    output matrix; of the target's embedding only a row."""
+    model, d_model = translator.model, translator.config.d_model
+    once = sum(4 * (2 * d_model * d_model + 2 * d_model) for _ in model.decoder.layers)
+    bias = 0 if model.output_bias is None else model.output_bias.nbytes
+    return sum(p.nbytes for p in model.decoder.parameters()) - once + model.output_matrix.nbytes + bias
+
+
+@torch.inference_mode()
+def steps(translator: Translator, request: Request) -> None:
+    """The lean step TOKENS times, and each time the choice of the next token."""
+    memory, cache = translator.model.encode(torch.tensor([request.source_ids])), translator.model.new_cache()
+    lean, ids = DecoderStep(translator.model), torch.tensor([translator.tokenizer.begin_id])
+    for _ in range(TOKENS):
+        ids = torch.from_numpy(lean(ids, memory, cache).numpy().argmax(-1))
+
+
+@torch.inference_mode()
+def generate(peer, source: torch.Tensor, threads: int, after: int) -> None:
+    """TOKENS greedy tokens with every map, on so many threads."""
+    torch.set_num_threads(threads)
+    try:
+        peer.generate(source, attention_mask=torch.ones_like(source), num_beams=1, do_sample=False,
+                      min_new_tokens=TOKENS, max_new_tokens=TOKENS, return_dict_in_generate=True,
+                      output_attentions=True)
+    finally:
+        torch.set_num_threads(after)
+
+
+def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
+    """The files are warm: written just before."""
+    peer = shapes.theirs(shape)
+    direct = shapes.write(peer, folder / "opus-mt-de-en")
+    pickled = shapes.write(peer, folder / "pickled" / "opus-mt-de-en", pickled=True)
+    del peer
+    gc.collect()
+    started = time.monotonic()
+    python("-m", "model.convert", str(direct), "--out", str(folder / "converted"))
+    found = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
+    for name, where in (("converted", folder / "converted"), ("direct", direct), ("old_pickle", pickled)):
+        rows = [list(map(float, python("-c", OPEN.format(folder=str(where), text=TEXT)).split()))
+                for _ in range(args.starts)]
+        seconds, anonymous, weights = (median(column) for column in zip(*rows))
+        found += [Measurement(f"{shape}_{name}_opening_to_first_translation", seconds, "s"),
+                  Measurement(f"{shape}_{name}_anonymous_memory", anonymous, "MB"),
+                  Measurement(f"{shape}_{name}_anonymous_by_weights", anonymous / weights, "x")]
+    return found
+
+
+def python(*arguments: str) -> str:
+    """What a Python process writes. ValueError if it fails."""
+    done = subprocess.run([sys.executable, *arguments], cwd=load.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ValueError(f"{' '.join(arguments)[:200]} ended with status {done.returncode}")
+    return done.stdout
+
+
+def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
+    """Each in a session of their own, all at once; memory is watched until the last has gone."""
+    model = shapes.write(shapes.theirs(shape), folder / "opus-mt-de-en")
+    limit = Translator.load(model, "cpu").max_tokens
+    gc.collect()
+    found = []
+    (folder / "none").mkdir()
+    with load.running_app(["--checkpoints", str(folder / "none"), "--model", str(model)]) as (port, pid):
+        most, ended = [load.memory(pid)], threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.2):
+                most[0] = max(most[0], load.memory(pid))
+
+        threading.Thread(target=watch, daemon=True).start()
+        texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), "as_many_as_may_be": longest(model, limit)}
+        for name, text in texts.items():
+            outcomes: Counter[str] = Counter()
+            threads = [threading.Thread(target=visit, args=(port, f"{text}{'.' * (number % 3)}"[:9000], outcomes))
+                       for number in range(args.visitors)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            found += [Measurement(f"{shape}_visitors_{name}_{outcome}", count, f"of {args.visitors}")
+                      for outcome, count in sorted(outcomes.items())]
+            found.append(Measurement(f"{shape}_visitors_{name}_peak_memory", most[0] / 1000, "GB"))
+        ended.set()
+    return found
+
+
+def longest(model: Path, limit: int) -> str:
+    """Words of which so many fit."""
+    translator, words = Translator.load(model, "cpu"), ["Hund"]
+    while len(translator.tokenizer.encode_source(" ".join([*words, "Hund", "..."]), "en", "de")) <= limit:
+        words.append("Hund")
+    return " ".join(words)
+
+
+def visit(port: int, text: str, outcomes: Counter[str]) -> None:
+    """One visit to the page, and a call of the same text, whose answer says what became of it."""
+    caller = load.Caller(port)
+    caller.visit(text)
+    answer = caller.call("translate", [text, "", 1])
+    outcomes[answer.get("error", answer["status"])] += 1
+
+
+SECTIONS = {"step": step, "opening": opening, "visitors": visitors}
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.own", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--sections", nargs="+", choices=tuple(SECTIONS), default=["step", "opening"], help="default: step opening")
+    add("--shapes", nargs="+", choices=(*shapes.SHAPES, "shipped"), default=["opus-mt"], help="default: opus-mt")
+    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="what is shipped, default checkpoints/de-en")
+    add("--threads", type=int, default=2, help="of torch, default 2")
+    add("--repeats", type=int, default=9, help="of each way, default 9")
+    add("--starts", type=int, default=3, help="new processes for each way of opening, default 3")
+    add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
+    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
+    args = parser.parse_args(argv)
+    if "shipped" in args.shapes and args.sections != ["step"]:
+        parser.error("what is shipped has the section step alone")
+    return args
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, ImportError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,100 @@
+"""What a toy costs: python -m bench.toy
+
+100 updates of the default toy with their frames beside the same updates without anything around them, taking turns; how
+soon the first frame is there; and what a translation of a served checkpoint takes while three visitors train.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import threading
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from model.nets import networks
+from model.training.toy import corpora
+from model.training.toy.run import ToyRun
+from model.training.toy.settings import ToySettings
+from model.training.toy.store import ToyStore, Visit
+from model.translator import Translator
+
+PAIRS = corpora.read(corpora.CORPORA[corpora.DEFAULT].text)
+
+
+def bare(updates: int) -> float:
+    """Seconds of so many updates of the default toy, with nothing recorded."""
+    run = ToyRun(PAIRS, ToySettings())
+    batch, model = run.corpus, networks.build(ToySettings().config(len(run.tokenizer))).train()
+    real = batch.outputs != run.tokenizer.pad_id
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
+    started = time.perf_counter()
+    for _ in range(updates):
+        logits = model.project(model.decode(batch.inputs, model.encode(batch.source))[0])
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(logits[real], batch.outputs[real]).backward()
+        optimizer.step()
+    return time.perf_counter() - started
+
+
+def watched(updates: int) -> tuple[float, float]:
+    """Seconds of as many updates of a run with its frames, in turns as the page asks for them; and those until the
+    first frame is there."""
+    started = time.perf_counter()
+    run = ToyRun(PAIRS, ToySettings())
+    run.turn()
+    first = time.perf_counter() - started
+    while run.update < updates:
+        run.turn()
+    return time.perf_counter() - started, first
+
+
+def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> float:
+    """The median seconds of a translation while so many visitors train."""
+    store, ended = ToyStore(), threading.Event()
+
+    def train() -> None:
+        visit = Visit()
+        store.start(visit, "a", PAIRS, ToySettings())
+        while not ended.is_set():
+            store.go(visit, "a")
+
+    threads = [threading.Thread(target=train) for _ in range(visitors)]
+    for thread in threads:
+        thread.start()
+    seconds = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        translator.translate(text)
+        seconds.append(time.perf_counter() - started)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    return statistics.median(seconds)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.toy", description=__doc__)
+    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoints/de-en"))
+    parser.add_argument("--updates", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    rounds = [(bare(args.updates), *watched(args.updates)) for _ in range(args.rounds)]
+    plain, whole, first = (statistics.median(column) for column in zip(*rounds))
+    print(f"{args.updates} updates: bare {plain:.2f} s, watched {whole:.2f} s, {whole / plain:.2f} times as long; "
+          f"first frame after {1e3 * first:.0f} ms")
+    translator = Translator.load(args.checkpoint, device="cpu")
+    example = next(iter(translator.examples.get(translator.directions[0], ())), None)
+    text = example.text if example else "Das ist gut."
+    translator.translate(text)
+    alone, busy = beside(translator, text, 0), beside(translator, text, 3)
+    print(f"a translation: {1e3 * alone:.0f} ms alone, {1e3 * busy:.0f} ms while three train, "
+          f"{busy / alone:.2f} times as long")
+
+
+if __name__ == "__main__":
+    main()

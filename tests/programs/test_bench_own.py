@@ -1,0 +1,37 @@
+"""python -m bench.own: its folders open, what it says a step reads is what it reads, and its report is complete."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from bench import own, shapes
+from model.translator import Translator
+
+
+@pytest.mark.long
+def test_the_report_is_complete_and_its_ratios_are_its_own(tmp_path):
+    pytest.importorskip("transformers")
+    out, threads = tmp_path / "found.json", torch.get_num_threads()
+    try:
+        own.main(["--shapes", "tiny", "--repeats", "1", "--starts", "1", "--threads", "1", "--json", str(out)])
+    finally:
+        torch.set_num_threads(threads)
+    found = {m["name"]: m["value"] for m in json.loads(out.read_text())}
+    assert found.keys() >= {f"tiny_{way}_{what}" for way in ("converted", "direct", "old_pickle") for what in (
+        "opening_to_first_translation", "anonymous_memory", "anonymous_by_weights")} | {
+            "tiny_step", "tiny_step_by_roofline", "tiny_conversion"}
+    assert found["tiny_translate_maps_ratio"] == pytest.approx(
+        found["tiny_translate_maps_theirs_1"] / found["tiny_translate_maps_ours"])
+    assert found["tiny_bandwidth"] > 0 and found["tiny_conversion"] > 0
+
+
+def test_the_weights_of_a_step_are_counted_one_by_one(tmp_path):
+    pytest.importorskip("transformers")
+    translator = Translator.load(shapes.write(shapes.theirs("tiny"), tmp_path / "opus-mt-de-en"), "cpu")
+    vocabulary, d, layers, _, wide, _ = shapes.SHAPES["tiny"]
+    layer = (3 * d * d + 3 * d) + (d * d + d) + (d * d + d) + (d * d + d) + (2 * d * wide + wide + d) + 3 * 2 * d
+    assert own.weights_read(translator) == 4 * (layers * layer + vocabulary * d + vocabulary)
+    assert translator.directions == ("de-en",) and translator.translate("Der kleine Hund.").target_ids
