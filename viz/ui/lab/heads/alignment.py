@@ -27,6 +27,8 @@ SHOWN = 10
 
 
 def alignment(scene: Scene, source: str, row: str) -> list[dict]:
+    if not all(word_texts(scene.trace)):
+        return [blocks.text(say("There are no words to link."))]
     maps = between_words(scene.trace, row)
     chosen, trace = scene.selection, scene.trace
     layer = chosen.layer if chosen.kind is AttentionKind.CROSS else len(maps) - 1
