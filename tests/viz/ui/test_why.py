@@ -17,6 +17,7 @@ from model.analysis.why.attribution import attribute
 from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.pinned import contrasts, default_step
 from model.analysis.why.registry import METHODS
+from model.analysis.why.shelf import Shelf
 from model.files import write_json
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
@@ -46,6 +47,11 @@ def trace(tiny_translator):
 @pytest.fixture()
 def scene(tiny_translator, trace) -> Scene:
     return Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3))
+
+
+def answered(translator, trace, asked: Asked) -> dict:
+    """With the means of the vocabulary, as where a model has no others."""
+    return frame.answered(translator, trace, asked, Shelf())
 
 
 def number(text: str) -> float:
@@ -89,7 +95,7 @@ def test_the_pin_is_the_selections_row_where_its_rows_are_steps(trace) -> None:
 
 @pytest.mark.parametrize("step", [0, 3])
 def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
-    found = frame.answered(tiny_translator, trace, Asked.of(trace, step))
+    found = answered(tiny_translator, trace, Asked.of(trace, step))
     token, rival = trace.target_ids[step], contrasts(trace, step)[0]
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
@@ -107,7 +113,7 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
-    found = frame.answered(tiny_translator, trace, Asked.of(trace, 3, Against.NOTHING))
+    found = answered(tiny_translator, trace, Asked.of(trace, 3, Against.NOTHING))
     assert found["headline"][0].values["n"] == nats(float(trace.log_probability[3])) and found["contrast"] is None
     assert "is not log p" in found["metric"]
     told = parts.parts(Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3, Against.NOTHING)))
@@ -276,7 +282,7 @@ def everything(translator, trace, asked: Asked) -> dict:
     """The headline's answer; all panels' contents are made, too."""
     scene = Scene(trace, Selection(), translator, asked=asked)
     assert tokens.tokens(scene) and parts.parts(scene) and list(holds.holds(scene, holds.MEAN))
-    return frame.answered(translator, trace, asked)
+    return answered(translator, trace, asked)
 
 
 @pytest.mark.parametrize("text", ["Hund", "Der Hund"])
@@ -312,7 +318,7 @@ def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, t
 
 @pytest.mark.parametrize("typed", ["😀", "xq zw", "<img src=x>", "{token}"])
 def test_a_contrast_of_strange_characters_is_compared_piece_by_piece(tiny_translator, trace, typed) -> None:
-    found = frame.answered(tiny_translator, trace, Asked.of(trace, default_step(trace), typed))
+    found = answered(tiny_translator, trace, Asked.of(trace, default_step(trace), typed))
     assert len(found["headline"]) == 2 and typed.split()[0] in found["note"]
 
 
@@ -324,10 +330,10 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     trace = tiny_translator.translate(text, "de-en")
     assert len(trace.source_ids) > 50
     last = Asked.of(trace, len(trace.target_ids) - 1)
-    assert len(frame.answered(tiny_translator, trace, last)["headline"]) == 2
+    assert len(answered(tiny_translator, trace, last)["headline"]) == 2
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
     monkeypatch.setattr("viz.ui.asked.MAX_TOKENS", 40)
-    found = frame.answered(tiny_translator, trace, last)
+    found = answered(tiny_translator, trace, last)
     assert "the limit here is 40 tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
     with pytest.raises(Refusal, match="the limit here is 40"):
         tokens.tokens(Scene(trace, Selection(), tiny_translator, asked=last))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from model.config import PositionCode
-from model.training import history, learned
 from viz.ui.lab.panel import Need
 from viz.words import say
 
@@ -23,9 +22,3 @@ TOLD_POSITIONS = Need(
 WAVES = Need(
     lambda scene: scene.translator.config.position_code is not PositionCode.LEARNED,
     say("This model learned its positions, a row of numbers for each: there are no waves in them to look at."))
-RECORDED = Need(
-    lambda scene: scene.translator.folder is not None and (scene.translator.folder / history.NAME).is_file(),
-    say("Nobody recorded how this model learned."))
-LOGGED = Need(
-    lambda scene: scene.translator.folder is not None and (scene.translator.folder / learned.LOG).is_file(),
-    say("The log of this model's training is not here."))

@@ -131,6 +131,7 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   // Rows and columns of the map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
   function pinnedCells() {
+    if (!map) return { row: null, column: null }; // still on its way
     const find = (items, position) => {
       const at = position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
       return at < 0 ? null : at;

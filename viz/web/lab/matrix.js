@@ -5,7 +5,8 @@
   const FAR = 999; // columns
 
   function header(block, firsts) {
-    const word = (column, i) => el("th", { scope: "col", class: `word${column.special ? " special" : ""}${firsts.has(i) ? " first" : ""}`, title: column.text, dir: "auto" }, column.text);
+    const word = (column, i) => el("th", { scope: "col", class: `word${column.special ? " special" : ""}${firsts.has(i) ? " first" : ""}`, title: column.text, dir: "auto",
+      style: `min-width: min(84px, ${Math.max(4, [...column.text].length + 1)}ch)` }, column.text); // a word breaks only where it is long
     const sides = el("tr", { class: "sides" }, el("td"), block.groups.map(([title, span], i) =>
       el("th", { scope: "colgroup", colspan: span, class: i ? "first" : null }, title)), block.margins.map(() => el("td")));
     return el("thead", {}, sides, el("tr", {}, el("td"), block.columns.map(word),

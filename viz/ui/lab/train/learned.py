@@ -6,12 +6,12 @@ import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.training import learned
+from model.training.history import NAME
 from model.training.learned import NEAR, Learned
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.needs import RECORDED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.ui.language import label
@@ -23,7 +23,10 @@ MOST = 24  # records that the slider reaches; a history has some twenty
 
 def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
     """Six parameters: the panel's controls."""
-    found = learned.read(scene.translator.folder)
+    folder = scene.translator.folder
+    if folder is None or not (folder / NAME).is_file():
+        return [blocks.text(say("Nobody recorded how this model learned."))]
+    found = learned.read(folder)
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     at, probe = min(record, len(found.updates)) - 1, min(sentence, len(found.probes)) - 1
     asked, n = found.probes[probe], int(found.updates[at])
@@ -79,4 +82,4 @@ PANEL = Panel(
         "its loss, its translations and a head's pattern."),
     say("Paper, section {n}", n="5"), how,
     controls=(Slider(label("Record"), 1, MOST, MOST), Slider(label("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
-    needs=(RECORDED,), of_any_network=True)
+    of_any_network=True)
