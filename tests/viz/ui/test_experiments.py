@@ -95,7 +95,8 @@ def test_a_second_sentence_is_typed_or_clicked(scene):
     assert rest == [] and words["words"][0]["text"] == "Der"
     other = patch.replaced(scene, {"position": words["words"][1]["position"]}, "", "", "")
     next_one = patch.replaced(scene, {"position": words["words"][1]["position"]}, other, "", "")
-    assert other != next_one != scene.trace.source_text and other.startswith("Der ") and other.endswith(" Hund schläft.")
+    assert other != next_one != scene.trace.source_text
+    assert other.startswith("Der ") and other.endswith(" Hund schläft.")
     found = patch.shown(scene, "Der Hund", "encoder heads", "denoise")
     assert [block["type"] for block in found] == ["words", "text"]  # unequal lengths, said in words
     found = patch.shown(scene, "Der Hund", "decoder stream", "noise")
