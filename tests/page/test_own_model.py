@@ -169,6 +169,7 @@ def test_the_whole_page_walked_with_an_opus_model(url, own, open_page, tmp_path:
     no_violations(page)
 
     page.locator("#translate").click()  # the model's own again, in every tab
+    page.set_default_timeout(240_000)  # a model without average heads has them prepared first, some hundred sentences
     for tab, panels in TABS.items():
         for name in panels:
             panel = open_panel(page, tab, name)

@@ -81,7 +81,7 @@ def test_every_panel_is_plain_json(scene, panel) -> None:
         assert len(written) < 700_000
         assert {block["type"] for block in found} <= {
             "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "maps", "marked", "matrix",
-            "exports", "heads", "grid", "words", "action"}
+            "exports", "heads", "grid", "words", "action", "take", "survey", "links"}
         assert not any("nan" in text.split() for text in texts(found))
 
 

@@ -1,0 +1,46 @@
+"""A small matrix of the lab by itself, on an empty page: what pointer and arrow keys read is what Python sent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from viz.assets import WEB
+from viz.wire import blocks
+from viz.words import for_page
+
+pytestmark = pytest.mark.browser
+
+VALUES = np.array([[0.5, -1.25, np.nan], [3e-7, 0.0, 2.0]])
+
+
+@pytest.fixture()
+def page(open_page):
+    page = open_page("about:blank")
+    for name in ("core/shared", "lab/maps"):
+        page.add_script_tag(path=WEB / f"{name}.js")
+    page.add_style_tag(path=WEB / "lab" / "panel.css")
+    page.evaluate("document.body.className = 'atlas-panel'")
+    return page
+
+
+def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
+    heatmap = blocks.heatmap(VALUES, "title", rows=("<b>", "b"), columns=("x", "y", "z"), note="a note")
+    page.evaluate("(block) => document.body.append(AttentionAtlas.lab.maps(block))", for_page(blocks.maps(heatmap)))
+    canvas, reading = page.locator("canvas"), page.locator("output")
+    expect(reading).to_have_text("a note")
+    canvas.focus()
+    read = {(0, 0): "<b>, x: 0.5", (0, 1): "<b>, y: −1.25", (0, 2): "<b>, z: masked", (1, 2): "b, z: 2",
+            (1, 1): "b, y: 0", (1, 0): "b, x: 3e−7"}
+    for key, words in zip(("Right", "Right", "Right", "Down", "Left", "Left"), read.values()):
+        page.keyboard.press(f"Arrow{key}")  # the first one enters at the first cell
+        expect(reading).to_have_text(words)
+    page.keyboard.press("ArrowLeft")
+    expect(reading).to_have_text(read[1, 0])  # the edge
+    canvas.blur()
+    expect(reading).to_have_text("a note")
+    box = canvas.bounding_box()
+    for (row, column), words in read.items():
+        page.mouse.move(box["x"] + box["width"] * (column + 0.5) / 3, box["y"] + box["height"] * (row + 0.5) / 2)
+        expect(reading).to_have_text(words)
