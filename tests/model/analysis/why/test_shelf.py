@@ -1,0 +1,59 @@
+"""Means of a served model: of its folder, or made when they are asked for; and words in a word's place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.analysis.why import averages
+from model.analysis.why.neighbours import neighbours
+from model.analysis.why.shelf import BATCH, Shelf
+from model.trace.words import word_groups
+from model.translator import Translator
+
+
+def test_means_are_made_once_and_within_their_time(tiny_translator):
+    shelf = Shelf()
+    assert shelf.find(tiny_translator, "de-en") is None
+    steps = list(shelf.make(tiny_translator, "de-en", seconds=0.0))
+    assert [(step.done, step.total) for step in steps] == [(BATCH, 300)]
+    found = shelf.find(tiny_translator, "de-en")
+    assert found.sentences == BATCH and found.digest == tiny_translator.digest
+    assert shelf.can_make("de-en") and not shelf.can_make("xx-en")
+    with pytest.raises(ValueError, match="no sentences"):
+        next(shelf.make(tiny_translator, "xx-en"))
+
+
+def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint, tmp_path):
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for path in tiny_checkpoint.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    translator = Translator.load(folder, "cpu")
+    means = averages.collect(translator, {"de-en": ["Hund", "Boot"]})
+    averages.save(folder / averages.FILE, means)
+    np.testing.assert_array_equal(Shelf().find(translator, "de-en").source_embedding, means.source_embedding)
+    translator.digest = "another"
+    assert Shelf().find(translator, "de-en") is None
+
+
+def test_a_neighbour_stands_in_the_words_place_and_is_the_nearest_that_fits(tiny_translator):
+    """Against cosines by numpy over the whole vocabulary."""
+    trace, tokenizer = tiny_translator.translate("Heute trinke ich Tee."), tiny_translator.tokenizer
+    group = next(group for group in word_groups(trace.source_tokens)
+                 if "".join(trace.source_tokens[i] for i in group) == "▁trinke")
+    found = neighbours(tiny_translator, trace, group[0], count=3)
+    assert len(found) == 3 and all(text.startswith("Heute ") and text.endswith(" ich Tee.") for text in found)
+    matrix = tiny_translator.model.embedding.weight.detach().double().numpy()
+    row = matrix[[trace.source_ids[i] for i in group]].mean(0)
+    near = matrix @ row / np.linalg.norm(matrix, axis=1)
+    fitting = [token[1:] for token in (str(tokenizer.pieces[i]) for i in np.argsort(-near))
+               if token[0] == "▁" and token[1:].isalpha() and token[1:2].islower() and len(token) > 2]
+    assert [text.split()[1] for text in found] == [word for word in fitting if word != "trinke"][:3]
+
+
+def test_a_symbol_has_no_neighbours(tiny_translator):
+    trace = tiny_translator.translate("Ich trinke Tee.")
+    for position in (0, len(trace.source_ids) - 1, 99):
+        with pytest.raises(ValueError, match="no word of the sentence"):
+            neighbours(tiny_translator, trace, position)

@@ -1,0 +1,80 @@
+"""Heads switched off, sentences patched, edges cut: what a person does to the model, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.browser import no_violations, screenshot
+from tests.page.explorer.page import choose
+from tests.page.lab.test_lab import open_panel, start
+
+pytestmark = pytest.mark.browser
+
+
+def test_heads_go_into_a_basket_and_every_tab_shows_the_translation_without_them(open_page, tiny_url) -> None:
+    """By the keyboard alone, on a narrow and dark page."""
+    page = start(open_page, tiny_url, width=390, dark=True)
+    open_panel(page, "Why", "Heads")
+    panel = page.locator("#panel-why-heads")
+    cells = panel.locator("button.cell")
+    expect(panel.get_by_text("measured one by one")).to_be_visible()  # all that streams in has come
+    expect(cells).to_have_count(32)
+    expect(panel.locator("button.cell.estimated")).to_have_count(0)
+    cells.first.focus()
+    for key in ("ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(cells.nth(5)).to_have_attribute("aria-pressed", "true")
+    expect(cells.nth(5)).to_be_focused()
+    expect(panel.get_by_text("Together")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Space")
+    expect(panel.get_by_text("Sum of the single effects")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    no_violations(page, "#panel-why-heads")
+    screenshot(page, "why-heads-390-dark")
+    panel.get_by_role("button", name="Translate without these").press("Enter")
+    back = panel.get_by_role("button", name="Back to the translation by the whole model")
+    expect(back).to_be_visible()
+    back.press("Enter")
+    expect(back).to_have_count(0)
+
+
+def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
+    page = start(open_page, tiny_url, width=390)
+    open_panel(page, "Why", "Smallest set")
+    panel = page.locator("#panel-why-smallest")
+    expect(panel.get_by_role("button", name="heads alone")).to_be_visible()
+    expect(panel.get_by_text("Order 3")).to_be_visible()
+    expect(panel.get_by_role("button", name="Stop")).to_have_count(0)
+    no_violations(page, "#panel-why-smallest")
+    open_panel(page, "Why", "Patch")
+    panel = page.locator("#panel-why-patch")
+    panel.locator(".words button").nth(1).click()
+    typed = page.get_by_label("Second sentence")
+    expect(typed).not_to_have_value("")
+    expect(panel.get_by_text("The second sentence, after the same prefix")).to_be_visible()
+    before = typed.input_value()
+    panel.locator(".words button").nth(1).click()
+    expect(typed).not_to_have_value(before)
+    expect(panel.get_by_role("grid")).to_be_visible()
+    no_violations(page, "#panel-why-patch")
+    screenshot(page, "why-patch-390")
+
+
+def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page, tiny_url) -> None:
+    page = open_page(tiny_url)
+    page.wait_for_selector("#explorer .thumbnails")
+    cut = page.locator("#explorer .cut")
+    expect(cut).to_be_hidden()
+    page.locator("#explorer .detail").focus()
+    for key in ("ArrowDown", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    cut.get_by_label("What becomes of the edge's weight").select_option("zero")
+    cut.get_by_role("button", name="Cut this edge").press("Enter")
+    expect(cut.get_by_text("Measured after the same prefix")).to_be_visible()
+    choose(page, "Measure", "effect_if_cut")
+    expect(page.locator("#explorer .heading-line")).to_contain_text("effect if cut")
+    expect(page.locator("#explorer .status")).to_contain_text("nats, if cut")
+    no_violations(page, "#explorer")
+    screenshot(page, "explorer-cut")
