@@ -73,16 +73,22 @@ class Translator:
 
         ValueError, in words, if it is empty, longer than the limit, or the direction is not this checkpoint's.
         """
-        direction = self.check_direction(direction)
         text = tidy(text)
         if not text:
             raise Refusal("The text is empty: type a sentence to translate.")
-        source, target = parse_direction(direction)
-        ids = self.tokenizer.encode_source(text, target, source)
+        ids = self._source_ids(text, direction)
         if len(ids) > self.max_tokens:
             raise Refusal("The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids),
                           limit=self.max_tokens)
         return ids
+
+    def fits(self, text: str, direction: str | None = None) -> bool:
+        """Whether a text is within the limit."""
+        return len(self._source_ids(tidy(text), direction)) <= self.max_tokens
+
+    def _source_ids(self, text: str, direction: str | None) -> list[int]:
+        source, target = parse_direction(self.check_direction(direction))
+        return self.tokenizer.encode_source(text, target, source)
 
     def check_direction(self, direction: str | None) -> str:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""

@@ -44,10 +44,11 @@ def collect(translator: Translator, texts: Mapping[str, Sequence[str]], *,
 
 def collecting(translator: Translator, texts: Mapping[str, Sequence[str]], *, batch: int) -> Iterator[Totals]:
     """Means over texts by direction, each with the model's own translation, batch by batch: after each, the totals of
-    all sentences so far. Memory does not grow with their number. ValueError for no text at all."""
+    all sentences so far. Texts longer than the model takes are left out. Memory does not grow with their number.
+    ValueError for no text at all."""
     totals = Totals()
     for direction, lines in texts.items():
-        lines = [line for line in lines if line.strip()]
+        lines = [line for line in lines if line.strip() and translator.fits(line, direction)]
         for start in range(0, len(lines), batch):
             totals.add(translator, lines[start:start + batch], direction)
             yield totals

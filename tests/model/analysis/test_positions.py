@@ -104,7 +104,10 @@ def test_wavelengths() -> None:
     np.testing.assert_allclose(geometry.waves(4, 100.0).lengths, [2 * math.pi, 2 * math.pi * 10])
 
 
-@pytest.mark.parametrize("code", [code for code in PositionCode if code is not PositionCode.LEARNED])
+WITHOUT_WAVES = (PositionCode.LEARNED, PositionCode.NONE)
+
+
+@pytest.mark.parametrize("code", [code for code in PositionCode if code not in WITHOUT_WAVES])
 def test_every_code_with_waves_has_its_pairs_and_turns_by_them(code: PositionCode) -> None:
     config = ModelConfig(9, d_model=12, num_heads=2, position_code=code, position_offset=3, position_base=70.0)
     table, waves = encoding(config, torch.arange(20)).double().numpy(), geometry.waves_of(config)

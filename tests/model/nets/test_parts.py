@@ -65,8 +65,9 @@ def test_scores_without_the_division_are_sqrt_d_k_times_as_far_apart():
 @pytest.mark.parametrize(("part", "broken"), [
     ("scale_scores", set()),
     ("look_ahead_mask", {"Masked cells are 0", "Nothing looks ahead", "Cached logits = one pass",
-                         "Cached weights = one pass", "Probabilities are the model's"}),
-    ("residual", {"Encoder layer = torch's", "Decoder layer = torch's"})])
+                         "Cached weights = one pass", "Probabilities are the model's", "Masked attention = torch's",
+                         "Whole stack = torch's"}),
+    ("residual", {"Encoder layer = torch's", "Decoder layer = torch's", "Whole stack = torch's"})])
 def test_verify_names_what_a_missing_part_breaks_and_nothing_else(tokenizer, part, broken):
     translator = without(tokenizer, part)
     results = list(verify.verify(translator, translator.translate(SENTENCES[0])))

@@ -190,7 +190,8 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
 
 def test_links_bring_back_the_state_and_survive_nonsense(script_page):
     state = {"kind": "decoder_self", "layer": 2, "head": 3, "view": "lines", "combine": "max", "words": True,
-             "heads": [[0, 1], [2, 3]], "special": "renormalise", "predicted": {"cross": False, "decoder_self": True},
+             "heads": [[0, 1], [2, 3]], "special": "renormalise",
+             "predicted": {"cross": False, "decoder_self": True, "alignment": False},
              "transform": "log", "colours": "greys", "range": "own", "coverage": 85, "query": 4, "key": 0,
              "compare": "grid", "overlay": "a_score"}
     text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"

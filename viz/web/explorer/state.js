@@ -71,7 +71,7 @@
     if (state.words) fields.set("words", "1");
     if (state.overlay) fields.set("overlay", state.overlay);
     if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
-    for (const kind of ["cross", "decoder_self"]) {
+    for (const kind of Object.keys(start.predicted)) {
       if (state.predicted[kind] !== start.predicted[kind]) fields.set(`${kind}_rows`, state.predicted[kind] ? "predicted" : "read");
     }
     if (state.query !== null) fields.set("query", state.query + 1);
@@ -95,7 +95,7 @@
     if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
     const coverage = Number(fields.get("coverage"));
     if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
-    for (const kind of ["cross", "decoder_self"]) {
+    for (const kind of Object.keys(state.predicted)) {
       const rows = fields.get(`${kind}_rows`);
       if (rows === "predicted" || rows === "read") state.predicted[kind] = rows === "predicted";
     }
