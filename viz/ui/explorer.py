@@ -33,7 +33,8 @@ EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_expor
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     session = header.session
-    explorer = component(payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION})
+    first = payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION}
+    explorer = component(first, model=True)
     history = gr.State((header.first,) if header.first else ())
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
@@ -83,11 +84,11 @@ def build(translators: Translators, header: Header) -> None:
     explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
 
 
-def component(value: dict) -> Component:
-    """The explorer with this payload, told what it can ask of the server."""
+def component(value: dict, *, model: bool = False) -> Component:
+    """The explorer with this payload, told what it can ask of the server. model: also what only a model can answer."""
     return Component("explorer", told(**value), plotly=True, events=EVENTS,
                      options={"formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
-                              **overlays.options()},
+                              **overlays.options(model=model)},
                      elem_id="explorer")
 
 

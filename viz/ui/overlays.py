@@ -119,9 +119,9 @@ def shown(name: object, place: Place) -> ScoreMap:
     return replace(found, values=found.values.astype(np.float32))
 
 
-def options() -> Mapping[str, object]:
-    """What the page is told of them, once."""
+def options(*, model: bool) -> Mapping[str, object]:
+    """What the page is told of them, once. model: whether there is one to ask; else those that need it are left out."""
     return {"overlays": [
         {"id": name, "title": overlay.title, "about": overlay.about, "scope": overlay.scope.value,
          "kinds": [kind.value for kind in overlay.kinds], "model": overlay.needs_model, "asks": overlay.asks}
-        for name, overlay in OVERLAYS.items()], "diverging": theme.DIVERGING}
+        for name, overlay in OVERLAYS.items() if model or not overlay.needs_model], "diverging": theme.DIVERGING}

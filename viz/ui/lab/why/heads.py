@@ -61,7 +61,8 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
             "A head that is switched off says what it says on average over {n} sentences.", n=case.means.sentences),
             tone="note")]
     if instead == Replacement.RESAMPLE.value and scene.shelf.can_make(scene.trace.direction):
-        texts = [text for text in sentences(own) if text != scene.trace.source_text][::37][:DRAWS]
+        texts = [text for text in sentences(own)[::37] if text != scene.trace.source_text
+                 and scene.translator.fits(text, scene.trace.direction)][:DRAWS]
         return heads.other_voices(case, scene.translator, texts, scene.trace.direction), [blocks.text(say(
             "A head that is switched off says what it says at the same place of another sentence; the mean over {n} of "
             "them.", n=len(texts)), tone="note")]
