@@ -30,11 +30,11 @@ REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always st
 EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open", "restore")
 
 
-def build(translators: Translators, header: Header) -> None:
-    """Lay out and wire the tab."""
+def build(translators: Translators | None, header: Header) -> None:
+    """Lay out and wire the tab. translators: of the models that can be asked; None: the traces are all there is."""
     session = header.session
     first = payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION}
-    explorer = component(first, model=True)
+    explorer = component(first, model=translators is not None)
     history = gr.State((header.first,) if header.first else ())
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
