@@ -74,7 +74,7 @@ def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own
         "Made by others: opus-mt-de-en. Licence, as its own card states it: cc-by-4.0 <b>.")
     no_violations(page)
     passes_every_check(page)
-    expect(page.locator(".atlas-panel:visible .about")).to_contain_text("Decoding: beam 5.")
+    expect(page.locator(".atlas-panel:visible .about")).to_contain_text("decoding: beam 5")
     panel = open_panel(page, "Inside", "Map")
     expect(panel).to_contain_text("post-norm")
     expect(open_panel(page, "Inside", "Logits").locator(".formula")).to_contain_text("E · x + b")

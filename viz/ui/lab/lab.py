@@ -222,7 +222,7 @@ class Lab:
 
 def about(trace: TranslationTrace) -> Words:
     """Which translation a panel is about, and how it was decoded."""
-    return say("{source} → {target}. Decoding: {how}.", source=shortened(trace.source_text),
+    return say("{source} → {target} · decoding: {how}", source=shortened(trace.source_text),
                target=shortened(trace.translation) or say("(nothing)"), how=trace.decoded_by)
 
 
