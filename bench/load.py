@@ -95,7 +95,7 @@ class Caller:
         button = next(c["id"] for c in config["components"] if c["props"].get("elem_id") == "translate")
         click = next(d for d in config["dependencies"] if [button, "click"] in d["targets"])
         changed = [d for d in config["dependencies"]
-                   if any([output, "change"] in d["targets"] for output in click["outputs"])]
+                   if d["backend_fn"] and any([output, "change"] in d["targets"] for output in click["outputs"])]
         for dependency in (click, *changed):
             data = [components[i]["props"].get("value") for i in dependency["inputs"]]
             data = [None if components[i]["type"] == "state" else value for i, value in zip(dependency["inputs"], data)]

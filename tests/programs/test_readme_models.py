@@ -38,7 +38,8 @@ def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
         (folder / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n", encoding="utf-8")
         fake.repositories[name] = folder
     theirs.write(tmp_path / "hub" / OPUS / "tokenizer_config.json", {"source_lang": "en", "target_lang": "de"})
-    return {**os.environ, "HF_ENDPOINT": fake.url, "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT),
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    return {**ours, "HF_ENDPOINT": fake.url, "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

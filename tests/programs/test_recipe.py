@@ -54,7 +54,7 @@ def test_the_recipe_trains_a_pair_from_aligned_files(tmp_path):
     for language, sentences in zip(("sv", "en"), zip(*pairs)):
         (tmp_path / f"europarl-v7.sv-en.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(["sh", "-eu"], input=scaled(recipe()), cwd=tmp_path, env=environment, text=True, timeout=120,
+    done = subprocess.run(["sh", "-eu"], input=scaled(recipe()), cwd=tmp_path, env=environment, text=True, timeout=400,
                           capture_output=True)
     assert done.returncode == 0, done.stderr
     parts = {name: (tmp_path / f"{name}.sv").read_text(encoding="utf-8").splitlines()

@@ -229,7 +229,7 @@ def test_two_processes_train_as_one(corpus, tmp_path):
     (tmp_path / "two.py").write_text(f"from model import train\ntrain.LOG_EVERY = 1\ntrain.main({arguments!r})\n")
     subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(tmp_path / "two.py")],
-        cwd=ROOT, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=100)
+        cwd=ROOT, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=400)
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(one) == len(two) == 10
     np.testing.assert_allclose(two, one, atol=1e-5)

@@ -19,6 +19,9 @@ REFUSED = tuple(f"/gradio_api/{name}" for name in (
 
 # Where Gradio answers calls by name. The page's own handlers have names there, too, though they are private.
 CALLS = re.compile(r"/gradio_api/(?:call/(?:v2/)?|run/|api/)([^/]+)")
+# Endpoints that have one more input than at first, how many that were, and what it is for those who do not know of it:
+# a plain call's values are counted.
+LATER = {"translate": (2, 1)}
 PAGE = "predict"  # what the page posts to for handlers outside the queue, which it names in the body
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
@@ -79,6 +82,8 @@ class Guard:
         if body is None:
             await _refuse(send_guarded, 413, f"The request is larger than {MAX_BODY:,} bytes.")
             return
+        if called and called[1] in LATER:
+            body = _completed(body, *LATER[called[1]])
         await self.app(scope, _replay(body, receive), send_guarded)
 
 
@@ -94,6 +99,18 @@ async def _read(receive: Receive) -> bytes | None:
             return None
         if not message.get("more_body", False):
             return bytes(body)
+
+
+def _completed(body: bytes, known: int, later: object) -> bytes:
+    """A call of the older form with the input that came later; anything else as it is."""
+    try:
+        call = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    data = call.get("data") if isinstance(call, dict) else None
+    if not isinstance(data, list) or len(data) != known:
+        return body
+    return json.dumps({**call, "data": [*data, later]}).encode()
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
