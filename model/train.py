@@ -194,6 +194,8 @@ def main(argv: list[str] | None = None) -> None:
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:
         train(args)
+        if dist.is_initialized():
+            dist.barrier()  # the group ends for all at once: one that leaves early can abort the other
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
