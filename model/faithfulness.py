@@ -8,17 +8,16 @@ prints the table for its card. Under torchrun, processes share the sentences; th
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
-import torch.distributed as dist
 from tqdm import tqdm
 
 from model.analysis.why import averages
 from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
 from model.files import write_json
+from model.serve import processes
 from model.trace.why.faithfulness import Faithfulness
 from model.translator import Translator
 
@@ -36,32 +35,23 @@ def main(argv: list[str] | None = None) -> None:
                  for line in lines[:args.limit]]
     if not texts:
         raise ValueError("there are no sentences: name a file with --sentences")
-    if "WORLD_SIZE" in os.environ:
-        dist.init_process_group("gloo")
-    try:
+    with processes.side_by_side():
         found = [sentence for sentence in examined(translator, texts, means, args.randomised) if sentence is not None]
-        if _rank() == 0:
+        if processes.rank() == 0:
             report(args.checkpoint, translator, found, means is not None)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
 
 
 def examined(translator: Translator, texts: list[tuple[str, str]], means: averages.Means | None,
              randomised: int) -> list[Sentence | None]:
     """Every text's result, in order, whichever process found it."""
-    rank, world = _rank(), dist.get_world_size() if dist.is_initialized() else 1
+    rank, world = processes.rank(), processes.count()
     stages = redrawn(translator.model) if randomised else []
     mine = {}
     for index in tqdm(range(rank, len(texts), world), unit=" sentences", disable=rank > 0):
         direction, text = texts[index]
         mine[index] = examine(translator, text, direction, means, seed=index,
                               stages=stages if index < randomised else ())
-    parts = [mine]
-    if dist.is_initialized():
-        parts = [None] * world
-        dist.all_gather_object(parts, mine)
-    together = {index: sentence for part in parts for index, sentence in part.items()}
+    together = {index: sentence for part in processes.gathered(mine) for index, sentence in part.items()}
     return [together[index] for index in range(len(texts))]
 
 
@@ -77,10 +67,6 @@ def report(folder: Path, translator: Translator, sentences: list[Sentence], with
         print(f"redrawn down to {stage}: " + ", ".join(
             f"{m.method} {'none' if m.randomised[stage] is None else format(m.randomised[stage], '.2f')}"
             f"{' (class-agnostic)' if m.class_agnostic else ''}" for m in found.methods))
-
-
-def _rank() -> int:
-    return dist.get_rank() if dist.is_initialized() else 0
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from contextlib import ExitStack
 from itertools import islice, zip_longest
 from pathlib import Path
 
-import torch.distributed as dist
 from tqdm import tqdm
 
 from model.analysis.alignment.linker import linker
@@ -26,6 +24,7 @@ from model.analysis.survey.run import Run
 from model.analysis.why import averages
 from model.checkpoint import HEADS
 from model.files import replace_file
+from model.serve import processes
 from model.trace.directions import parse_direction
 from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
 from model.trace.why.means import Means
@@ -38,20 +37,15 @@ LINKED = 100  # sentences on which heads are chosen that link words
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
-    if "WORLD_SIZE" in os.environ:
-        dist.init_process_group("gloo")
-    try:
+    with processes.side_by_side():
         found = {direction: survey(args, translator, direction, corpus)
                  for direction, corpus in chosen(args, translator).items()}
-        if rank() == 0:
+        if processes.rank() == 0:
             path = args.checkpoint / HEADS
             save(path, Survey(translator.name, translator.digest, found))
             shutil.rmtree(parts(args), ignore_errors=True)
             print(f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
                   f"{path.stat().st_size:,} bytes")
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
 
 
 def save(path: Path, found: Survey) -> None:
@@ -66,15 +60,15 @@ def survey(args: argparse.Namespace, translator: Translator, direction: str, cor
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
     run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(translator, direction, first),
               parts(args))
-    if rank() == 0:
+    rank, world = processes.rank(), processes.count()
+    if rank == 0:
         run.gather()
-    together()
-    world = dist.get_world_size() if dist.is_initialized() else 1
-    with tqdm(total=run.windows * WINDOW, desc=direction, unit=" sentences", disable=rank() > 0) as bar:
+    processes.together()
+    with tqdm(total=run.windows * WINDOW, desc=direction, unit=" sentences", disable=rank > 0) as bar:
         # Of what all have done each process knows its own part: the bar shows that times their number.
-        run.work(rank(), world, watch=lambda done: bar.update(min(done * world, run.windows) * WINDOW - bar.n))
-    together()
-    return run.result() if rank() == 0 else None
+        run.work(rank, world, watch=lambda done: bar.update(min(done * world, run.windows) * WINDOW - bar.n))
+    processes.together()
+    return run.result() if rank == 0 else None
 
 
 def chosen(args: argparse.Namespace, translator: Translator) -> dict[str, Corpus]:
@@ -129,17 +123,6 @@ def means_of(args: argparse.Namespace, translator: Translator) -> Means:
 def parts(args: argparse.Namespace) -> Path:
     """Where what is done so far lies."""
     return args.checkpoint / f"{HEADS}.parts"
-
-
-def rank() -> int:
-    """Which process this is."""
-    return dist.get_rank() if dist.is_initialized() else 0
-
-
-def together() -> None:
-    """Wait for all processes."""
-    if dist.is_initialized():
-        dist.barrier()
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -24,6 +24,7 @@ from model import checkpoint
 from model.config import ModelConfig, RecurrentConfig, TrainConfig, from_json
 from model.nets import networks
 from model.nets.networks import AnyNetwork
+from model.serve import processes
 from model.serve.device import choose_device
 from model.text.tokenizer import Tokenizer
 from model.training import corpora, history, options
@@ -47,7 +48,7 @@ class Trainer:
         self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
         self.examples = Examples([], [])  # of the state's epoch
         self.model = model.to(device)
-        self.rank, self.world_size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        self.rank, self.world_size = processes.rank(), processes.count()
         loss = SummedLoss(self.model, config.label_smoothing)
         self.loss = nn.parallel.DistributedDataParallel(loss) if dist.is_initialized() else loss
         self.optimizer = torch.optim.Adam(
@@ -188,17 +189,10 @@ def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainCon
 
 def main(argv: list[str] | None = None) -> None:
     args = options.parse(argv, __doc__)
-    if "WORLD_SIZE" in os.environ:
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-        if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    try:
+    if torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    with processes.side_by_side("nccl" if torch.cuda.is_available() else "gloo"):
         train(args)
-        if dist.is_initialized():
-            dist.barrier()  # the group ends for all at once: one that leaves early can abort the other
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
 
 
 def train(args: argparse.Namespace) -> None:
@@ -213,7 +207,7 @@ def train(args: argparse.Namespace) -> None:
         config = TrainConfig(**{name: getattr(args, name) for name in options.TRAIN if getattr(args, name) is not None},
                              directions=tuple(args.directions), bf16=args.bf16, repeats=tuple(args.repeat))
         tokenizer, model_config = start(args, config, found)
-    torch.manual_seed(config.seed + (dist.get_rank() if dist.is_initialized() else 0))
+    torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)
     if args.init and not args.resume:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
