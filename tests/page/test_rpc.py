@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from viz.assets import WEB
+from viz.ui.rpc import stale
 
 pytestmark = pytest.mark.browser
 
@@ -97,3 +98,14 @@ def test_a_question_without_an_answer_is_asked_once_more(component) -> None:
     page.wait_for_timeout(150)
     assert [question["name"] for question in page.evaluate("sent")] == ["a", "b", "a"]
     assert page.evaluate("sent[0].id === sent[2].id")
+
+
+def test_what_the_page_says_to_itself_makes_nothing_old(component) -> None:
+    """As viz.ui.rpc.stale does, by the visitor's clock instead of the server's."""
+    page = component(replaces=True)
+    page.evaluate("ask({ name: 'a' })")
+    send(page, 1, 10, more=True)
+    for told in ("first", "second"):
+        page.evaluate(f"window.value(({stale()})())")
+        assert page.evaluate("heard.at(-1)") == ["told", {"stale": True}], told
+    assert send(page, 1, 10)[-1] == ["answer", "a", {}]

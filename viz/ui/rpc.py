@@ -8,7 +8,8 @@ holds already. Whatever the server sends to a component is its next value, {"id"
           the page that equals the one before. And the page drops what was asked before what it shows
     json  the content as text: of a nested value Gradio's page would make thousands of observed objects first
 
-A question may be answered several times, each answer in place of the one before. An error is {"error": words}.
+A question may be answered several times, each answer whole and in place of the one before, which the page may never
+have seen: of values that arrive together, Gradio passes on the last. An error is {"error": words}.
 """
 
 from __future__ import annotations
@@ -48,6 +49,14 @@ class Question:
     def failed(self, error: Exception) -> dict:
         """The same for what cannot be answered: why, in words."""
         return self.answer(error=words_of(error))
+
+
+def stale(components: int = 1) -> str:
+    """JavaScript for a listener without a handler: tells so many components, its outputs, that what they show is out of
+    date. The page says this to itself, so it cannot be late, and a change of sentence costs the server no event a tab.
+    Without "at": whatever it makes old was asked before."""
+    value = """{id: null, told: performance.now(), json: '{"stale":true}'}"""
+    return f"() => ({value})" if components == 1 else f"() => [{', '.join([value] * components)}]"
 
 
 def told(**content: object) -> dict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import expect
 
@@ -25,17 +27,32 @@ def compute(scene: Scene, pair: int, side: str) -> list[dict]:
     return [blocks.text(f"{scene.trace.source_text}: pair {pair} of {side}")]
 
 
+def compute_in_parts(scene: Scene) -> Iterator[list[dict]]:
+    for part in range(3):
+        yield [blocks.text(f"{scene.trace.source_text}: part {part}")]
+
+
 LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
 DUMMY = Panel("dummy", label("Dummy"), LOOK, SECTION, compute, needs=(WAVES,),
               controls=(Slider("Pair", 0, last_pair, 5), Choice("Side", SIDES, "encoder")))
 LACKING = Panel("lacking", label("Lacking"), LOOK, SECTION, compute, controls=DUMMY.controls,
                 needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)))
+STREAMING = Panel("streaming", label("Streaming"), LOOK, SECTION, compute_in_parts)
+# Answers to the panels' questions are late, by when all that they are about has come over an open stream.
+LATE = """(() => {
+  const fetch = window.fetch;
+  window.fetch = async (...request) => {
+    const answer = await fetch(...request);
+    if (/"event_data":{"id"/.test(request[1]?.body)) await new Promise((done) => setTimeout(done, 1500));
+    return answer;
+  };
+})()"""
 
 
 @pytest.fixture()
 def url(serve, tiny_translator, monkeypatch) -> str:
-    monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING))
+    monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING))
     return serve(app.build_demo(Translators([tiny_translator])))
 
 
@@ -58,3 +75,17 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     screenshot(page, "panel-registered")
     page.get_by_role("tab", name="Lacking", exact=True).click()
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Look at this.")
+
+
+def test_what_comes_in_parts_is_there_whole_when_all_parts_come_at_once(url, open_page, tiny_translator) -> None:
+    page = open_page(url)
+    page.wait_for_selector("#translation-text")
+    page.locator("#tab-verify-button").click()
+    page.get_by_role("tab", name="Streaming", exact=True).click()
+    panel, (first, second, *_) = page.locator("#panel-streaming .atlas-panel"), tiny_translator.examples["de-en"]
+    expect(panel).to_contain_text(f"{first.text}: part 2")
+    page.evaluate(LATE)
+    with page.expect_request(lambda request: '"event_data":{"id"' in (request.post_data or "")):
+        page.locator(".atlas-examples .example").nth(1).click()
+    page.locator(".atlas-translation button.chip").nth(1).click()  # an event that opens the stream meanwhile
+    expect(panel).to_contain_text(f"{second.text}: part 2")

@@ -22,7 +22,7 @@ from model.translators import Translators
 from viz.ui.asked import Asked, Contrast, case_of, name_of
 from viz.ui.component import Component
 from viz.ui.header import Header
-from viz.ui.rpc import Question, told
+from viz.ui.rpc import Question, stale, told
 from viz.ui.session import Selection, serving
 from viz.wire.question import headline, question_payload
 from viz.wire.summary import INVITATION
@@ -75,7 +75,7 @@ def build(translators: Translators, header: Header) -> Component:
     header.result.pin(pin, [session.trace, session.selection, session.asked], [session.asked, session.selection],
                       **PRIVATE)
     session.selection.change(follow, [session.trace, session.selection, session.asked], session.asked, **PRIVATE)
-    session.trace.change(lambda: told(stale=True), outputs=content, **PRIVATE)
+    session.trace.change(None, outputs=content, js=stale(), **PRIVATE)
     session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
     return content
 

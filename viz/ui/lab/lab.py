@@ -23,7 +23,7 @@ from viz.ui.header import Header
 from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.rpc import Question, told
+from viz.ui.rpc import Question, stale, told
 from viz.ui.session import TRANSLATES, Selection, Session, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
@@ -79,9 +79,9 @@ class Lab:
         """The panel, here: what to look for, its controls, its content."""
         Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
+        streams = isgeneratorfunction(panel.compute)
         content = Component("panel", told(stale=True), plotly=True, events=EVENTS, elem_id=f"panel-{panel.name}",
                             options={"checks_page": panel.checks_page, "stops": panel.stops})
-        streams = isgeneratorfunction(panel.compute)
         answer = self._stream(panel) if streams else self._show(panel)
         session = self.session
         asks = {"inputs": [session.trace, session.selection, session.asked, *controls], "outputs": content,
@@ -94,14 +94,14 @@ class Lab:
             content.act(self._act(panel), trigger_mode="multiple", queue=False, **asks)
         if button:
             # By way of the panel, whose question also says what the page draws.
-            button.click(lambda: told(stale=True), outputs=content, queue=False, **PRIVATE)
+            button.click(None, outputs=content, js=stale(), **PRIVATE)
         if streams:
             self.streams.append(needed)
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
             if streams:  # what is under way ends, and the panel asks again
-                listen(lambda: told(stale=True), outputs=content, cancels=needed, **PRIVATE)
+                listen(None, outputs=content, cancels=needed, js=stale(), **PRIVATE)
             else:
                 listen(answer, trigger_mode="always_last", **once)
         self._wire(panel, content, controls, asks)
@@ -193,10 +193,13 @@ class Lab:
                 return
             try:
                 scene = self.scene(trace, selection, asked, question.data.get("drawn"))
-                missing = panel.missing(scene)
-                for found in [missing] if missing else panel.content(scene, *values):
-                    yield question.answer(blocks=found, about=about(trace), more=True)
-                yield question.answer(more=False)
+                missing, whole = panel.missing(scene), {}
+                for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
+                    whole = {"blocks": found, "about": about(trace), "drawing": [question.at, part]}
+                    yield question.answer(**whole, more=True)
+                # Once more the same, which the page need not draw again: of values that come at once, as from a stream
+                # that is slow to open, Gradio's page passes on the last one alone.
+                yield question.answer(**whole, more=False)
             except ValueError as error:
                 yield question.failed(error)
         return stream
@@ -210,14 +213,8 @@ class Lab:
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
         one asks for more."""
-        def stale() -> list[dict]:
-            return [told(stale=True)] * len(self.components)
-
-        def single() -> dict:
-            return stale()[0]
-
-        state.change(stale if len(self.components) > 1 else single, outputs=self.components,
-                     cancels=self.streams or None, **PRIVATE)
+        state.change(None, outputs=self.components, cancels=self.streams or None, js=stale(len(self.components)),
+                     **PRIVATE)
 
 
 def about(trace: TranslationTrace) -> Words:

@@ -25,7 +25,7 @@
       if (!value?.json) return;
       const { id, at } = value, question = questions.get(id);
       if (id !== null && (!question || (question.at !== null && question.at !== at))) return; // nobody waits, or it came twice
-      if (replaces && !question?.beside) {
+      if (replaces && at !== undefined && !question?.beside) {
         if (at < newest) return;
         newest = at;
       }

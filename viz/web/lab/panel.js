@@ -2,6 +2,7 @@
 AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
   const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
+  let drawing = null; // a name for what stands here, where a panel draws in parts
   let shown = false, acts = 0, asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
@@ -17,7 +18,8 @@ AttentionAtlas.register("panel", async (root, api) => {
       return; // what was there stays readable
     }
     if (value.more === false) stop.remove();
-    if (!value.blocks) return;
+    if (!value.blocks || (value.drawing && String(value.drawing) === drawing)) return;
+    drawing = String(value.drawing);
     place(root, value.blocks);
     if (value.about) root.prepend(el("p", { class: "about", dir: "auto" }, value.about));
     if (value.more && api.options?.stops) root.prepend(stop);
