@@ -17,6 +17,7 @@ from tqdm import tqdm
 from model.analysis.why import averages
 from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
 from model.files import write_json
+from model.nets.networks import check_transformer
 from model.serve import processes
 from model.trace.why.faithfulness import Faithfulness
 from model.translator import Translator
@@ -25,6 +26,7 @@ from model.translator import Translator
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
+    check_transformer(translator.model)
     path = args.checkpoint / averages.FILE
     means = averages.load(path, translator) if path.is_file() else None
     if args.sentences:
