@@ -67,7 +67,8 @@ def test_whatever_the_model_the_first_payload_is_no_more_than_a_megabyte(shape, 
     assert not packed["lazy"] or [one["kind"] for one in packed["thumbnails"]] == ["cross"]
     # A layer of as many tokens as people translate is there at once.
     assert packed["blocks"] or tokens > 90
-    assert sent_bytes({"tree": steps.tree_payload(tree), "path": steps.path_payload(trace, tree.branches[0])}) <= 1_000_000
+    opened = {"tree": steps.tree_payload(tree), "path": steps.path_payload(trace, tree.branches[0])}
+    assert sent_bytes(opened) <= 1_000_000
     rows = steps.rows_payload(trace, 0)
     assert sent_bytes(rows) <= 500_000 and rows["last"] > 0
     for kind in trace.kinds:
@@ -82,7 +83,8 @@ def test_long_inputs_come_layer_by_layer():
         size = (4, 8, thumbnails["rows"], thumbnails["columns"])
         values, expected = SMALL.decode(thumbnails["data"], size), reduce.pool(trace.maps(kind).weights)
         assert size[2:] == (40, 40) and np.array_equal(values == 0, expected < (0.5 / 255)**4)
-        assert values.max() == pytest.approx(trace.maps(kind).weights.max(), abs=0.01)  # thin lines are not averaged away
+        # Thin lines are not averaged away.
+        assert values.max() == pytest.approx(trace.maps(kind).weights.max(), abs=0.01)
         for transform in Transform:  # on no scale of colours more than what an eye can tell apart
             scale = ColourScale(transform=transform)
             assert np.abs(scale.place(values) - scale.place(expected)).max() < 0.01
