@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, means, survey
-from model.analysis.why import averages
+from model import checkpoint, evaluate, faithfulness, means, survey
+from model.analysis.why import averages, faithful
 from model.files import read_json
 from model.nets.transformer import Transformer
 
@@ -42,10 +42,17 @@ def heads(folder: Path, data: Path) -> None:
     survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200"])
 
 
+def believed(folder: Path, data: Path) -> None:
+    """faithfulness.json and the card's section, for the tab "Why": over dev sentences, without data over the project's
+    own. It uses the means, which stand before it."""
+    faithfulness.main(["--checkpoint", str(folder), *(["--data", str(data)] if data.is_dir() else [])])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
-    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads}
-OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS}  # what other networks have not
+    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
+    faithful.FILE: believed}
+OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE}  # what other networks have not
 
 
 def digest_of(path: Path) -> str | None:
