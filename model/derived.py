@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, means, survey
-from model.analysis.why import averages
+from model import checkpoint, evaluate, faithfulness, means, survey
+from model.analysis.why import averages, faithful
 from model.files import read_json
 
 
@@ -41,9 +41,16 @@ def heads(folder: Path, data: Path) -> None:
     survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200"])
 
 
+def believed(folder: Path, data: Path) -> None:
+    """faithfulness.json and the card's section, for the tab "Why": over dev sentences, without data over the project's
+    own. It uses the means, which stand before it."""
+    faithfulness.main(["--checkpoint", str(folder), *(["--data", str(data)] if data.is_dir() else [])])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
-    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads}
+    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
+    faithful.FILE: believed}
 
 
 def digest_of(path: Path) -> str | None:

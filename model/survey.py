@@ -104,12 +104,9 @@ def aligned(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def held_out(args: argparse.Namespace, direction: str) -> Corpus:
-    """The dev parts of the corpora in the data folder, one sentence of each in turn, so that a limit takes from all."""
-    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], test_pair=[], synthetic=[])
-    found = [splits.dev for splits in corpora.find(options, [direction]) if splits.dev.oriented(direction)]
-    turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
-    pairs = [pair for turn in turns for pair in turn if pair is not None][:args.limit]
-    return Corpus(", ".join(f"{corpus.name} dev" for corpus in found), lambda: iter(pairs))
+    """The dev parts of the corpora in the data folder."""
+    names, pairs = corpora.dev_pairs(args.data, direction, args.limit)
+    return Corpus(", ".join(names), lambda: iter(pairs))
 
 
 def means_of(args: argparse.Namespace, translator: Translator) -> Means:
