@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gc
 import json
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -15,6 +17,7 @@ from model.trace.kinds import AttentionKind
 from model.training.toy import measure
 from model.training.toy.store import ToyStore, Visit
 from model.translators import Translators
+from tests import ROOT
 from viz.ui import train
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Scene
@@ -62,6 +65,22 @@ def test_what_cannot_be_asked_is_refused_and_changes_nothing(wrong):
     with pytest.raises(ValueError):
         train.ACTIONS[wrong["action"]](store, visit, {"settings": SETTINGS, **wrong})
     assert set(visit.runs) == {"a"}
+
+
+@pytest.mark.long
+def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
+    program = """if True:
+        import sys
+        from model.training.toy.settings import ToySettings
+        from model.training.toy.store import ToyStore, Visit
+        store, before = ToyStore(), set(sys.modules)
+        store.prepare()
+        prepared = set(sys.modules)
+        store.start(Visit(), "a", [("a b", "x y"), ("b a", "y x")], ToySettings())
+        print(len(prepared - before), len(set(sys.modules) - prepared))"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    prepared, later = map(int, done.stdout.split())
+    assert prepared > 100 and later < 10, "modules that came with the first optimiser, and with the run"
 
 
 def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
