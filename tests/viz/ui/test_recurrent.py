@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import asdict
 
 import numpy as np
@@ -60,12 +61,27 @@ def test_both_read_the_translation_that_is_shown_in_whichever_way_it_came(scene,
         assert translator.tokenizer.decode(list(trace.target_ids)) == scene.trace.translation
         output = translator.inspect(trace.source_ids, trace.target_ids)
         weights = output.weights(output.kinds[-1])[:, 0].numpy()
-        found = recurrent.map_of(trace, recurrent.MEAN)
+        found = dict(zip((Transformer, Recurrent), recurrent.chosen(traces, recurrent.MEAN)))[kind]
         expected = between_words(weights.mean((0, 1)), trace.target_tokens, trace.source_tokens)
         np.testing.assert_allclose(found.values, expected, atol=1e-5)
-    best = recurrent.map_of(traces[Transformer], recurrent.TELLING)
-    assert any(np.allclose(best.values, between_words(head, traces[Transformer].target_tokens, traces[
-        Transformer].source_tokens), atol=1e-5) for layer in traces[Transformer].cross.weights for head in layer)
+
+
+def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> None:
+    traces = recurrent.read_alike(scene, recurrent.counterpart(scene))
+    ours, sides = traces[Transformer], (traces[Transformer].target_tokens, traces[Transformer].source_tokens)
+    aligned = between_words(traces[Recurrent].alignment.weights[0, 0], *sides)
+    heads = {(layer, head): between_words(ours.cross.weights[layer, head], *sides)
+             for layer, head in np.ndindex(ours.cross.weights.shape[:2])}
+    common = {place: np.minimum(weights, aligned).sum() / len(aligned) for place, weights in heads.items()}
+    likest, found, title = recurrent.chosen(traces, recurrent.LIKEST)
+    best = max(common, key=common.get)
+    np.testing.assert_allclose(likest.values, heads[best], atol=1e-5)
+    np.testing.assert_allclose(found.values, aligned, atol=1e-5)
+    assert recurrent.shared(likest, found) == pytest.approx(common[best], abs=1e-5)
+    assert title == f"Cross-attention, layer {best[0] + 1}, head {best[1] + 1}"
+    telling, _, title = recurrent.chosen(traces, recurrent.TELLING)
+    place = tuple(int(number) - 1 for number in re.findall(r"\d+", title))
+    np.testing.assert_allclose(telling.values, heads[place], atol=1e-5)
 
 
 def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> None:
@@ -79,7 +95,7 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
         translator = next(one for one in served.all if type(one.model) is kind)
         total, = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
         assert f"{abs(total):#.3g}".rstrip(".") in note
-    maps = [recurrent.map_of(traces[kind], recurrent.MEAN) for kind in (Transformer, Recurrent)]
+    maps = recurrent.chosen(traces, recurrent.MEAN)[:2]
     table, = (block for block in found if block["type"] == "table")
     assert len(table["rows"]) == len(maps[0].rows)
     for number, (row, ours, theirs) in enumerate(zip(table["rows"], maps[0].values, maps[1].values, strict=True)):

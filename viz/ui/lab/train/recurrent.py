@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from model.analysis import paths
@@ -14,7 +16,6 @@ from model.trace.translation import TranslationTrace
 from model.training.pace import measure
 from model.translator import Translator
 from viz.figures.curves import plot_curves
-from viz.figures.matrix import plot_matrix
 from viz.maps.reduce import Combine, Special, View, score_map
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
@@ -23,9 +24,10 @@ from viz.ui.session import most_telling
 from viz.wire import blocks
 from viz.words import Words, say
 
-TELLING, MEAN = "telling", "mean"
+LIKEST, TELLING, MEAN = "likest", "telling", "mean"
 WHICH = Choice(label("The Transformer's map"), {
-    TELLING: label("of the head that points most clearly"), MEAN: label("mean of all heads")}, TELLING)
+    LIKEST: label("of the head most like the alignment"), TELLING: label("of the head that points most clearly"),
+    MEAN: label("mean of all heads")}, LIKEST)
 KINDS = (Transformer, Recurrent)
 NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
 
@@ -58,24 +60,42 @@ def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
             type(other.model): paths.follow(other, trace.source_text, ids, trace.direction)}
 
 
-def map_of(trace: TranslationTrace, which: str) -> ScoreMap:
-    """Between words, symbols hidden: row by row the word that is predicted. Of a Transformer as `which` says."""
-    if AttentionKind.ALIGNMENT in trace.kinds:
-        view = View(AttentionKind.ALIGNMENT)
-    elif which == TELLING:
-        found = most_telling(trace)
-        view = View(found.kind, found.layer, found.head)
-    else:
-        layers, heads = trace.cross.weights.shape[:2]
-        view = View(AttentionKind.CROSS, heads=tuple(np.ndindex(layers, heads)), combine=Combine.MEAN)
-    return score_map(trace, View(**{**vars(view), "words": True, "special": Special.HIDE, "predicted": True}))
+def chosen(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, ScoreMap, Words]:
+    """The Transformer's map as `which` says, the recurrent network's, and what to call the first."""
+    ours, aligned = traces[Transformer], between_words(traces[Recurrent], View(AttentionKind.ALIGNMENT))
+    layers, heads = ours.cross.weights.shape[:2]
+    every = tuple(np.ndindex(layers, heads))
+    if which == MEAN:
+        mean = View(AttentionKind.CROSS, heads=every, combine=Combine.MEAN)
+        return between_words(ours, mean), aligned, say("Cross-attention, mean of all heads")
+    telling = most_telling(ours)
+    found = between_words(ours, View(AttentionKind.CROSS, telling.layer, telling.head))
+    layer, head = telling.layer, telling.head
+    if which == LIKEST and shared(found, aligned) is not None:
+        maps = {place: between_words(ours, View(AttentionKind.CROSS, *place)) for place in every}
+        layer, head = max(maps, key=lambda place: shared(maps[place], aligned))
+        found = maps[layer, head]
+    return found, aligned, say("Cross-attention, layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+
+
+def between_words(trace: TranslationTrace, view: View) -> ScoreMap:
+    """A map between words, symbols hidden: row by row the word that is predicted."""
+    return score_map(trace, replace(view, words=True, special=Special.HIDE, predicted=True))
+
+
+def shared(one: ScoreMap, other: ScoreMap) -> float | None:
+    """The weight that two maps put on the same cells, a mean over rows: the sum of the smaller of the two. None where
+    the sentence is cut into different words."""
+    if (one.rows, one.columns) != (other.rows, other.columns) or not one.values.size:
+        return None
+    return float(np.nansum(np.minimum(one.values, other.values)) / len(one.rows))
 
 
 def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
     own = other.translate(scene.trace.source_text, scene.trace.direction)
     wrote = {type(scene.translator.model): scene.trace.translation, type(other.model): own.translation}
     traces = read_alike(scene, other)
-    maps = {kind: map_of(traces[kind], which) for kind in KINDS}
+    ours, aligned, title = chosen(traces, which)
     return [
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))", say("recurrent network")),
         blocks.formula("α = softmax(q kᵀ / √d_k)", say("Transformer")),
@@ -84,29 +104,16 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
             n=blocks.compact(float(traces[kind].log_probability.sum())))) for kind in KINDS)),
         blocks.text(say("Below both read the translation above, word by word. A row is the word that is written next, "
                         "a column a word of the source; begin, end and language symbols are left out."), tone="note"),
-        blocks.row(*(_drawn(maps[kind], _titled(traces[kind], which)) for kind in KINDS)),
-        *_agreement(maps[Transformer], maps[Recurrent])]
-
-
-def _titled(trace: TranslationTrace, which: str) -> Words:
-    if AttentionKind.ALIGNMENT in trace.kinds:
-        return say("Alignment of the recurrent network")
-    if which == MEAN:
-        return say("Cross-attention, mean of all heads")
-    found = most_telling(trace)
-    return say("Cross-attention, layer {layer}, head {head}", layer=found.layer + 1, head=found.head + 1)
-
-
-def _drawn(found: ScoreMap, title: Words) -> dict:
-    picture = plot_matrix(found.values, rows=found.rows, columns=found.columns, signed=False, limit=1.0,
-                          unit=say("weight"))
-    picture.update_layout(title={"text": title, "font": {"size": 13}, "x": 0, "xref": "paper"}, margin={"t": 32})
-    return blocks.figure(picture, height=min(640, 120 + 24 * len(found.rows)), label=title)
+        blocks.maps(*(blocks.heatmap(
+            found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
+            for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network"))))),
+        *_agreement(ours, aligned)]
 
 
 def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     """Word by word where each points; nothing where the two cut the sentence into different words."""
-    if (ours.rows, ours.columns) != (theirs.rows, theirs.columns) or not ours.values.size:
+    alike_in_weight = shared(ours, theirs)
+    if alike_in_weight is None:
         return []
     read = [(word, *(_pointed(row, ours.columns) for row in rows)) for word, *rows in zip(
         ours.rows, ours.values, theirs.values) if not any(np.isnan(row).any() for row in rows)]
@@ -115,7 +122,9 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
              blocks.bar(b[1])] for word, a, b in read]
     return [
         blocks.facts((say("They point at the same source word"), say("{n} of {all} words", n=alike, all=len(read)),
-                      say("each at the word with most of its weight; attention is a proxy"))),
+                      say("each at the word with most of its weight; attention is a proxy")),
+                     (say("Weight on the same cells"), f"{alike_in_weight:.2f}",
+                      say("of 1 a row: the smaller of the two, summed over words of the source"))),
         blocks.table((say("Written next"), say("Transformer: most on"), say("weight"), say("recurrent: most on"),
                       say("weight")), rows, marked=[i for i, (_, a, b) in enumerate(read) if a[0] != b[0]],
                      caption=say("Coloured rows: the two point at different words."))]
@@ -131,6 +140,7 @@ def _pace(found: measure.Pace) -> list[dict]:
     recurrent, transformer = (milliseconds[name] for name in ("recurrent", "transformer"))
     picture = plot_curves({NAMES[Transformer]: np.array(transformer), NAMES[Recurrent]: np.array(recurrent)},
                           x=np.array(found.lengths), x_title=say("tokens a sentence"), y_title=say("ms an update"))
+    picture.update_yaxes(rangemode="tozero")
     picture.update_xaxes(type="log", tickvals=list(found.lengths), ticktext=[str(n) for n in found.lengths])
     short, long = found.lengths[0], found.lengths[-1]
     return [
