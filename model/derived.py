@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, means, survey
+from model import checkpoint, curves, evaluate, means, survey
 from model.analysis.why import averages
 from model.files import read_json
 
@@ -41,9 +41,15 @@ def heads(folder: Path, data: Path) -> None:
     survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200"])
 
 
+def alignments(folder: Path, data: Path) -> None:
+    """alignment.json and the card's table of it: beside links by hand, where the data have some."""
+    curves.main(["--checkpoint", str(folder), "--gold", str(data / "alignment")])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
-    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads}
+    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
+    curves.FILE: alignments}
 
 
 def digest_of(path: Path) -> str | None:
