@@ -29,7 +29,7 @@ PAPER = "https://arxiv.org/abs/1706.03762"  # Vaswani et al. 2017
 @dataclass(frozen=True, eq=False)
 class Scene:
     """What a panel is about: the current translation, the explorer's selection in it, the model, and what is asked in
-    the tab "Why"."""
+    the tab "Why". served: all models of the page."""
 
     trace: TranslationTrace
     selection: Selection
@@ -37,6 +37,7 @@ class Scene:
     drawn: object = None  # what the page says that it draws, for a panel that checks it: anything at all may come
     asked: Asked = Asked()
     shelf: Shelf = field(default_factory=Shelf)
+    served: tuple[Translator, ...] = ()
 
     def inspect(self) -> ForwardOutput:
         """The model's records of this translation."""
