@@ -27,8 +27,8 @@ from viz.words import Words, join, say
 
 MATCH = "match"
 SHOWN, SENTENCES = 12, 12
-KINDS = {AttentionKind.ENCODER_SELF: label("encoder"), AttentionKind.DECODER_SELF: label("decoder"),
-         AttentionKind.CROSS: label("cross")}
+KINDS = {AttentionKind.ENCODER_SELF: label("the encoder"), AttentionKind.DECODER_SELF: label("the decoder"),
+         AttentionKind.CROSS: label("the decoder on the source")}
 
 
 @dataclass(frozen=True, eq=False)
