@@ -44,12 +44,12 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     panel.get_by_label("heads named").select_option("punctuation")
     named = rows.count()
     expect(panel.locator(".survey .count")).to_have_text(f"{named} of {HEADS} heads")
+    rows.first.get_by_role("button").press("Enter")
+    expect(panel.get_by_role("columnheader", name="random rows")).to_be_visible()
     slider = panel.get_by_role("slider")
     slider.focus()
     slider.press("Home")  # above 0 whoever differs from chance
     expect(rows.nth(named)).to_be_attached()
-    rows.first.get_by_role("button").press("Enter")
-    expect(panel.get_by_role("columnheader", name="random rows")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     no_violations(page, "#panel-heads-survey")
     screenshot(page, "heads-card-390-dark")

@@ -31,11 +31,10 @@ def turned(tiny_translator):
         for kind, layers in other.model.num_layers.items():
             for layer in range(layers):
                 attention = other.model.attention(kind, layer)
-                for name, parameter in attention.named_parameters():
-                    if name.startswith("output"):
-                        parameter.copy_(parameter[:, rows] if parameter.ndim == 2 else parameter)
-                    else:
-                        parameter.copy_(parameter[rows])
+                attention.output.weight.copy_(attention.output.weight[:, rows])
+                three = torch.cat([rows + part * len(rows) for part in range(3)])  # of queries, keys and values
+                for parameter in attention.projection.parameters():
+                    parameter.copy_(parameter[three])
     return other
 
 
