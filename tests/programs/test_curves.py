@@ -17,7 +17,7 @@ from model.checkpoint import load
 def folder(tiny_checkpoint, tmp_path):
     """A checkpoint with a card, and beside it links by hand of two sentences, German first."""
     shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
-    (tmp_path / "tiny" / "README.md").write_text(f"Before.\n\n{curves.FIRST}\nOld.\n{curves.LAST}\n\nAfter.\n")
+    (tmp_path / "tiny" / "README.md").write_text(f"Before.\n\n{curves.HEADING}\n\nOld.\n\n## After\n")
     (tmp_path / "gold").mkdir()
     (tmp_path / "gold" / "gold.de").write_text("Der Hund schläft .\nDie Sonne scheint heute .\n")
     (tmp_path / "gold" / "gold.en").write_text("The dog sleeps .\nToday the sun shines .\n")
@@ -25,7 +25,7 @@ def folder(tiny_checkpoint, tmp_path):
     return tmp_path
 
 
-def test_figures_go_into_the_folder_and_between_the_cards_marks(folder):
+def test_figures_go_into_the_folder_and_into_the_cards_section(folder):
     curves.main(["--checkpoint", str(folder / "tiny"), "--gold", str(folder / "gold")])
     found = json.loads((folder / "tiny" / "alignment.json").read_text())
     assert found["digest"] == load(folder / "tiny").digest
@@ -34,7 +34,7 @@ def test_figures_go_into_the_folder_and_between_the_cards_marks(folder):
     assert np.shape(one["heads"]["read"]) == (3, 4) and np.shape(one["means"]["predicted"]) == (3,)
     assert one["diagonal"] == pytest.approx(1 - (4 + 5) / (9 + 8), abs=1e-4)
     card = (folder / "tiny" / "README.md").read_text()
-    assert card.startswith("Before.") and card.endswith("After.\n") and "Old." not in card
+    assert card.startswith("Before.") and card.endswith("\n## After\n") and "Old." not in card
     assert f"| 1 | {100 * one['means']['read'][0]:.1f} | {100 * min(one['heads']['read'][0]):.1f} |" in card
     assert not any(word in card for word in ("Hund", "sun"))
     curves.main(["--checkpoint", str(folder / "tiny"), "--gold", str(folder / "nowhere")])

@@ -46,7 +46,8 @@ class Other:
 
 def others(scene: Scene) -> list[Other]:
     """Every other direction and model of the page that was surveyed, those of other models first."""
-    found = [Other(translator, direction, survey) for translator in scene.served for direction in translator.directions
+    served = scene.served.all if scene.served else ()
+    found = [Other(translator, direction, survey) for translator in served for direction in translator.directions
              if (translator.digest, direction) != (scene.translator.digest, scene.trace.direction)
              and (survey := surveys.surveyed(translator, direction))]
     return sorted(found, key=lambda one: one.translator.digest == scene.translator.digest)
