@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, means, survey
-from model.analysis.why import averages
+from model import checkpoint, evaluate, faithfulness, means, survey
+from model.analysis.why import averages, faithful
 from model.files import read_json
+from model.nets.transformer import Transformer
 
 
 def scores(folder: Path, data: Path) -> None:
@@ -41,9 +42,17 @@ def heads(folder: Path, data: Path) -> None:
     survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200"])
 
 
+def believed(folder: Path, data: Path) -> None:
+    """faithfulness.json and the card's section, for the tab "Why": over dev sentences, without data over the project's
+    own. It uses the means, which stand before it."""
+    faithfulness.main(["--checkpoint", str(folder), *(["--data", str(data)] if data.is_dir() else [])])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
-    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads}
+    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
+    faithful.FILE: believed}
+OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE}  # what other networks have not
 
 
 def digest_of(path: Path) -> str | None:
@@ -66,11 +75,12 @@ def digest_of(path: Path) -> str | None:
 def stale(folder: Path) -> list[str]:
     """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing, in the
     order in which they are built."""
-    weights = checkpoint.load(folder).digest
+    loaded = checkpoint.load(folder)
+    weights = loaded.digest
     found = [path.name for path in sorted(folder.iterdir())
              if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)]
-    absent = [name for name in BUILDERS
-              if name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
+    absent = [name for name in BUILDERS if (isinstance(loaded.model, Transformer) or name not in OF_TRANSFORMERS)
+              and name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
     return sorted(found + absent, key=lambda name: list(BUILDERS).index(name) if name in BUILDERS else len(BUILDERS))
 
 

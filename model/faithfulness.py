@@ -1,47 +1,74 @@
 """Which row of the page's matrix to believe, measured: python -m model.faithfulness --help
 
 Translates sentences, asks why the least certain content word of each was written, and takes words away in the order of
-each method, by another replacement than it was made with. Writes faithfulness.json into the checkpoint's folder and
-prints the table for its card. Under torchrun, processes share the sentences; the result is the same.
+each method, by another replacement than it was made with. Writes faithfulness.json into the checkpoint's folder and its
+tables into the card there; no sentence is in them. Under torchrun, processes share the sentences; the result is the
+same.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
 from model.analysis.why import averages
 from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
-from model.files import write_json
+from model.analysis.why.methods import attention
+from model.files import replace_file, write_json
+from model.nets.networks import check_transformer
 from model.serve import processes
-from model.trace.why.faithfulness import Faithfulness
+from model.trace.survey.survey import OWN
+from model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
+from model.training import corpora
 from model.translator import Translator
+
+CARD = "README.md"
+HEADING = "## Which picture to believe"
+BEFORE = "## Limits"  # of a card: the section's place where it is new
+Text = tuple[str, str]  # direction, sentence
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
+    check_transformer(translator.model)
     path = args.checkpoint / averages.FILE
     means = averages.load(path, translator) if path.is_file() else None
-    if args.sentences:
-        lines = [line for line in args.sentences.read_text(encoding="utf-8").splitlines() if line.strip()]
-        texts = [(direction, line) for direction in translator.directions for line in lines[:args.limit]]
-    else:
-        texts = [(direction, line) for direction, lines in averages.own_sentences(translator).items()
-                 for line in lines[:args.limit]]
-    if not texts:
-        raise ValueError("there are no sentences: name a file with --sentences")
+    corpus, texts = chosen(args, translator)
     with processes.side_by_side():
         found = [sentence for sentence in examined(translator, texts, means, args.randomised) if sentence is not None]
         if processes.rank() == 0:
-            report(args.checkpoint, translator, found, means is not None)
+            scored_by = "mean embedding of own sentences" if means is not None else "mean embedding of the vocabulary"
+            report(args.checkpoint, Faithfulness(translator.name, translator.digest, translator.directions, corpus,
+                                                 len(found), scored_by, summarise(found)))
 
 
-def examined(translator: Translator, texts: list[tuple[str, str]], means: averages.Means | None,
+def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[Text]]:
+    """What the sentences are of, and each with its direction; those too long for the model are left out. ValueError
+    where there are none."""
+    if args.sentences:
+        lines = args.sentences.read_text(encoding="utf-8").splitlines()
+        names, by_direction = [args.sentences.name], {direction: lines for direction in translator.directions}
+    elif args.data:
+        held_out = {direction: corpora.dev_pairs(args.data, direction) for direction in translator.directions}
+        names = dict.fromkeys(name for found, _ in held_out.values() for name in found)
+        by_direction = {direction: [source for source, _ in pairs] for direction, (_, pairs) in held_out.items()}
+    else:
+        names, by_direction = [OWN], averages.own_sentences(translator)
+    texts = [(direction, line) for direction, lines in by_direction.items() for line in islice(
+        (line for line in lines if line.strip() and translator.fits(line, direction)), args.limit)]
+    if not texts:
+        raise ValueError("there are no sentences: name a file with --sentences")
+    return ", ".join(names), texts
+
+
+def examined(translator: Translator, texts: list[Text], means: averages.Means | None,
              randomised: int) -> list[Sentence | None]:
     """Every text's result, in order, whichever process found it."""
     rank, world = processes.rank(), processes.count()
@@ -55,18 +82,52 @@ def examined(translator: Translator, texts: list[tuple[str, str]], means: averag
     return [together[index] for index in range(len(texts))]
 
 
-def report(folder: Path, translator: Translator, sentences: list[Sentence], with_means: bool) -> None:
-    """Write the file and print the table."""
-    scored_by = "mean embedding of own sentences" if with_means else "mean embedding of the vocabulary"
-    found = Faithfulness(translator.name, translator.digest, translator.directions, len(sentences), scored_by,
-                         summarise(sentences))
+def report(folder: Path, found: Faithfulness) -> None:
+    """Write the file, and the card if there is one; print what stands there."""
     write_json(folder / FILE, asdict(found))
-    print(found.markdown())
-    stages = next((m.randomised for m in found.methods if m.randomised), {})
-    for stage in stages:
-        print(f"redrawn down to {stage}: " + ", ".join(
-            f"{m.method} {'none' if m.randomised[stage] is None else format(m.randomised[stage], '.2f')}"
-            f"{' (class-agnostic)' if m.class_agnostic else ''}" for m in found.methods))
+    card = folder / CARD
+    if card.is_file():
+        text = into_card(card.read_text(encoding="utf-8"), found)
+        replace_file(card, lambda path: path.write_text(text, encoding="utf-8"))
+    print(section(found))
+
+
+def into_card(card: str, found: Faithfulness) -> str:
+    """The card with this section in place of the one that it has; else before its limits, or at its end."""
+    start = f"\n{card}".find(f"\n{HEADING}\n")
+    if start >= 0:
+        end = card.find("\n## ", start)
+        before, after = card[:start], "" if end < 0 else card[end + 1:]
+    else:
+        start = f"\n{card}".find(f"\n{BEFORE}\n")
+        before, after = (card.rstrip("\n") + "\n\n", "") if start < 0 else (card[:start], card[start:])
+    return f"{before}{section(found)}\n" + (f"\n{after}" if after else "")
+
+
+def section(found: Faithfulness) -> str:
+    """The card's section: what was done, which row leads, and the tables."""
+    best, bar = first(found, raw=attention.RAW.name), (
+        f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's")
+    lead = (f"No method reached the bar ({bar}), so the page leads with occlusion alone." if best is None else
+            f"**{best.method}** agreed best and reached the bar ({bar}): it stands first on the page, and the others "
+            "follow in this order.")
+    parts = [HEADING, _wrapped(
+        f"Measured by `python -m model.faithfulness` on the weights {found.digest}: of {found.sentences} sentences "
+        f"({found.corpus}) the least certain content word against its runner-up. Agreement: median rank correlation "
+        f"with occlusion by another replacement (the {found.scored_by}; occlusion by mean itself with occlusion by "
+        "mask). Comprehensiveness (large is good) and sufficiency (small is good): what the log-odds lose, in nats, "
+        "without the best words and with them alone, less a random order's. In brackets 95 % bootstrap intervals. "
+        + lead), found.markdown()]
+    if found.stages:
+        parts += [_wrapped("How much of a row's order stays when the weights are redrawn, from the top of the decoder "
+                           "down (median rank correlation with the trained model's row). What stays when everything is "
+                           "redrawn was never about the model; class-agnostic methods do not see the output projection "
+                           "and cannot pass:"), found.cascade()]
+    return "\n\n".join(parts)
+
+
+def _wrapped(paragraph: str) -> str:
+    return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -75,10 +136,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
-    add("--limit", type=int, default=200, help="how many of each direction; default 200")
+    add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
+    add("--limit", type=int, default=210, help="how many of each direction; default 210")
     add("--randomised", type=int, default=20, help="on how many to compare with redrawn weights; default 20")
     add("--device", help="cpu or cuda")
     args = parser.parse_args(argv)
+    if args.sentences and args.data:
+        parser.error("--sentences and --data: name one of them")
     if args.limit < 1:
         parser.error(f"--limit must be at least 1, found {args.limit}")
     return args

@@ -24,6 +24,7 @@ from model.analysis.survey.run import Run
 from model.analysis.why import averages
 from model.checkpoint import HEADS
 from model.files import replace_file
+from model.nets.networks import check_transformer
 from model.serve import processes
 from model.trace.directions import parse_direction
 from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
@@ -37,6 +38,7 @@ LINKED = 100  # sentences on which heads are chosen that link words
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
+    check_transformer(translator.model)
     with processes.side_by_side():
         found = {direction: survey(args, translator, direction, corpus)
                  for direction, corpus in chosen(args, translator).items()}
@@ -104,12 +106,9 @@ def aligned(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def held_out(args: argparse.Namespace, direction: str) -> Corpus:
-    """The dev parts of the corpora in the data folder, one sentence of each in turn, so that a limit takes from all."""
-    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], test_pair=[], synthetic=[])
-    found = [splits.dev for splits in corpora.find(options, [direction]) if splits.dev.oriented(direction)]
-    turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
-    pairs = [pair for turn in turns for pair in turn if pair is not None][:args.limit]
-    return Corpus(", ".join(f"{corpus.name} dev" for corpus in found), lambda: iter(pairs))
+    """The dev parts of the corpora in the data folder."""
+    names, pairs = corpora.dev_pairs(args.data, direction, args.limit)
+    return Corpus(", ".join(names), lambda: iter(pairs))
 
 
 def means_of(args: argparse.Namespace, translator: Translator) -> Means:

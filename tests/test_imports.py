@@ -42,7 +42,7 @@ VIZ = (
 )
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
 EXCEPTIONS = {("model.evaluate", "model.train"), ("model.derived", "model.evaluate"), ("model.derived", "model.means"),
-              ("model.derived", "model.survey"),
+              ("model.derived", "model.survey"), ("model.derived", "model.faithfulness"),
               ("model.benchmark", "model.train"), ("viz.wire.readback", "viz.figures")}
 WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
                  "model.trace.storage", "model.trace.scores", "model.trace.tokens",

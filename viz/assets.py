@@ -10,6 +10,7 @@ WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
 LANGUAGE = WEB / "core" / "language.js"  # stands in the page itself
+ALONE = WEB / "alone" / "alone.js"  # what an explorer outside the app begins with
 CORE = ("core/shared.js", "core/rpc.js")  # what every component's scripts need, before all else
 
 # A component's scripts in the order in which they need each other; the last one registers it under its name.

@@ -48,6 +48,7 @@ DIVERGING = {
 
 # Plotly text on a transparent background, readable on both pages.
 FIGURE_TEXT = "#7a8494"
+AXIS = {"gridcolor": "rgba(128,128,128,0.2)", "zerolinecolor": "rgba(128,128,128,0.6)"}
 
 
 def css_variables() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from model.config import TrainConfig
@@ -73,6 +74,17 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
         if not any(splits.train.oriented(direction) for splits in clean):
             raise ValueError(f"{direction}: every training pair shares a side with a held-out (dev or test) pair")
     return clean
+
+
+def dev_pairs(root: Path, direction: str, limit: int | None = None) -> tuple[list[str], list[tuple[str, str]]]:
+    """The names and the pairs of the dev parts in a data folder, one pair of each corpus in turn, so that a limit takes
+    from all. ValueError if there are none for the direction."""
+    found = [s.dev for s in _folder(root, [parse_direction(direction)]) if s.dev.oriented(direction)]
+    if not found:
+        raise ValueError(f"no development sentences for the direction {direction} in the folder {root}")
+    turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
+    pairs = [pair for turn in turns for pair in turn if pair is not None]
+    return [f"{corpus.name} dev" for corpus in found], pairs[:limit]
 
 
 def _files(args: argparse.Namespace) -> list[Splits]:

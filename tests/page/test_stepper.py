@@ -215,9 +215,14 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
                                               ((own, tree.branches[0]), (forced, branch))):
         whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, held=held)
         assert part["shared"] == 3
-        found = page.evaluate("""async ([held, whole, part]) => {
-          const { Path } = AttentionAtlas.stepperPath, first = await Path.from(held);
-          return Promise.all([Path.from(whole), Path.from(part, first)].map(async (made) => {
+        late = {"path": {**whole, "blocks": []}, "rows": [steps.rows_payload(trace, 0)]}
+        assert late["rows"][0]["last"] == len(mine.ids)
+        found = page.evaluate("""async ([held, whole, part, late]) => {
+          const { Path } = AttentionAtlas.stepperPath, first = await Path.from(held), last = await Path.from(late.path);
+          if (last.lacking(2, 9) !== 2) throw new Error("it should lack all rows");
+          late.rows.forEach((rows) => last.addRows(rows));
+          if (last.lacking(2, 9) !== null) throw new Error("it should have all rows");
+          return Promise.all([Path.from(whole), Path.from(part, first), last].map(async (made) => {
             const path = await made, rows = [];
             for (const [kind, { layers, heads }] of Object.entries(path.kinds)) {
               if (kind === "encoder_self") continue;
@@ -226,9 +231,10 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
             }
             return { rows, steps: path.steps, length: path.length, read: path.read };
           }));
-        }""", [steps.path_payload(held_trace, held), whole, part])
-        rows = [path.pop("rows") for path in found]
-        np.testing.assert_allclose(*rows, atol=1e-4)  # the shared rows were computed twice, and sent at 16 bits
+        }""", [steps.path_payload(held_trace, held), whole, part, late])
+        whole_rows, pieced, sent_late = (path.pop("rows") for path in found)
+        np.testing.assert_allclose(whole_rows, pieced, atol=1e-4)  # the shared were computed twice, and sent at 16 bits
+        assert whole_rows == sent_late
         for ours, theirs in zip(found[0].pop("steps"), found[1].pop("steps"), strict=True):
             assert ours["id"] == theirs["id"] and ours["rank"] == theirs["rank"]
             assert ours["log_probability"] == pytest.approx(theirs["log_probability"], abs=1e-4)

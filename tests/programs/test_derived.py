@@ -27,11 +27,15 @@ def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
         found = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
         (where / "heads.json").write_text(json.dumps(found))
 
+    def believed(where, data):
+        (where / "faithfulness.json").write_text(json.dumps({"digest": digest(where)}))
+
     monkeypatch.setitem(derived.BUILDERS, "heads.json", survey)
+    monkeypatch.setitem(derived.BUILDERS, "faithfulness.json", believed)
     (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
     np.savez(folder / "table.npz", digest=np.array(digest(folder)))
-    assert derived.stale(folder) == ["means.safetensors", "heads.json"]  # they are not there yet
+    assert derived.stale(folder) == ["means.safetensors", "heads.json", "faithfulness.json"]  # they are not there yet
     derived.main(["--checkpoints", str(folder.parent)])
     assert derived.stale(folder) == []
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": "0" * 16})))

@@ -149,6 +149,7 @@ def test_a_body_that_is_nonsense_is_refused_and_the_next_request_unharmed(served
     assert Caller(served.port).call("translate", ["Ein Hund.", ""])["status"] == "ok"
 
 
+@pytest.mark.long
 def test_sessions_come_and_go_and_memory_stays(served):
     visits = 20
     for _ in range(10):

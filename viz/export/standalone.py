@@ -1,41 +1,63 @@
-"""The explorer with one translation as a single HTML file."""
+"""The explorer outside the app: as a single HTML file, or as a document that shares its scripts with others."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, theme, words
+from viz.export.library import Library
 from viz.wire.payload import payload
 from viz.wire.readback import payload_maps
-from viz.words import for_page
+from viz.words import for_page, say
+
+# Before anything can be drawn, and so beside the words of all else.
+WAITING = say(
+    "The scripts of this explorer stand in the first explorer of this notebook. Run that cell, or this one again.")
 
 
 def to_html(trace: TranslationTrace, selection: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights. It speaks every language of the page: who will open it
-    nobody knows, there is no server to ask, and beside Plotly.js the words are little."""
-    value = for_page(payload(trace, selection, exact=True))
-    languages = {language: words.read(path) for language, path in words.files().items()}
-    text = f"{trace.source_text} → {trace.translation}"
+    browse every head, and carries the exact float32 weights."""
+    return document([trace], [for_page(payload(trace, selection, exact=True))], heading=True)
+
+
+def document(traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, heading: bool = False,
+             alone: bool = True) -> str:
+    """A page with the explorer over these payloads (viz/wire/payload.py, ready for the page) of these traces, the last
+    one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
+    library = Library.read()
+    lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
+    title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
     return "\n".join((
-        "<!doctype html>", f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(text)}</title>',
+        "<!doctype html>", f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{theme.css_variables()}{assets.style('explorer').read_text(encoding='utf-8')}{_PAGE_CSS}</style></head>",
-        f'<body><main><h1 dir="auto">{html.escape(text)}</h1>',
-        f"<p>{html.escape(f'{trace.direction}, checkpoint {trace.checkpoint} ({trace.digest})')}</p>",
-        '<div class="atlas-root atlas-explorer" id="explorer"></div></main>',
-        f'<script type="application/json" id="payload">{_json(value)}</script>',
-        f'<script type="application/json" id="languages">{_json(languages)}</script>',
-        *(f"<script>{_script(path)}</script>"
-          for path in (assets.PLOTLY, assets.LANGUAGE, *assets.scripts('explorer'))),
-        f"<script>{_START}</script></body></html>"))
+        f"<style>{theme.css_variables()}{frame}</style></head>",
+        "<body><main>", *(_heading(trace, line) for trace, line in zip(traces, lines) if heading),
+        f'<div class="atlas-root atlas-explorer" id="explorer" data-library="{library.name}">',
+        f'<p class="waiting" hidden>{html.escape(WAITING.english)}</p></div></main>',
+        *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
+        f'<script type="application/json" id="words">{_json(_waiting())}</script>',
+        *([f'<script type="text/plain" id="library">{library.packed()}</script>'] if alone else []),
+        *(f"<script>{path.read_text(encoding='utf-8')}</script>" for path in (assets.LANGUAGE, assets.ALONE)),
+        "</body></html>"))
+
+
+def _heading(trace: TranslationTrace, line: str) -> str:
+    return (f'<h1 dir="auto">{html.escape(line)}</h1>'
+            f"<p>{html.escape(f'{trace.direction}, checkpoint {trace.checkpoint} ({trace.digest})')}</p>")
+
+
+def _waiting() -> dict[str, dict]:
+    """WAITING's words in every language, as files of viz/web/words/ hold them."""
+    return {language: {"page": {WAITING.english: words.read(path)["page"].get(WAITING.english, WAITING.english)}}
+            for language, path in words.files().items()}
 
 
 def _json(value: object) -> str:
@@ -52,26 +74,4 @@ def from_html(text: str) -> dict[AttentionKind, np.ndarray]:
     return payload_maps(packed["blocks"], packed["kinds"])
 
 
-def _script(path: Path) -> str:
-    text = path.read_text(encoding="utf-8")
-    assert "</script" not in text.lower(), f"{path.name} would end its own script element"
-    return text
-
-
-_DATA = re.compile(r'<script type="application/json" id="payload">(.*?)</script>', re.DOTALL)
-_PAGE_CSS = """
-body { margin: 0; background: var(--atlas-paper); color: var(--atlas-ink); font-family: var(--atlas-font); }
-main { max-width: 1360px; margin: 0 auto; padding: 16px; }
-main > h1 { font-size: 20px; margin: 0; overflow-wrap: anywhere; }
-main > p { color: var(--atlas-muted); font-size: 13px; margin: 2px 0 16px; }
-"""
-_START = """
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const follow = () => document.body.classList.toggle("dark", dark.matches);
-follow();
-dark.addEventListener("change", follow);
-const [json, languages] = ["payload", "languages"].map((id) => document.getElementById(id).textContent);
-AttentionAtlas.speak(JSON.parse(languages));
-AttentionAtlas.components.explorer(document.getElementById("explorer"),
-  { value: () => ({ id: null, at: 0, json }), onValue: () => {}, trigger: () => {}, server: null });
-"""
+_DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</script>', re.DOTALL)

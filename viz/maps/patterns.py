@@ -9,6 +9,7 @@ import numpy as np
 from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
+from viz.maps.reduce import View
 from viz.words import Words, say
 
 LEAST_SHARE = 0.4  # of the mass, for a pattern to be named
@@ -100,3 +101,19 @@ def _pattern(shares: dict[Words, tuple[float, float]], entropy: float, most: flo
                        say("points at one token a row: {share} on the strongest", share=f"{pointed:.0%}"))
     return Pattern(entropy, say("mixed"), share,
                    say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}"))
+
+
+def most_telling(trace: TranslationTrace) -> View:
+    """The cross-attention head that points most clearly: highest mean, over the rows that predict a word, of the
+    largest weight on a source word, times the share of different words it points at."""
+    kind = trace.kinds[-1]  # of a Transformer the cross-attention, of a recurrent network its alignment
+    sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
+    rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
+    if not sources or not rows:
+        return View(kind)
+    weights = trace.maps(kind).weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
+    pointed = weights.argmax(-1)
+    distinct = np.apply_along_axis(lambda row: len(set(row)), -1, pointed) / min(len(rows), len(sources))
+    score = weights.max(-1).mean(-1) * distinct  # [layers, heads]
+    layer, head = np.unravel_index(score.argmax(), score.shape)
+    return View(kind, int(layer), int(head))

@@ -21,7 +21,7 @@ from viz.ui.header import Header
 from viz.ui.rpc import Question, told
 from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire.overlay import descriptor
-from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict
+from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
@@ -119,19 +119,20 @@ def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
 
 
 def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
-    """Blocks of the layers that the page asks for, one after another up to about 1 MB; it asks again for the rest."""
+    """Thumbnails of kinds and blocks of layers that the page asks for, up to about 1 MB; it asks again for the rest."""
     question = Question.of(event)
     try:
         trace = _find(history, question)
-        size, blocks = 0, []
+        small = [thumbnails(trace, AttentionKind(kind)) for kind in dict.fromkeys(question.data.get("thumbnails", []))]
+        size, blocks = sum(len(one["data"]) for one in small), []
         for kind, layer in question.data.get("wanted", []):
-            blocks.append(block(trace, AttentionKind(kind), int(layer), int(layer) + 1))
-            size += len(blocks[-1]["data"])
             if size > LARGEST:
                 break
+            blocks.append(block(trace, AttentionKind(kind), int(layer), int(layer) + 1))
+            size += len(blocks[-1]["data"])
     except (ValueError, TypeError) as error:
         return question.failed(error)
-    return question.answer(key=question.data["key"], layers=blocks)
+    return question.answer(key=question.data["key"], layers=blocks, thumbnails=small)
 
 
 def overlaid(translators: Translators | None, history: tuple[TranslationTrace, ...], asked: Asked,

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import gradio as gr
-import numpy as np
 
 from model.analysis.why.shelf import Shelf
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
-from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
+from viz.maps import patterns
 from viz.maps.branches import Tree
 from viz.ui.asked import Asked
 
@@ -72,19 +71,9 @@ def turns_for(translators: Translators) -> Turns:
 
 
 def most_telling(trace: TranslationTrace) -> Selection:
-    """The cross-attention head that points most clearly: highest mean, over the rows that predict a word, of the
-    largest weight on a source word, times the share of different words it points at."""
-    sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
-    rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
-    if not sources or not rows:
-        return Selection().fitted(trace)
-    kind = trace.kinds[-1]  # of a Transformer the cross-attention, of a recurrent network its alignment
-    weights = trace.maps(kind).weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
-    pointed = weights.argmax(-1)
-    distinct = np.apply_along_axis(lambda row: len(set(row)), -1, pointed) / min(len(rows), len(sources))
-    score = weights.max(-1).mean(-1) * distinct  # [layers, heads]
-    layer, head = np.unravel_index(score.argmax(), score.shape)
-    return Selection(kind, int(layer), int(head))
+    """The head to begin with: viz.maps.patterns says which."""
+    view = patterns.most_telling(trace)
+    return Selection(view.kind, view.layer, view.head)
 
 
 def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Translator:

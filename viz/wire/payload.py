@@ -1,12 +1,14 @@
-"""A trace as one compact JSON value for the page: weights at 16 bits, compressed; long inputs layer by layer.
+"""A trace as one compact JSON value for the page: weights at 16 bits, compressed; what is large, piece by piece.
 
 viz/web/explorer/trace.js reads it. A block {kind, first, last, codec, data} holds weights [layers, heads, query, key]
-of the layers first .. last - 1, in one of the codecs of viz/wire/codecs.py.
+of the layers first .. last - 1, in one of the codecs of viz/wire/codecs.py; thumbnails {kind, rows, columns, codec,
+data} hold every head of a kind [layers, heads, rows, columns].
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 
 from model.trace.decoding import GREEDY
@@ -18,12 +20,13 @@ from model.trace.words import word_groups
 from viz import theme
 from viz.maps import labels
 from viz.maps.patterns import head_patterns
-from viz.maps.reduce import pool
-from viz.wire.codecs import EXACT, ROOT
+from viz.maps.reduce import THUMBNAIL, pool
+from viz.wire.codecs import EXACT, ROOT, SMALL
 
 FORMAT = 1
-LARGEST = 1_000_000  # bytes of weights sent at once; above, layers are sent when they are asked for
-_BYTES_A_WEIGHT = 2 * 4 / 3  # before gzip, which saves little on real weights
+LARGEST = 1_000_000  # bytes sent at once; where all weights are more, the rest is sent when it is asked for
+_THUMBNAILS, _WEIGHTS = 0.42, 0.8  # shares of it: of a kind's thumbnails, and with the open layer; the rest is words
+_BYTES_A_CODE = 4 / 3  # before gzip, which saves little on real weights
 
 
 def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False,
@@ -31,25 +34,29 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
     """Everything the explorer needs of a trace, JSON-ready.
 
     selection: something with kind, layer, head, query and key to open with (viz.ui.session.Selection), or None.
-    exact: every layer, as float32. largest: bytes above which weights are left to block(); the layer of the
-    selection comes always, and thumbnails of all heads in their place.
+    exact: every layer, as float32. largest: bytes above which weights are left to block(). Then there are the
+    thumbnails of the kind that is open, and the layer of the selection where there is room for it beside them.
     """
     kinds = {kind: trace.maps(kind) for kind in trace.kinds}
-    lazy = not exact and _BYTES_A_WEIGHT * sum(maps.weights.size for maps in kinds.values()) > largest
+    lazy = not exact and 2 * _BYTES_A_CODE * sum(maps.weights.size for maps in kinds.values()) > largest
+    small = []
     if lazy:
         kind, layer = (selection.kind, selection.layer) if selection else (trace.kinds[-1], 0)
-        blocks = [block(trace, kind, layer, layer + 1)]
+        small = [thumbnails(trace, kind, largest=_THUMBNAILS * largest)]
+        room = _WEIGHTS * largest - len(small[0]["data"])
+        fits = 2 * _BYTES_A_CODE * kinds[kind].weights[layer].size <= room
+        blocks = [block(trace, kind, layer, layer + 1)] if fits else []
     else:
         blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in kinds.items()]
     return {
-        "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks,
+        "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks, "thumbnails": small,
         "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
         "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
         "interventions": trace.interventions.describe(), "decoding": trace.decoded_by,
         "attention_only": trace.attention_only, "beam": trace.decoding and trace.decoding.beam,
         "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
                    "predicted": _tokens(trace.target_tokens)},
-        "kinds": {kind.value: _kind(trace, kind, maps, thumbnails=lazy) for kind, maps in kinds.items()},
+        "kinds": {kind.value: _kind(trace, kind, maps) for kind, maps in kinds.items()},
         "selection": selection_dict(selection) if selection else None,
         "colours": {"scales": theme.SCALES, "heads": theme.HEAD_COLOURS},
     }
@@ -63,6 +70,15 @@ def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *
     weights = maps.weights[first:last]
     codec = EXACT if exact else ROOT
     return {"kind": kind.value, "first": first, "last": last, "codec": codec.name, "data": codec.encode(weights)}
+
+
+def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float = _THUMBNAILS * LARGEST) -> dict:
+    """Every head of a kind, pooled to so many cells that all of them take no more than `largest` bytes."""
+    weights = trace.maps(kind).weights
+    heads = weights.shape[0] * weights.shape[1]
+    pooled = pool(weights, max(1, min(THUMBNAIL, math.isqrt(int(largest / _BYTES_A_CODE / heads)))))
+    return {"kind": kind.value, "rows": pooled.shape[2], "columns": pooled.shape[3], "codec": SMALL.name,
+            "data": SMALL.encode(pooled)}
 
 
 def key_of(trace: TranslationTrace) -> str:
@@ -87,13 +103,9 @@ def _tokens(tokens: Sequence[str]) -> dict:
             "word_labels": [labels.word_label([tokens[i] for i in group]) for group in groups]}
 
 
-def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps, *, thumbnails: bool) -> dict:
+def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> dict:
     layers, heads, queries, keys = maps.weights.shape
     patterns = head_patterns(trace, kind)
-    found = {"title": labels.KIND_TITLES[kind], "layers": layers, "heads": heads, "queries": queries, "keys": keys,
-             "entropies": [[round(pattern.entropy, 2) for pattern in layer] for layer in patterns],
-             "readings": [[pattern.reading for pattern in layer] for layer in patterns]}
-    if thumbnails:
-        pooled = pool(maps.weights)
-        found["thumbnails"] = {"rows": pooled.shape[2], "columns": pooled.shape[3], "data": ROOT.encode(pooled)}
-    return found
+    return {"title": labels.KIND_TITLES[kind], "layers": layers, "heads": heads, "queries": queries, "keys": keys,
+            "entropies": [[round(pattern.entropy, 2) for pattern in layer] for layer in patterns],
+            "readings": [[pattern.reading for pattern in layer] for layer in patterns]}

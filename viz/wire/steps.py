@@ -18,7 +18,9 @@ from viz.wire.codecs import root_codes
 from viz.wire.payload import block
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
-LARGEST = 3_000_000  # weights of these kinds above which a path's maps come step by step
+LARGEST = 1_000_000  # bytes above which a path's maps of these kinds come some steps at a time
+AT_ONCE = 400_000  # bytes of those steps: an answer costs the model a pass, so that one step each would be too few
+_BYTES_A_WEIGHT = 2 * 4 / 3
 
 
 def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
@@ -59,11 +61,11 @@ def path_payload(trace: TranslationTrace, branch: Branch, *, respelled: Sequence
 def _whole(trace: TranslationTrace, length: int) -> bool:
     """Whether the maps of a target of this length, of the trace's sentence, are sent at once."""
     maps = trace.cross
-    return maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= LARGEST
+    return _BYTES_A_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= LARGEST
 
 
-def _rows(trace: TranslationTrace, kind: AttentionKind, first: int) -> str:
-    return base64.b64encode(root_codes(trace.maps(kind).weights[:, :, first:])).decode("ascii")
+def _rows(trace: TranslationTrace, kind: AttentionKind, first: int, last: int | None = None) -> str:
+    return base64.b64encode(root_codes(trace.maps(kind).weights[:, :, first:last])).decode("ascii")
 
 
 def _kind(trace: TranslationTrace, kind: AttentionKind) -> dict:
@@ -81,9 +83,11 @@ def _step(trace: TranslationTrace, step: int) -> dict:
 
 
 def rows_payload(trace: TranslationTrace, step: int) -> dict:
-    """One step's rows [layers x heads x keys] of each kind, for a path whose maps are too large to send at once."""
-    return {"step": step, "rows": {
-        kind.value: np.round(trace.maps(kind).weights[:, :, step], 5).ravel().tolist() for kind in SHOWN_KINDS}}
+    """Rows [layers, heads, steps, keys] of each kind, of a step and those after it up to about 0.4 MB, as `rows` of
+    path_payload(): for a path whose maps are too large to send at once."""
+    a_step = _BYTES_A_WEIGHT * sum(trace.maps(kind).weights[:, :, 0].size for kind in SHOWN_KINDS)
+    last = min(len(trace.target_ids), step + max(1, int(AT_ONCE / a_step)))
+    return {"first": step, "last": last, "rows": {kind.value: _rows(trace, kind, step, last) for kind in SHOWN_KINDS}}
 
 
 def details_payload(details: object, temperatures: Sequence[float], top_tokens: Sequence[Sequence[str]]) -> dict:

@@ -25,7 +25,8 @@ from model.trace.why.ranks import spearman
 from model.translator import Translator
 
 FILE = "faithfulness.json"  # in the checkpoint's folder
-RANDOM_ORDERS = 5
+RANDOM_ORDERS = 3  # of each sentence, where many sentences are told
+SHOWN_ORDERS = 5  # where one is
 LEAST_WORDS = 3
 POINTS = 12  # of a curve at most
 Deletion = Callable[[np.ndarray, np.ndarray], Change]
@@ -51,13 +52,33 @@ def curves(case: Case, order: Sequence[int], how: Deletion, *, counts: Sequence[
            ) -> tuple[np.ndarray, np.ndarray]:
     """Columns taken away in an order: what the metric loses without the first k, and with the first k alone, for k of
     counts (None: 1 .. n), float64 [k] each. Columns that the order does not name (symbols) stay."""
+    found, = all_curves(case, [(order, how)], counts=counts)
+    return found
+
+
+def all_curves(case: Case, orders: Sequence[tuple[Sequence[int], Deletion]], *, counts: Sequence[int] | None = None
+               ) -> list[tuple[np.ndarray, np.ndarray]]:
+    """curves() of each order. Orders that begin or end with the same words share runs: each set of words is taken away
+    once, and many of them in one batch."""
+    wanted = [change for order, how in orders for change in _taken(case, order, how, counts)]
+    joined = Change(*map(np.concatenate, zip(*(change.parts for change in wanted))))
+    _, first, place = np.unique(np.concatenate(joined.parts, axis=1), axis=0, return_index=True, return_inverse=True)
+    effects = case.effects(joined[first])[place.reshape(-1)]
+    parts = np.split(effects, np.cumsum([len(change) for change in wanted])[:-1])
+    return list(zip(parts[::2], parts[1::2]))
+
+
+def _taken(case: Case, order: Sequence[int], how: Deletion, counts: Sequence[int] | None) -> tuple[Change, Change]:
     source, prefix = (np.cumsum(mask[list(order)], axis=0) > 0 for mask in case.columns.masks())
     all_source, all_prefix = source[-1], prefix[-1]
     if counts is not None:
         source, prefix = (mask[np.asarray(counts) - 1] for mask in (source, prefix))
-    without = case.effects(how(source, prefix))
-    alone = case.effects(how(all_source & ~source, all_prefix & ~prefix))
-    return without, alone
+    return how(source, prefix), how(all_source & ~source, all_prefix & ~prefix)
+
+
+def points(words: int) -> list[int]:
+    """Numbers of words at which a curve is measured: all from 1 on, or a dozen evenly spread."""
+    return sorted(set(np.linspace(1, words, min(words, POINTS)).round().astype(int).tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +102,7 @@ def trials(case: Case, by: Method, *, seed: int = 0) -> Iterator[Trial]:
     words = np.flatnonzero(ordinary)
     if len(words) < LEAST_WORDS:
         return
-    counts = sorted(set(np.linspace(1, len(words), min(len(words), POINTS)).round().astype(int).tolist()))
+    counts = points(len(words))
 
     def tried(order: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         without, alone = curves(case, order, how, counts=counts)
@@ -89,7 +110,7 @@ def trials(case: Case, by: Method, *, seed: int = 0) -> Iterator[Trial]:
         return whole - np.concatenate(([0.0], without)), whole - np.concatenate((without[-1:], alone))
 
     random = np.random.default_rng(seed)
-    chance = [tried(random.permutation(words)) for _ in range(RANDOM_ORDERS)]
+    chance = [tried(random.permutation(words)) for _ in range(SHOWN_ORDERS)]
     yield Trial(None, (0, *counts), *np.mean(chance, axis=0))
     for name, method in sorted(METHODS.items(), key=lambda pair: pair[1].slow):
         if method is not by:
@@ -106,20 +127,18 @@ def judge(case: Case, *, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Cu
     """Every method's values for a case, and its curves less those of random orders of the same words."""
     ordinary = ~case.columns.special
     values = {name: method(case).values for name, method in METHODS.items()}
-    chance = {how: _random(case, ordinary, how, seed) for how in (masked, replaced)}
+    words, random = np.flatnonzero(ordinary), np.random.default_rng(seed)
+    orders = [(order_of(mine, ordinary), deletion(name)) for name, mine in values.items()]
+    shuffled = [random.permutation(words) for _ in range(RANDOM_ORDERS)]
+    tried = all_curves(case, [*orders, *((order, how) for how in (masked, replaced) for order in shuffled)],
+                       counts=points(len(words)))
+    means = np.array([[part.mean() for part in one] for one in tried])  # [order, (without, alone)]
+    chance = dict(zip((masked, replaced), means[len(orders):].reshape(2, RANDOM_ORDERS, 2).mean(1)))
     found = {}
-    for name, mine in values.items():
-        without, alone = curves(case, order_of(mine, ordinary), deletion(name))
-        by_chance = chance[deletion(name)]
-        found[name] = Curves(agree(mine, values[other_occlusion(name).name], ordinary),
-                             float(without.mean() - by_chance[0]), float(alone.mean() - by_chance[1]))
+    for (name, mine), (_, how), (without, alone) in zip(values.items(), orders, means):
+        agreement = agree(mine, values[other_occlusion(name).name], ordinary)
+        found[name] = Curves(agreement, float(without - chance[how][0]), float(alone - chance[how][1]))
     return values, found
-
-
-def _random(case: Case, ordinary: np.ndarray, how: Deletion, seed: int) -> tuple[float, float]:
-    random, columns = np.random.default_rng(seed), np.flatnonzero(ordinary)
-    found = [[part.mean() for part in curves(case, random.permutation(columns), how)] for _ in range(RANDOM_ORDERS)]
-    return tuple(np.mean(found, axis=0))
 
 
 def redrawn(model: Transformer, *, seed: int = 0) -> list[tuple[str, Transformer]]:

@@ -15,8 +15,8 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Curves:
-    """Of one method on one word, each a mean over k = 1 .. n words in the method's order, in nats (DeYoung et al. 2020,
-    section 4, on log-odds).
+    """Of one method on one word, each a mean over numbers k of words in the method's order, in nats (DeYoung et al.
+    2020, section 4, on log-odds).
 
     agreement          rank correlation with occlusion under the other replacement; None where it has none
     comprehensiveness  what the metric loses without the first k words: large is good
@@ -68,25 +68,40 @@ class MethodFaithfulness:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """All methods of a checkpoint. sentences: how many were translated and asked about, one word each."""
+    """All methods of a checkpoint. sentences: how many were translated and asked about, one word each; corpus: of which
+    corpora they are."""
 
     checkpoint: str
     digest: str
     directions: tuple[str, ...]
+    corpus: str
     sentences: int
     scored_by: str
     methods: tuple[MethodFaithfulness, ...]
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Down to where weights were redrawn, from the top; empty if they were not."""
+        return next((tuple(found.randomised) for found in self.methods if found.randomised), ())
+
+    def by_agreement(self) -> tuple[MethodFaithfulness, ...]:
+        """The one that agrees best with occlusion first, those without an agreement last; equal ones as they stand."""
+        return tuple(sorted(self.methods, key=lambda one: -np.inf if one.agreement is None else one.agreement.value,
+                            reverse=True))
+
     def markdown(self) -> str:
-        """The table for a model card."""
-        lines = ["| method | kind | agreement with occlusion | comprehensiveness, nats | sufficiency, nats | "
-                 "all weights redrawn |", "|---|---|---|---|---|---|"]
-        for found in self.methods:
-            last = next(reversed(found.randomised.values()), None)
-            lines.append("| " + " | ".join((
-                found.method, found.evidence, _text(found.agreement), _text(found.comprehensiveness),
-                _text(found.sufficiency), "not measured" if last is None else f"{last:.2f}")) + " |")
-        return "\n".join(lines)
+        """The table for a model card, in the order of by_agreement()."""
+        return _markdown(
+            ("method", "kind", "agreement with occlusion", "comprehensiveness, nats", "sufficiency, nats"),
+            [(one.method, one.evidence, *map(_text, (one.agreement, one.comprehensiveness, one.sufficiency)))
+             for one in self.by_agreement()])
+
+    def cascade(self) -> str:
+        """A second table: what is left of each method, weights redrawn stage by stage."""
+        return _markdown(("redrawn down to", *self.stages), [
+            (f"{one.method}{' (class-agnostic)' if one.class_agnostic else ''}",
+             *("none" if one.randomised[stage] is None else f"{one.randomised[stage]:.2f}" for stage in self.stages))
+            for one in self.by_agreement() if one.randomised])
 
 
 BAR = 0.5  # the median agreement that a row needs to stand first
@@ -111,6 +126,11 @@ def from_dict(values: object) -> Faithfulness:
         return Faithfulness(**{**values, "directions": tuple(values["directions"]), "methods": methods})
     except (TypeError, KeyError) as error:
         raise ValueError(f"this is no table of faithfulness: {error!r}") from error
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return "\n".join((lines[0], "|" + "---|" * len(head), *lines[1:]))
 
 
 def _text(found: Interval | None) -> str:

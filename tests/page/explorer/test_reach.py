@@ -116,6 +116,11 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     expected = score_map(trace, View("cross", 2, 5, combine="rollout")).values
     assert np.abs(drawn(page)["z"] - expected).max() < 5e-4
     assert page.locator(".axis-label.row").count() <= 40
+    page.keyboard.press(KEYS[AttentionKind.ENCODER_SELF])  # whose thumbnails come after those that it opened with
+    page.wait_for_function("""() => [...document.querySelectorAll('.thumbnail canvas')].every((canvas) => {
+      const { width, height } = canvas, data = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+      return width >= 40 && data.every((value, i) => i % 4 < 3 || value === 255);
+    })""")
 
 
 @pytest.mark.parametrize("dark", [False, True])

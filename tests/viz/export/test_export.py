@@ -89,7 +89,7 @@ def test_html_is_one_file_that_names_no_other_host(hand_made_trace):
     own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(r"""(?:src|href)\s*=\s*["']""", own)
     assert "<img src=x" not in page and "${alert(1)}" in page
-    data = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page, re.DOTALL)[1]
+    data = re.search(r'<script type="application/json" class="payload">(.*?)</script>', page, re.DOTALL)[1]
     packed = json.loads(data)
     assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
     assert len(packed["blocks"]) == 3 and all(block["codec"] == "float32" for block in packed["blocks"])

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import math
-from dataclasses import asdict, replace
 
 import gradio as gr
 import numpy as np
 import pytest
 
 from model.analysis import paths
-from model.analysis.why import faithful
 from model.analysis.why.attribution import attribute
 from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.pinned import contrasts, default_step
 from model.analysis.why.registry import METHODS
 from model.analysis.why.shelf import Shelf
-from model.files import write_json
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
-from model.trace.why.evidence import Evidence
-from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
 from model.trace.why.question import Against
 from model.translators import Translators
-from viz.export.formats import FORMATS
 from viz.maps import labels
 from viz.ui.asked import MAX_TOKENS, Asked
 from viz.ui.component import Component
 from viz.ui.header import Header
-from viz.ui.lab import belief, frame, lab, registry, taking
+from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import holds, parts, tokens
 from viz.ui.session import Selection, Session
@@ -190,92 +182,6 @@ def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> No
     for wrong in ({"row": "0", "column": 2 * heads}, {"row": "9", "column": 0}, {"row": 0, "column": 0}):
         with pytest.raises(ValueError, match="no head stands"):
             parts.keys(scene, wrong)
-
-
-@pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
-def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
-    found = list(faithful.trials(scene.case, judge))
-    assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.name}
-    words = int((~scene.case.columns.special).sum())
-    for one in found:
-        assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithful.POINTS + 1
-        assert one.left[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.kept[-1], abs=1e-4)
-        assert one.left[-1] == pytest.approx(one.kept[0], abs=1e-4)
-    first_left = next(one for one in found if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
-    best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
-    column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
-    other = attribute(scene.translator, scene.trace, step=3, methods=[judge.name]).rows[0].values[column]
-    assert first_left.left[1] == pytest.approx(best.metric - other, abs=1e-4), "the best word gone, by the other means"
-    shown = list(holds.holds(scene, how))[-1]
-    assert len(block(shown, "table")["rows"]) == len(METHODS)
-
-
-def table(**agreements: float | None) -> Faithfulness:
-    def method(name: str) -> MethodFaithfulness:
-        value = agreements.get(name.replace(" ", "_").replace("-", "_"))
-        interval = None if value is None else Interval(value, value - 0.1, value + 0.1, 200)
-        return MethodFaithfulness(name, METHODS[name].evidence.value, METHODS[name].class_agnostic, interval,
-                                  Interval(1, 0, 2, 200), Interval(-1, -2, 0, 200), {"everything": 0.1})
-
-    return Faithfulness("tiny", "0" * 16, ("de-en",), 200, "mean", tuple(map(method, METHODS)))
-
-
-@pytest.mark.parametrize(("agreements", "expected"), [
-    ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.name),
-    ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated gradients"),
-    ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.name),
-    ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
-    ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
-    ({"cross_attention": 0.9}, None), ({}, None)])
-def test_what_stands_first_is_decided_by_what_was_measured(tiny_translator, tmp_path, monkeypatch, agreements,
-                                                           expected) -> None:
-    found = table(**agreements)
-    best = first(found, raw=attention.RAW.name)
-    assert (best and best.method) == expected
-    assert from_dict(json.loads(json.dumps(asdict(found)))) == found
-    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    write_json(tmp_path / faithful.FILE, asdict(replace(found, digest=tiny_translator.digest)))
-    lead = belief.leading(tiny_translator)
-    assert sorted(lead.order) == sorted(METHODS) and "200 sentences" in lead.reason
-    if expected:
-        assert lead.order[0] == expected and not lead.folded
-    else:
-        assert lead.order[:2] == (occlusion.MASK.name, occlusion.MEAN.name) and len(lead.folded) == len(METHODS) - 2
-
-
-def test_without_a_table_of_these_weights_the_page_says_so(tiny_translator, scene, tmp_path, monkeypatch, caplog
-                                                           ) -> None:
-    monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    assert "has not been measured" in belief.leading(tiny_translator).reason
-    write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
-    lead = belief.leading(tiny_translator)
-    assert "other weights (0000000000000000)" in lead.reason and not lead.folded
-    assert lead.order[0] == occlusion.MASK.name
-    assert "other weights" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]
-    for damaged in ("{", "[]", '{"methods": [{"method": "x"}]}'):
-        (tmp_path / faithful.FILE).write_text(damaged)
-        assert "has not been measured" in belief.leading(tiny_translator).reason and faithful.FILE in caplog.text
-    write_json(tmp_path / faithful.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest)))
-    shown = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
-    assert len(shown) == 2 and shown[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and shown[1]["marked"] == [0]
-
-
-@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
-def test_what_is_taken_away_reads_back(scene, name) -> None:
-    found, = taking.take(scene, {"format": name})
-    assert found["file"] == f"why-step4.{name}" and found["media"] == FORMATS[name].media_type
-    values = FORMATS[name].why.read(base64.b64decode(found["data"]))
-    why = attribute(scene.translator, scene.trace, step=3)
-    assert values.dtype == np.float64
-    np.testing.assert_array_equal(values, np.stack([row.values for row in why.rows]))
-
-
-def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
-    offered = [one["text"] for one in taking.exports()["formats"]]
-    assert offered == ["csv", "json", "npz"]
-    for wrong in ("html", "exe", None):
-        with pytest.raises(ValueError, match="unknown export"):
-            taking.take(scene, {"format": wrong})
 
 
 def everything(translator, trace, asked: Asked) -> dict:

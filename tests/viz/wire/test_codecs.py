@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from viz.wire.codecs import EXACT, ROOT, SIGNED
+from viz.wire.codecs import EXACT, ROOT, SIGNED, SMALL
 
 NUMBERS = st.floats(-1e6, 1e6, width=32) | st.just(float("nan"))
 
@@ -28,9 +28,10 @@ def test_signed_numbers_keep_their_sign_and_the_promised_error(values):
 
 @given(arrays.arrays(np.float32, arrays.array_shapes(max_dims=3, max_side=5), elements=st.floats(0, 1, width=32)))
 def test_numbers_from_0_to_1_keep_the_promised_error(values):
-    found = ROOT.decode(ROOT.encode(values), values.shape)
-    bound = 4 * (values.astype(np.float64) ** 0.25 + 1 / 131070) ** 3 / 131070 + 1e-7
-    assert (np.abs(found.astype(np.float64) - values) <= bound).all()
+    for codec, steps in ((ROOT, 65535), (SMALL, 255)):
+        found, half = codec.decode(codec.encode(values), values.shape), 0.5 / steps
+        bound = 4 * (values.astype(np.float64) ** 0.25 + half) ** 3 * half + 1e-7
+        assert (np.abs(found.astype(np.float64) - values) <= bound).all() and (found[values == 0] == 0).all()
 
 
 @given(arrays.arrays(np.float32, (3, 4), elements=NUMBERS))
@@ -42,5 +43,7 @@ def test_exact_is_exact(values):
 def test_nothing_is_clipped_in_silence(wrong):
     with pytest.raises(ValueError, match="from 0 to 1"):
         ROOT.encode(np.array([0.5, wrong], np.float32))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        SMALL.encode(np.array([0.5, wrong], np.float32))
     with pytest.raises(ValueError, match="finite"):
         SIGNED.encode(np.array([0.5, float("-inf")]))

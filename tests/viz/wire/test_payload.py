@@ -9,8 +9,10 @@ from bench.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from viz.figures.colour import ColourScale, Transform
 from viz.maps import reduce
-from viz.wire import payload
-from viz.wire.codecs import ROOT
+from viz.maps.branches import Tree
+from viz.ui.rpc import told
+from viz.wire import payload, steps
+from viz.wire.codecs import ROOT, SMALL
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +46,48 @@ def test_a_translation_of_thirty_tokens_fits(large_trace):
     assert len(json.dumps(packed, ensure_ascii=False).encode()) <= 350_000
 
 
+def sent_bytes(content: dict) -> int:
+    """Of a component's value as Gradio writes it: JSON as text within JSON."""
+    return len(json.dumps(told(**content), ensure_ascii=False).encode())
+
+
+OPUS_MT, NLLB = (6, 8), (12, 16)  # layers a side and heads of published models
+DEEPEST = (24, 16)  # of M2M100's largest dense ones
+
+
+@pytest.mark.parametrize(("shape", "tokens"), [
+    (OPUS_MT, 40), (OPUS_MT, 60), (OPUS_MT, 333), (NLLB, 25), (NLLB, 40), (NLLB, 60), (NLLB, 95), (NLLB, 165),
+    (DEEPEST, 60), (DEEPEST, 110), ((4, 8), 62), ((4, 8), 256)])
+def test_whatever_the_model_the_first_payload_is_no_more_than_a_megabyte(shape, tokens):
+    """Random attention, which no packing makes smaller; up to the longest text that each shape is allowed."""
+    layers, heads = shape
+    trace = random_trace(tokens, tokens, layers=layers, heads=heads)
+    packed, tree = payload.payload(trace), Tree.of(trace)
+    assert sent_bytes(packed) <= 1_000_000
+    assert not packed["lazy"] or [one["kind"] for one in packed["thumbnails"]] == ["cross"]
+    # A layer of as many tokens as people translate is there at once.
+    assert packed["blocks"] or tokens > 90
+    opened = {"tree": steps.tree_payload(tree), "path": steps.path_payload(trace, tree.branches[0])}
+    assert sent_bytes(opened) <= 1_000_000
+    rows = steps.rows_payload(trace, 0)
+    assert sent_bytes(rows) <= 500_000 and rows["last"] > 0
+    for kind in trace.kinds:
+        assert sent_bytes({"layers": [], "thumbnails": [payload.thumbnails(trace, kind)]}) <= 450_000
+
+
 def test_long_inputs_come_layer_by_layer():
     trace = random_trace(128, 128, layers=4)
     packed = payload.payload(trace)
     assert packed["lazy"] and len(packed["blocks"]) == 1
-    assert len(json.dumps(packed, ensure_ascii=False).encode()) <= 1_200_000
-    thumbnails = packed["kinds"]["cross"]["thumbnails"]
-    size = (4, 8, thumbnails["rows"], thumbnails["columns"])
-    values = ROOT.decode(thumbnails["data"], size)
-    assert values.max() == pytest.approx(trace.cross.weights.max(), abs=1e-4)  # thin lines are not averaged away
+    for kind, thumbnails in zip(TRANSFORMER_KINDS, map(payload.thumbnails, [trace] * 3, TRANSFORMER_KINDS)):
+        size = (4, 8, thumbnails["rows"], thumbnails["columns"])
+        values, expected = SMALL.decode(thumbnails["data"], size), reduce.pool(trace.maps(kind).weights)
+        assert size[2:] == (40, 40) and np.array_equal(values == 0, expected < (0.5 / 255)**4)
+        # Thin lines are not averaged away.
+        assert values.max() == pytest.approx(trace.maps(kind).weights.max(), abs=0.01)
+        for transform in Transform:  # on no scale of colours more than what an eye can tell apart
+            scale = ColourScale(transform=transform)
+            assert np.abs(scale.place(values) - scale.place(expected)).max() < 0.01
     for kind in TRANSFORMER_KINDS:
         block = payload.block(trace, kind, 2, 3)
         found = ROOT.decode(block["data"], trace.maps(kind).weights[2:3].shape)

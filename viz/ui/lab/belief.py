@@ -1,17 +1,25 @@
-"""Which row of the tokens' matrix stands first: what was measured of this model over many sentences decides."""
+"""Which row of the tokens' matrix stands first: what was measured of this model over many sentences decides, and is
+drawn."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
 
+import plotly.graph_objects as go
+
 from model.analysis.why import faithful
 from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.registry import METHODS, OCCLUSIONS
-from model.trace.why.faithfulness import Faithfulness, first
+from model.trace.why.evidence import Evidence
+from model.trace.why.faithfulness import BAR, Faithfulness, Interval, first
 from model.translator import Translator
+from viz import theme
+from viz.wire import blocks
+from viz.wire.matrix import EVIDENCE, two
 from viz.words import Words, say
 
+PASSED = 0.3  # of a row's order may stay when all weights are redrawn
 log = logging.getLogger(__name__)
 
 
@@ -36,19 +44,22 @@ def table(translator: Translator) -> Faithfulness | None:
 
 
 def leading(translator: Translator) -> Lead:
-    """With a table of these weights: the method that agrees best with occlusion under the other replacement, if it
-    reaches the bar; else occlusion alone. Without one, all rows, occlusion first."""
+    """With a table of these weights: rows as they agree with occlusion under the other replacement, if the best of them
+    reaches the bar; else occlusion alone, the others folded in that order. Without one, all rows, occlusion first."""
     found, order = table(translator), tuple(METHODS)
     if found is None or found.digest != translator.digest:
         return Lead(order, frozenset(), unmeasured(found, translator))
+    ranked = [one.method for one in found.by_agreement()]
+    order = (*ranked, *(name for name in order if name not in ranked))
     best = first(found, raw=attention.RAW.name)
     if best is None:
         measured = tuple(method.name for method in OCCLUSIONS)
+        order = (*measured, *(name for name in order if name not in measured))
         return Lead(order, frozenset(order) - frozenset(measured), say(
             "Occlusion stands alone: over {n} sentences no method agreed with it well enough (a median rank "
             "correlation of 0.5, and 0.15 more than attention's).", n=found.sentences))
     values = {"method": METHODS[best.method].name, "n": found.sentences, "rho": f"{best.agreement.value:.2f}"}
-    return Lead((best.method, *(name for name in order if name != best.method)), frozenset(), say(
+    return Lead(order, frozenset(), say(
         "{method} stands first: over {n} sentences it agreed best with occlusion by another replacement (median rank "
         "correlation {rho}).", **values))
 
@@ -62,3 +73,66 @@ def unmeasured(found: Faithfulness | None, translator: Translator) -> Words:
     return say("Which row to believe was measured for other weights ({digest}); {command} does it for these. Until "
                "then {method} stands first: it is itself a measurement.", command=command,
                digest=found.digest, method=occlusion.MASK.name)
+
+
+def measured(found: Faithfulness, lead: str) -> dict:
+    """The table, in the rows' order; lead: the row that stands first."""
+    rows = []
+    for one in found.by_agreement():
+        method, last = METHODS[one.method], next(reversed(one.randomised.values()), None)
+        rows.append([method.name, EVIDENCE[method.evidence], _interval(one.agreement), _interval(one.comprehensiveness),
+                     _interval(one.sufficiency), "–" if last is None else two(last)])
+    return blocks.table(
+        (say("Method"), say("kind"), say("agreement with occlusion"), say("comprehensiveness, nats"),
+         say("sufficiency, nats"), say("all weights redrawn")), rows,
+        marked=[i for i, one in enumerate(found.by_agreement()) if one.method == lead],
+        caption=say("Measured over {n} sentences, with 95 % intervals. Agreement: median rank correlation with "
+                    "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
+                    "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
+                    "how much of the row stays when the model knows nothing; what stays was never about the model.",
+                    n=found.sentences))
+
+
+def agreements(found: Faithfulness) -> dict:
+    """How well each row agrees with occlusion, the best at the top, with its interval and the bar."""
+    known = [one for one in found.by_agreement() if one.agreement is not None]
+    picture = go.Figure()
+    for colour, evidence in zip(theme.HEAD_COLOURS, Evidence):
+        at = [i for i, one in enumerate(known) if METHODS[one.method].evidence is evidence]
+        intervals = [known[i].agreement for i in at]
+        picture.add_scatter(
+            x=[one.value for one in intervals], y=at, name=EVIDENCE[evidence], mode="markers",
+            marker={"color": colour, "size": 9},
+            error_x={"type": "data", "symmetric": False, "array": [one.high - one.value for one in intervals],
+                     "arrayminus": [one.value - one.low for one in intervals], "thickness": 1.5})
+    picture.add_vline(BAR, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    picture.update_layout(template="none", **theme.figure_layout(
+        xaxis={"title": {"text": say("median rank correlation with occlusion")}, **theme.AXIS},
+        yaxis={"tickvals": list(range(len(known))), "ticktext": [one.method for one in known], "automargin": True,
+               "range": [len(known) - 0.5, -0.5], **theme.AXIS},
+        margin={"l": 8, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.28, "x": 0}))
+    return blocks.figure(picture, height=120 + 26 * len(known), width=620, rows=[
+        METHODS[one.method].name for one in known], label=say("How well each row agrees with occlusion"))
+
+
+def cascade(found: Faithfulness) -> dict:
+    """How much of each row's order stays when the weights are redrawn, from the top down."""
+    picture = go.Figure()
+    for i, one in enumerate(found.methods):
+        method = METHODS[one.method]
+        picture.add_scatter(
+            x=list(range(len(found.stages) + 1)), y=[1.0, *(one.randomised[stage] for stage in found.stages)],
+            name=method.name, mode="lines+markers", marker_size=4,
+            line={"color": theme.HEAD_COLOURS[i % len(theme.HEAD_COLOURS)], "width": 2,
+                  "dash": "dash" if method.class_agnostic else "solid"})
+    picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    picture.update_layout(template="none", **theme.figure_layout(
+        xaxis={"title": {"text": say("parts redrawn, from the last decoder layer down")}, "dtick": 1, **theme.AXIS},
+        yaxis={"title": {"text": say("rank correlation with itself")}, **theme.AXIS},
+        margin={"l": 44, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.24, "x": 0}))
+    return blocks.figure(picture, height=120 + 26 * len(found.methods), width=620,
+                         label=say("What stays of each row when weights are redrawn"))
+
+
+def _interval(found: Interval | None) -> str:
+    return "–" if found is None else f"{two(found.value)} [{two(found.low)}, {two(found.high)}]"

@@ -131,6 +131,7 @@ class Lab:
                 return question.answer(), gr.skip()
             try:
                 scene = self.scene(trace, selection, asked)
+                panel.require(scene)
                 return question.answer(), find(scene, question.data, *panel.fitted(scene, values))
             except ValueError as error:
                 return question.failed(error), gr.skip()
@@ -210,7 +211,7 @@ class Lab:
               ) -> Scene:
         """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
         return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked,
-                     self.session.shelf)
+                     self.session.shelf, self.translators)
 
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open

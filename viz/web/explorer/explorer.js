@@ -21,7 +21,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
     toggle: toggleHeads, hover: hoverThumbnail,
   });
-  const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces, mapOf });
+  const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces, mapOf,
+    askFor: (one) => requestWeights(one, [], state.kind) });
 
   const guide = el("p", { class: "guide" });
   const heading = el("h2", { class: "heading-line" });
@@ -72,7 +73,7 @@ AttentionAtlas.register("explorer", (root, api) => {
       return kept;
     }
     const missing = model.missing(one, view);
-    if (missing.length && one === trace) request("layers", { key: one.key, wanted: missing });
+    if (missing.length && one === trace) requestWeights(one, missing, view.kind);
     return missing.length ? null : model.scoreMap(one, view);
   }
 
@@ -178,6 +179,11 @@ AttentionAtlas.register("explorer", (root, api) => {
     ask(event, question);
   }
 
+  // Layers, and the thumbnails of a kind where it lacks them.
+  function requestWeights(one, wanted, kind) {
+    request("layers", { key: one.key, wanted, thumbnails: one.lacks(kind) ? [kind] : [] });
+  }
+
   function ask(event, question) {
     rpc.ask(event, question, receive);
   }
@@ -232,20 +238,23 @@ AttentionAtlas.register("explorer", (root, api) => {
     return place >= 0;
   }
 
-  async function receivePart({ key, layers = [], overlay, as }) {
+  async function receivePart({ key, layers = [], thumbnails: small = [], overlay, as }) {
     const owner = traces.find((one) => one.key === key);
     if (owner) for (const block of layers) await owner.add(block);
+    if (owner) for (const one of small) await owner.addThumbnails(one);
     if (owner && overlay) await overlays.keep(owner, as, overlay);
     asked = 0; // not before: a redraw in between would ask for the same again
-    if (!map || owner !== trace) draw();
+    if (!map || owner !== trace || small.some((one) => one.kind === state.kind)) draw();
     fetchAhead();
   }
 
-  // While a person looks at one layer, the other layers of this kind come one by one.
+  // While a person looks at one layer, the thumbnails of the other kinds come, then the other layers of this one, one by one.
   function fetchAhead() {
     if (!trace.lazy || asked) return;
+    const small = [state.kind, ...Object.keys(trace.kinds)].find((kind) => trace.lacks(kind));
+    if (small) return requestWeights(trace, [], small);
     const next = trace.weights[state.kind].findIndex((weights) => !weights);
-    if (next >= 0) request("layers", { key: trace.key, wanted: [[state.kind, next]] });
+    if (next >= 0) requestWeights(trace, [[state.kind, next]], state.kind);
   }
 
   function openTrace(key) {

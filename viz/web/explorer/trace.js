@@ -31,7 +31,7 @@
   }
 
   // name -> what it makes of the unpacked bytes
-  const CODECS = { root16: decode, signed16: decodeSigned, float32: (data) => new Float32Array(data.buffer) };
+  const CODECS = { root16: decode, root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)), signed16: decodeSigned, float32: (data) => new Float32Array(data.buffer) };
 
   // One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
   // as that layer has not been sent.
@@ -48,12 +48,8 @@
 
     static async from(payload) {
       const trace = new Trace(payload);
-      await Promise.all(payload.blocks.map((block) => trace.add(block)));
-      for (const kind of Object.keys(trace.kinds)) {
-        const packed = trace.kinds[kind].thumbnails;
-        if (packed) trace.thumbnails[kind] = { ...packed, values: decode(await unpack(packed.data)) };
-      }
-      payload.blocks = []; // decoded: no need to keep both
+      await Promise.all([...payload.blocks.map((block) => trace.add(block)), ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one))]);
+      payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
       return trace;
     }
 
@@ -67,6 +63,15 @@
       }
     }
 
+    async addThumbnails({ kind, rows, columns, codec, data }) {
+      this.thumbnails[kind] = { rows, columns, values: CODECS[codec](await unpack(data)) };
+    }
+
+    // Whether there are heads of a kind of which nothing has been sent.
+    lacks(kind) {
+      return this.lazy && !this.thumbnails[kind] && this.weights[kind].includes(null);
+    }
+
     // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
     digests() {
       return Object.fromEntries(Object.keys(this.kinds).map((kind) => [kind, this.weights[kind].map((weights) => weights && digest(weights))]));
@@ -77,10 +82,11 @@
       return this.weights[kind][layer].subarray(head * queries * keys, (head + 1) * queries * keys);
     }
 
-    // {values, rows, columns} to draw small: never more than `size` cells a side
+    // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
     thumbnail(kind, layer, head, size) {
       const { heads, queries, keys } = this.kinds[kind];
       if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
+      if (!this.thumbnails[kind]) return null;
       const { rows, columns, values } = this.thumbnails[kind];
       const start = (layer * heads + head) * rows * columns;
       return pool(values.subarray(start, start + rows * columns), rows, columns, size);

@@ -10,7 +10,8 @@
         kinds: payload.kinds, respelled: payload.respelled, length: steps.length, details: null });
       path.maps = payload.rows ? grown(held, payload)
         : payload.blocks.length ? await atlas.explorerTrace.Trace.from({ kinds: payload.kinds, blocks: payload.blocks }) : null;
-      path.sent = new Map(); // step -> rows of long paths, which come one by one
+      path.sent = new Map(); // step -> rows of long paths, which come some at a time
+      path.awaited = new Set(); // steps whose rows were asked for
       payload.blocks = [];
       return path;
     }
@@ -20,8 +21,24 @@
       return this.maps !== null || this.sent.has(step);
     }
 
-    addRows({ step, rows }) {
-      this.sent.set(step, rows);
+    addRows({ first, last, rows }) {
+      const { bytes, decode } = atlas.explorerTrace, all = Object.entries(rows).map(([kind, packed]) => [kind, decode(bytes(packed))]);
+      for (let step = first; step < last; step++) {
+        this.sent.set(step, Object.fromEntries(all.map(([kind, values]) => {
+          const { layers, heads, keys } = this.kinds[kind], found = new Float32Array(layers * heads * keys);
+          for (let head = 0; head < layers * heads; head++) {
+            const from = (head * (last - first) + step - first) * keys;
+            found.set(values.subarray(from, from + keys), head * keys);
+          }
+          return [kind, found];
+        })));
+      }
+    }
+
+    // The first of some steps whose rows are not here; null where there is none, or it is on its way.
+    lacking(from, to) {
+      for (let step = from; step < Math.min(to, this.length); step++) if (!this.has(step)) return this.awaited.has(step) ? null : step;
+      return null;
     }
 
     // One head's weights over the keys at a step.
@@ -29,7 +46,7 @@
       const { heads, keys } = this.kinds[kind];
       if (this.maps) return this.maps.head(kind, layer, head).subarray(step * keys, (step + 1) * keys);
       const start = (layer * heads + head) * keys;
-      return this.sent.get(step)[kind].slice(start, start + keys);
+      return this.sent.get(step)[kind].subarray(start, start + keys);
     }
 
     // The mean over all layers and heads.

@@ -4,6 +4,7 @@ AttentionAtlas.register("stepper", (root, api) => {
   const atlas = AttentionAtlas, { element: el, t } = atlas;
   const { Path } = atlas.stepperPath;
   const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
+  const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
   const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
   const PANELS = [["branches", t("Branches")], ["compare", t("Compare")], ["lens", t("Layer by layer")], ["beam", t("Beam search")], ["own", t("Your own target")]];
 
@@ -57,6 +58,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     message(atlas.said(value.error) || "");
     if (value.error) {
       if (path) sentences.open(path, branch); // what was expected did not come
+      path?.awaited.clear();
       schedule();
     }
     atlas.invite(root, value.invitation);
@@ -100,7 +102,11 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   function need(what) {
     if (what === "details" && !path.details) ask("details", { branch: path.number });
-    if (what === "rows" && at < path.length && !path.has(at)) ask("rows", { branch: path.number, step: at });
+    if (what !== "rows") return;
+    const step = path.has(at) ? path.lacking(at, at + AHEAD) : path.lacking(at, at + 1);
+    if (step === null) return;
+    path.awaited.add(step);
+    ask("rows", { branch: path.number, step });
   }
 
   function restart() {
@@ -229,7 +235,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     frame = 0;
     if (!path) return;
     const inside = at < path.length;
-    if (inside && !path.has(at)) need("rows");
+    if (inside) need("rows");
     const shown = inside && path.has(at), head = shade === "head" && selection.kind === "cross";
     const weights = !shown ? null : head ? path.row("cross", selection.layer, selection.head, at) : path.meanRow("cross", at);
     sentences.step(at, weights, head ? t("layer {layer}, head {head}", { layer: selection.layer + 1, head: selection.head + 1 }) : t("the mean of all heads"));

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
+from dataclasses import replace as changed
 
 import numpy as np
 import pytest
@@ -18,8 +21,8 @@ from model.analysis.why.faithful import FILE
 from model.analysis.why.methods import occlusion
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
-from model.faithfulness import main
-from model.trace.why.faithfulness import bootstrap
+from model.faithfulness import BEFORE, HEADING, into_card, main, section
+from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, bootstrap, from_dict
 from tests import ROOT
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
@@ -42,6 +45,24 @@ def test_curves_take_away_one_word_after_the_other(case, how):
             expected = case.effects(how(source[gone].any(0)[None], prefix[gone].any(0)[None]))[0]
             assert found == pytest.approx(expected, abs=1e-5)
     assert alone[-1] == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("counts", [None, [1, 4]])
+def test_many_orders_at_once_are_each_order_alone(case, counts):
+    words = np.flatnonzero(~case.columns.special)
+    orders = [(np.random.default_rng(seed).permutation(words), how) for seed in range(3) for how in (masked, replaced)]
+    together = faithful.all_curves(case, orders, counts=counts)
+    for (order, how), found in zip(orders, together, strict=True):
+        for mine, alone in zip(found, faithful.curves(case, order, how, counts=counts), strict=True):
+            np.testing.assert_allclose(mine, alone, atol=1e-5)
+
+
+def test_sets_of_words_that_orders_share_run_once(case, monkeypatch):
+    words, run = np.flatnonzero(~case.columns.special), []
+    monkeypatch.setattr(type(case), "effects", lambda self, change: run.append(len(change)) or np.zeros(len(change)))
+    faithful.all_curves(case, [(words, masked), (words[[1, 0, *range(2, len(words))]], masked)])
+    n = len(words)  # an order has n sets to take away and n to leave; of the second one only the first of either is new
+    assert run == [2 * n + 2]
 
 
 def test_a_method_is_judged_by_another_replacement_than_its_own():
@@ -119,7 +140,7 @@ def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_check
     table = capsys.readouterr().out
     one = json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8"))
     assert one["sentences"] == 2 and [method["method"] for method in one["methods"]] == list(METHODS)
-    assert all(name in table for name in METHODS) and "redrawn down to everything" in table
+    assert all(name in table for name in METHODS) and "| redrawn down to | decoder layer 3 |" in table
     for method in one["methods"]:
         assert set(method["randomised"]) == {name for name, _ in faithful_stages()}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -127,6 +148,50 @@ def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_check
                     "model.faithfulness", *arguments, "--device", "cpu"], cwd=ROOT, env=environment, check=True,
                    capture_output=True, timeout=300)
     assert json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8")) == one
+
+
+def test_a_card_gets_the_tables_and_gets_them_anew(tiny_checkpoint, arguments, tiny_translator, capsys):
+    card = tiny_checkpoint / "README.md"
+    before = f"# tiny\n\n## Scores\n\nnone\n\n{BEFORE}\n\nmany\n"
+    card.write_text(before, encoding="utf-8")
+    try:
+        main([*arguments[:-2], "--randomised", "0"])
+        once, found = card.read_text(encoding="utf-8"), faithful.read(tiny_checkpoint)
+    finally:
+        card.unlink()
+    assert section(found) in capsys.readouterr().out and f"\n\n{section(found)}\n\n{BEFORE}\n" in once
+    assert once.replace(f"{section(found)}\n\n", "") == before and into_card(once, found) == once
+    assert found.digest in once and "2 sentences (some.txt)" in once and "redrawn" not in once
+    assert not any(word in once for word in ("Hund", "Schwester"))
+    other = from_dict({**asdict(found), "sentences": 9})
+    again = into_card(once, other)
+    assert "9 sentences" in again and again.count(HEADING) == 1 and again.endswith(f"{BEFORE}\n\nmany\n")
+    assert into_card("# tiny\n", found) == f"# tiny\n\n{section(found)}\n"
+
+
+def test_the_card_says_which_row_leads_and_stands_in_its_order():
+    def method(name, agreement, class_agnostic=False):
+        interval = agreement and Interval(agreement, agreement - 0.1, agreement + 0.1, 9)
+        return MethodFaithfulness(name, "proxy", class_agnostic, interval, None, None, {"everything": 0.2})
+
+    methods = (method("cross-attention", 0.3, True), method("a", None), method("b", 0.7))
+    found = Faithfulness("tiny", "0" * 16, ("de-en",), "some dev", 9, "mean embedding", methods)
+    text = section(found)
+    assert "**b** agreed best" in text and text.index("| b |") < text.index("| cross-attention |") < text.index("| a |")
+    assert "| cross-attention (class-agnostic) | 0.20 |" in text and "| a | proxy | none | none | none |" in text
+    assert "leads with occlusion alone" in section(changed(found, methods=methods[:2]))
+
+
+def test_development_sentences_are_read_from_a_data_folder(tiny_checkpoint, arguments, tmp_path, capsys):
+    for part, lines in (("train", ["Ein Haus ist rot.", "Zwei Katzen."]), ("val", [TEXT, "Das ist ein Baum."]),
+                        ("test_2016_flickr", ["Drei Männer."])):
+        for language in ("de", "en", "fr"):
+            path = tmp_path / "data/multi30k/data/task1/raw" / f"{part}.{language}.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    main([*arguments[:2], "--data", str(tmp_path / "data"), "--limit", "1", "--randomised", "0"])
+    found = faithful.read(tiny_checkpoint)
+    assert found.corpus == "multi30k dev" and found.sentences == len(found.directions)
 
 
 def faithful_stages():

@@ -11,14 +11,13 @@ import plotly.graph_objects as go
 from model.analysis.why.faithful import Trial, trials
 from model.analysis.why.methods import occlusion
 from model.analysis.why.registry import METHODS
-from model.trace.why.faithfulness import Faithfulness, Interval
 from viz import theme
 from viz.ui.lab import belief
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Blocks, Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
-from viz.wire.matrix import EVIDENCE, two
+from viz.wire.matrix import EVIDENCE
 from viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
@@ -76,42 +75,24 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
             name=RANDOM if chance else METHODS[trial.method].name, mode="lines+markers", marker_size=4,
             line={"color": theme.FIGURE_TEXT if chance else theme.HEAD_COLOURS[(i - 1) % len(theme.HEAD_COLOURS)],
                   "width": 2, "dash": "dot" if chance else "solid"})
-    axis = {"gridcolor": "rgba(128,128,128,0.2)", "zerolinecolor": "rgba(128,128,128,0.6)"}
     picture.update_layout(template="none", **theme.figure_layout(
-        xaxis={"title": {"text": below}, **axis}, yaxis={"title": {"text": say("nats")}, **axis},
+        xaxis={"title": {"text": below}, **theme.AXIS}, yaxis={"title": {"text": say("nats")}, **theme.AXIS},
         margin={"l": 44, "r": 8, "t": 8, "b": 44}, showlegend=which == "left",
         legend={"orientation": "h", "y": -0.22, "x": 0}))
     return blocks.figure(picture, height=HEIGHT + (90 if which == "left" else 0), width=620, label=title)
 
 
 def _offline(scene: Scene) -> Blocks:
-    """The table of many sentences, where these weights have one; else why not."""
-    found = belief.table(scene.translator)
+    """What was measured over many sentences, where these weights have such a table; else why not."""
+    found, lead = belief.table(scene.translator), belief.leading(scene.translator)
     if found is None or found.digest != scene.trace.digest:
-        return [blocks.text(belief.unmeasured(found, scene.translator), tone="note")]
-    lead = belief.leading(scene.translator)
-    return [blocks.text(lead.reason), _table(found, lead.order[0])]
-
-
-def _table(found: Faithfulness, lead: str) -> dict:
-    rows = []
-    for one in found.methods:
-        method, last = METHODS[one.method], next(reversed(one.randomised.values()), None)
-        rows.append([method.name, EVIDENCE[method.evidence], _interval(one.agreement), _interval(one.comprehensiveness),
-                     _interval(one.sufficiency), "–" if last is None else two(last)])
-    return blocks.table(
-        (say("Method"), say("kind"), say("agreement with occlusion"), say("comprehensiveness, nats"),
-         say("sufficiency, nats"), say("all weights redrawn")), rows,
-        marked=[i for i, one in enumerate(found.methods) if one.method == lead],
-        caption=say("Measured over {n} sentences, with 95 % intervals. Agreement: median rank correlation with "
-                    "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
-                    "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
-                    "how much of the row stays when the model knows nothing; what stays was never about the model.",
-                    n=found.sentences))
-
-
-def _interval(found: Interval | None) -> str:
-    return "–" if found is None else f"{two(found.value)} [{two(found.low)}, {two(found.high)}]"
+        return [blocks.text(lead.reason, tone="note")]
+    if not found.stages:
+        return [blocks.text(lead.reason), belief.agreements(found), belief.measured(found, lead.order[0])]
+    return [blocks.text(lead.reason), blocks.row(belief.agreements(found), belief.cascade(found)),
+            blocks.text(say("Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
+                            "not look at the token that was written: it cannot pass."), tone="note"),
+            belief.measured(found, lead.order[0])]
 
 
 PANEL = Panel(

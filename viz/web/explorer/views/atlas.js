@@ -4,8 +4,11 @@
 
   const SIDE = 64; // cells a side; larger maps show the largest weight of each block
 
-  // Draw values [rows, columns] one pixel a cell; CSS enlarges it. blank rows (NaN) stay transparent.
-  function paint(canvas, { values, rows, columns }, colouring) {
+  // Draw values [rows, columns] one pixel a cell; CSS enlarges it. Blank rows (NaN) stay transparent, as what is null: not
+  // sent yet.
+  function paint(canvas, map, colouring) {
+    if (!map) return;
+    const { values, rows, columns } = map;
     if (canvas.width !== columns) canvas.width = columns;
     if (canvas.height !== rows) canvas.height = rows;
     const image = new ImageData(columns, rows), data = image.data, { place, steps } = colouring;

@@ -2,7 +2,7 @@
 (function (atlas) {
   "use strict";
 
-  // hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there
+  // hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there; askFor(trace): its thumbnails
   function create(hooks) {
     const { element: el, t } = atlas;
     const quiet = { hover: () => {}, pin: () => {} };
@@ -41,6 +41,7 @@
       const colouring = state.overlay ? palette(scale(state, hooks.trace().payload.colours), state.transform, 1) : shown;
       const rows = hooks.traces().flatMap((trace) => {
         const { heads } = trace.kinds[state.kind];
+        if (trace.lacks(state.kind)) hooks.askFor(trace);
         const thumbnails = Array.from({ length: heads }, (_, head) => {
           const canvas = el("canvas", { "aria-hidden": "true" });
           atlas.explorerAtlas.paint(canvas, trace.thumbnail(state.kind, Math.min(state.layer, trace.kinds[state.kind].layers - 1), head, 64), colouring);

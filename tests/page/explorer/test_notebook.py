@@ -1,0 +1,68 @@
+"""Explorers in a notebook's cells, and what a browser makes of a saved notebook."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+import viz
+from tests.page.browser import no_violations
+from tests.viz.export.test_notebook import carried
+from viz.export import notebook
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture()
+def page(chromium: Browser) -> Page:
+    page, problems = chromium.new_page(viewport={"width": 1280, "height": 900}), []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: message.type == "error" and problems.append(message.text))
+    page.on("request", lambda asked: asked.url.startswith(("file:", "data:", "blob:")) or problems.append(asked.url))
+    yield page
+    page.close()
+    assert not problems
+
+
+def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy(page, tiny_translator, tmp_path, monkeypatch):
+    traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
+    needed = iter((True, False, False))
+    monkeypatch.setattr(notebook, "_carries_scripts", lambda: next(needed))
+    first, other, both = (shown._repr_html_() for shown in (
+        viz.explore(traces[0], viz.View("encoder_self", 1, 2)), viz.explore(traces[1]), viz.compare(*traces)))
+    assert carried(first) and not carried(other) and not carried(both) and len(other) < len(first) / 10
+    path = tmp_path / "saved.html"  # a front end may draw later cells first
+    path.write_text('<!doctype html><meta charset="utf-8"><body style="background: #111">'
+                    + "".join(f"<div>{part}</div>" for part in (other, both, first)), encoding="utf-8")
+    page.goto(path.as_uri())
+    drawn = [page.locator("iframe").nth(i).content_frame for i in range(3)]
+    for inside in drawn:
+        inside.locator(".detail .heatmaplayer image").first.wait_for(state="attached")
+    shown = drawn[2].locator(".detail .plot").evaluate("plot => plot.data[0].z")
+    np.testing.assert_allclose(np.array(shown, float), traces[0].encoder_self.weights[1, 2], atol=1e-6)
+    assert drawn[1].locator(".compare-title").all_inner_texts() == [trace.source_text for trace in traces]
+    assert all(inside.locator("body").get_attribute("class") == "dark" for inside in drawn), "as dark as the notebook"
+    for inside in drawn:  # nothing of it is cut off, and it does not scroll in itself
+        tall = inside.locator("html").evaluate("node => [node.scrollHeight, innerHeight]")
+        assert tall[0] <= tall[1], tall
+    page.keyboard.press("m")  # the notebook's own key: no explorer takes it
+    assert drawn[1].locator(".compare-title").count() == 2
+
+
+def test_an_explorer_whose_scripts_are_gone_says_so(page, hand_made_trace, tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook, "_carries_scripts", lambda: False)
+    path = tmp_path / "saved.html"
+    path.write_text(f'<meta charset="utf-8">{viz.explore(hand_made_trace)._repr_html_()}', encoding="utf-8")
+    page.goto(path.as_uri())
+    inside = page.locator("iframe").content_frame
+    inside.get_by_text("Run that cell, or this one again.").wait_for()
+
+
+def test_a_comparison_saved_as_a_file_is_accessible(page, tiny_translator, tmp_path):
+    traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
+    viz.compare(*traces).save(tmp_path / "two.html")
+    page.goto((tmp_path / "two.html").as_uri())
+    page.locator(".compare-title").nth(1).wait_for()
+    assert page.locator("h1").count() == 2
+    no_violations(page)

@@ -1,0 +1,39 @@
+"""What an explorer outside the app is made of, as one text: Plotly.js, the explorer's scripts and style, the words of
+every language."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass
+
+from viz import assets, theme, words
+
+
+@dataclass(frozen=True)
+class Library:
+    """text   JSON of style, scripts (in their order) and languages, which viz/web/alone/alone.js reads
+    name      under which several explorers in one notebook find it: of the same scripts the same
+    """
+
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"attention-atlas-{hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
+
+    def packed(self) -> str:
+        """base64(gzip(text)): 2 MB in place of 6."""
+        return base64.b64encode(gzip.compress(self.text.encode(), compresslevel=6, mtime=0)).decode("ascii")
+
+    @staticmethod
+    def read() -> Library:
+        """The one of the installed files. It speaks every language of the page: who will open it nobody knows, there is
+        no server to ask, and beside Plotly.js the words are little."""
+        paths = (assets.PLOTLY, *assets.scripts("explorer"))
+        return Library(json.dumps({
+            "style": theme.css_variables() + assets.style("explorer").read_text(encoding="utf-8"),
+            "scripts": [path.read_text(encoding="utf-8") for path in paths],
+            "languages": {language: words.read(path) for language, path in words.files().items()}}, ensure_ascii=False))
