@@ -21,6 +21,7 @@ from model.analysis.why import averages
 from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
 from model.analysis.why.methods import attention
 from model.files import replace_file, write_json
+from model.nets.networks import check_transformer
 from model.serve import processes
 from model.trace.survey.survey import OWN
 from model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
@@ -36,6 +37,7 @@ Text = tuple[str, str]  # direction, sentence
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
+    check_transformer(translator.model)
     path = args.checkpoint / averages.FILE
     means = averages.load(path, translator) if path.is_file() else None
     corpus, texts = chosen(args, translator)

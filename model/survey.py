@@ -24,6 +24,7 @@ from model.analysis.survey.run import Run
 from model.analysis.why import averages
 from model.checkpoint import HEADS
 from model.files import replace_file
+from model.nets.networks import check_transformer
 from model.serve import processes
 from model.trace.directions import parse_direction
 from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
@@ -37,6 +38,7 @@ LINKED = 100  # sentences on which heads are chosen that link words
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
+    check_transformer(translator.model)
     with processes.side_by_side():
         found = {direction: survey(args, translator, direction, corpus)
                  for direction, corpus in chosen(args, translator).items()}

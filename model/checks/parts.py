@@ -76,10 +76,12 @@ def torchs_loss(evidence: Evidence) -> float:
     lengths = ((len(trace.source_ids), len(trace.target_ids)), (None, None))  # the second is as long as the batch
     for row, (source_length, length) in enumerate(lengths):
         source, inputs, targets = (ids[row:row + 1] for ids in evidence.padded)
-        logits = evidence.translator.model(source[:, :source_length], inputs[:, :length]).logits[0].float()
+        output, ids = evidence.translator.model(source[:, :source_length], inputs[:, :length]), targets[0, :length]
         # A random model may write the symbol that pads, as if it were a word: training would not learn from it.
-        summed += float(F.cross_entropy(logits, targets[0, :length], label_smoothing=SMOOTHING, reduction="sum",
-                                        ignore_index=evidence.translator.tokenizer.pad_id))
+        summed += sum(float(F.cross_entropy(
+            output.project(output.hidden[0, part]).float(), ids[part], label_smoothing=SMOOTHING, reduction="sum",
+            ignore_index=evidence.translator.tokenizer.pad_id))
+            for part in blocks(len(ids), evidence.translator.config.num_target_tokens))
     return summed / _real(evidence)
 
 

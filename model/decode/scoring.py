@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from model.nets.blocks import blocks
+from model.nets import blocks
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
 
@@ -25,13 +25,7 @@ def log_probabilities(model: Transformer, sources: Sequence[list[int]], targets:
         output = model(pad([sources[i] for i in chosen], pad_id).to(device), inputs)
         wanted = pad([targets[i] for i in chosen], pad_id).to(device)
         rows, ids = output.hidden.flatten(0, 1), wanted.flatten()
-        found = torch.cat([_of_rows(output.project(rows[part]).float(), ids[part])
-                           for part in blocks(len(ids), vocabulary)])
+        found = blocks.log_probabilities(output.project, rows, ids, vocabulary)
         for i, row in zip(chosen, found.view(wanted.shape).tolist()):
             results[i] = row[:len(targets[i])]
     return results
-
-
-def _of_rows(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """logits [row, vocabulary], ids [row] -> the log-probability [row] of each row's id."""
-    return logits.gather(-1, ids[:, None])[:, 0] - logits.logsumexp(-1)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from model.nets.blocks import blocks
 from model.nets.networks import AnyNetwork
 
 
@@ -23,8 +24,13 @@ class SummedLoss(nn.Module):
         """source [batch, source]; inputs, outputs [batch, target] -> a scalar."""
         hidden, _ = self.model.decode(inputs, self.model.encode(source))
         real = outputs != self.model.config.pad_id
-        logits = self.model.project(hidden[real])  # [tokens, vocabulary]: padding is not even projected
-        return summed_cross_entropy(logits, outputs[real], self.label_smoothing)
+        hidden, targets = hidden[real], outputs[real]  # padding is not even projected
+        if torch.is_grad_enabled():
+            return summed_cross_entropy(self.model.project(hidden), targets, self.label_smoothing)
+        # Of [tokens, vocabulary] nothing has to be kept for the way back.
+        return torch.stack([
+            summed_cross_entropy(self.model.project(hidden[part]), targets[part], self.label_smoothing)
+            for part in blocks(len(targets), self.model.config.num_target_tokens)]).sum()
 
 
 def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from bench.growth import TensorMemory
 from model.analysis import paths
 from model.analysis.lens import logit_lens
+from model.analysis.survey import batch
+from model.analysis.why.case import open_case
+from model.analysis.why.experiments import heads as experiment
+from model.analysis.why.experiments import smallest
+from model.analysis.why.metric import direction
+from model.analysis.why.neighbours import neighbours
+from model.analysis.why.registry import METHODS
 from model.checkpoint import Checkpoint
 from model.checks.verify import verify
 from model.config import ModelConfig
-from model.nets.blocks import ROOM, blocks
+from model.nets.blocks import ROOM, blocks, log_probabilities, most_probable
+from model.nets.sweep import Sweep
 from model.nets.transformer import Transformer
 from model.serve.batching import _Job
 from model.serve.limits import FLOAT, BatchLimits
 from model.trace.language import Refusal
+from model.trace.why.question import Question
 from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 
@@ -137,7 +149,7 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
         output = wide.inspect(trace.source_ids, ids)
         found = logit_lens(wide.model, output, ids)
         scores, = wide.log_probabilities([list(trace.source_ids)], [ids])
-        checks = verify(wide, trace)
+        checks = list(verify(wide, trace))
     assert largest.numbers <= ROOM
     log_p = expected.logits[0].double().log_softmax(-1)
     np.testing.assert_allclose(trace.log_probability, log_p[range(55), ids], atol=1e-4)
@@ -145,6 +157,79 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
     assert found.top_ids[1:].tolist() == lens.argmax(-1).tolist()
     np.testing.assert_allclose(details.entropies[9], -(log_p.exp() * log_p).sum(-1) / np.log(2), atol=1e-3)  # T = 1
     assert checks and all(check.passed for check in checks)
+
+
+def test_nor_for_many_answers_to_why(wide):
+    """What is run again a hundred times over: words away, gradients, heads off, the smallest set. A block of logits
+    for each, and each what a distribution of its own says."""
+    ids = [30 + i for i in range(55)]
+    trace = paths.follow(wide, SENTENCES[0], ids)
+    case = open_case(wide, trace, Question(54, ids[54], trace.target_tokens[54]))
+    heads = experiment.all_heads(case)
+    found = smallest.whole(case, wide, trace)
+    voices = experiment.silence()
+    with Largest() as largest:
+        effects, flips = experiment.ablate(case, voices, [[head] for head in heads])
+        answers = [method(case).values for method in METHODS.values()]
+        leads = found.margins([[], heads[:1], heads], voices.draws[0])
+        slopes = found.slopes(voices.draws[0])
+    assert largest.numbers <= ROOM and all(np.isfinite(values).any() for values in answers)
+    with torch.inference_mode():
+        log_p = wide.inspect(trace.source_ids, ids).logits[0].double().log_softmax(-1)
+        off = wide.model.project(experiment.without(case, [[head] for head in heads], voices.draws[0])).double()
+    others = log_p.clone()
+    others[range(55), ids] = float("-inf")
+    np.testing.assert_allclose(leads[0], log_p[range(55), ids] - others.amax(-1), atol=1e-4)
+    np.testing.assert_allclose(effects, log_p[54, ids[54]] - off.log_softmax(-1)[:, ids[54]], atol=1e-4)
+    assert slopes.shape == (len(heads),) and flips.tolist() == (off.argmax(-1) != log_p[54].argmax()).tolist()
+
+
+def test_nor_for_a_batch_of_a_survey(wide):
+    """And its gradients are those of the whole distribution, which autograd keeps."""
+    sources, targets = [wide.encode(text) for text in SENTENCES[:3]], [[30 + i for i in range(n)] for n in (50, 9, 33)]
+    with Largest() as largest:
+        found = batch.run(wide, sources, targets)
+    assert largest.numbers <= ROOM
+    for row, (source, target) in enumerate(zip(sources, targets)):
+        gates = {kind: torch.ones(1, layers, 2, requires_grad=True) for kind, layers in wide.model.num_layers.items()}
+        inputs = torch.tensor([[wide.tokenizer.begin_id, *target[:-1]]])
+        logits = wide.model(torch.tensor([source]), inputs, interventions=Sweep(gates=gates)).logits[0]
+        mean = logits.log_softmax(-1)[range(len(target)), target].mean()
+        for kind, slope in zip(gates, torch.autograd.grad(mean, list(gates.values()))):
+            np.testing.assert_allclose(found.slopes[kind][row], slope[0], atol=1e-5)
+
+
+def test_no_matrix_of_the_vocabulary_is_copied_for_a_mean_or_for_neighbours(wide, monkeypatch):
+    weight = wide.model.output_matrix.detach()
+    question = Question(0, 40, "a")
+    whole = direction(wide.model, question)
+    monkeypatch.setattr("model.analysis.why.metric.ROOM", 1000)
+    with Largest() as largest:
+        parts = direction(wide.model, question)
+    assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
+    with Largest() as largest, contextlib.suppress(Refusal):  # none of the words that it finds may fit
+        neighbours(wide, wide.translate(SENTENCES[0]), 2)
+    assert largest.numbers <= len(weight)
+    for found in (whole, parts):
+        torch.testing.assert_close(found.vector, weight[40].double() - weight.double().mean(0))
+
+
+@given(st.integers(0, 40), st.integers(1, 50))
+def test_log_probabilities_in_blocks_are_those_of_the_whole(rows, room):
+    torch.manual_seed(rows)
+    matrix, hidden = torch.randn(9, 4).double(), torch.randn(rows, 4).double().requires_grad_()
+    ids = torch.randint(9, (rows,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.nets.blocks.blocks", lambda rows, vocabulary: blocks(rows, vocabulary, room=room))
+        found = log_probabilities(lambda x: x @ matrix.T, hidden, ids, 9, dtype=torch.float64)
+        best = most_probable(lambda x: x @ matrix.T, hidden, 9) if rows else None
+    expected = (hidden @ matrix.T).log_softmax(-1).gather(-1, ids[:, None])[:, 0]
+    torch.testing.assert_close(found, expected)
+    if rows:
+        assert best.tolist() == (hidden @ matrix.T).argmax(-1).tolist()
+        weights = torch.randn(rows).double()
+        slopes = [torch.autograd.grad((weights * values).sum(), hidden)[0] for values in (found, expected)]
+        torch.testing.assert_close(*slopes)
 
 
 def test_a_large_model_has_no_silent_twin(tiny_checkpoint, monkeypatch):

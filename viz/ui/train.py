@@ -74,6 +74,12 @@ def opened(translators: Translators, visit: Visit, run: ToyRun) -> str:
     return translators.lend(visit.opened)
 
 
+def prepare(store: ToyStore, visit: Visit, data: dict) -> dict:
+    """What can be done before a visitor presses anything."""
+    store.prepare()
+    return {}
+
+
 def start(store: ToyStore, visit: Visit, data: dict) -> dict:
     """Begin a run."""
     side = data.get("side")
@@ -90,7 +96,7 @@ def go(store: ToyStore, visit: Visit, data: dict) -> dict:
     return {"side": data["side"], "turn": training.progress(run, turn.points, turn.frames, turn.done, LIMITS)}
 
 
-ACTIONS = {"start": start, "go": go}
+ACTIONS = {"prepare": prepare, "start": start, "go": go}
 
 
 def options() -> dict:

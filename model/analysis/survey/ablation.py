@@ -21,7 +21,7 @@ ENCODER, DECODER = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF
 def losses(model: Transformer, found: Pass, means: Means) -> dict[AttentionKind, np.ndarray]:
     """Mean log-probability a token less the same with one head's mean output in place of what it says: kind -> float64
     [batch, layers, heads]. What comes before the head's layer is taken from the pass."""
-    plain = mean_log_probability(found.output.logits, found.target_ids, found.target_lengths)
+    plain = mean_log_probability(model, found.output.hidden, found.target_ids, found.target_lengths)
     rows = _repeated(model, padding_mask(found.source_ids, model.config.pad_id))
     result = {kind: [] for kind in model.num_layers}
     for layer, record in enumerate(found.output.layers(Side.ENCODER)):
@@ -62,5 +62,5 @@ def _one_head(model: Transformer, kind: AttentionKind, layer: int, batch: int, i
 def _loss(model: Transformer, found: Pass, plain: Tensor, hidden: Tensor) -> np.ndarray:
     heads = model.config.num_heads
     lengths = [length for length in found.target_lengths for _ in range(heads)]
-    without = mean_log_probability(model.project(hidden), _repeated(model, found.target_ids), lengths)
+    without = mean_log_probability(model, hidden, _repeated(model, found.target_ids), lengths)
     return (plain.repeat_interleave(heads) - without).double().reshape(-1, heads).cpu().numpy()

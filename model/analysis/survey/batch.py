@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.nets.attention import MultiHeadAttention
+from model.nets.blocks import log_probabilities
 from model.nets.masks import pad
 from model.nets.records import AttentionRecord, ForwardOutput
 from model.nets.sweep import Sweep
@@ -69,18 +70,19 @@ def run(translator: Translator, sources: Sequence[Sequence[int]], targets: Seque
         output = model(source_ids, decoder_ids, interventions=Sweep(gates=gates), record=True)
         found = ()
         if slopes:
-            means = mean_log_probability(output.logits, target_ids, lengths[1])
+            means = mean_log_probability(model, output.hidden, target_ids, lengths[1])
             found = torch.autograd.grad(means.sum(), list(gates.values()))
     return Pass(source_ids, decoder_ids, target_ids, *lengths, output,
                 {kind: gradient.double().cpu().numpy() for kind, gradient in zip(gates, found)})
 
 
-def mean_log_probability(logits: Tensor, target_ids: Tensor, lengths: Sequence[int]) -> Tensor:
-    """A sentence's mean natural log-probability a token [batch], of logits [batch, target, vocabulary]."""
-    found = logits.float().gather(-1, target_ids[..., None])[..., 0] - logits.float().logsumexp(-1)
-    counts = torch.tensor(lengths, device=logits.device)
-    real = torch.arange(target_ids.shape[1], device=logits.device) < counts[:, None]
-    return (found * real).sum(-1) / counts
+def mean_log_probability(model: Transformer, hidden: Tensor, target_ids: Tensor, lengths: Sequence[int]) -> Tensor:
+    """A sentence's mean natural log-probability a token [batch], of the decoder's output hidden [batch, target,
+    d_model]; differentiable once."""
+    counts = torch.tensor(lengths, device=hidden.device)
+    real = torch.arange(target_ids.shape[1], device=hidden.device) < counts[:, None]
+    found = log_probabilities(model.project, hidden[real], target_ids[real], model.config.num_target_tokens)
+    return torch.zeros(real.shape, device=hidden.device).masked_scatter(real, found).sum(-1) / counts
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model.nets.blocks import ROOM, log_probabilities
 from model.nets.transformer import Transformer
 from model.trace.why.question import Question
 
@@ -30,10 +31,16 @@ def direction(model: Transformer, question: Question) -> Direction:
 
     def less_the_contrast(rows: Tensor) -> Tensor:
         against = question.contrast_id
-        minus = rows.mean(0, dtype=torch.float64) if against is None else rows[against].double()
+        minus = _mean(rows) if against is None else rows[against].double()
         return rows[question.token_id].double() - minus
 
     return Direction(less_the_contrast(weight), float(less_the_contrast(offsets)))
+
+
+def _mean(rows: Tensor) -> Tensor:
+    """The mean row of a matrix or a vector, float64. Torch would first make a float64 of all of it: 2 GB."""
+    parts = rows.split(max(1, ROOM // rows[0].numel()))
+    return torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(rows)
 
 
 def measure(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
@@ -41,7 +48,8 @@ def measure(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
     log p(token) - log p(contrast), or log p(token): both what the model says, not its linear reading."""
     if question.contrast_id is not None:
         return direction(model, question)(hidden)
-    return model.project(hidden).double().log_softmax(-1)[:, question.token_id]
+    ids = torch.full((len(hidden),), question.token_id, device=hidden.device)
+    return log_probabilities(model.project, hidden, ids, model.config.num_target_tokens, dtype=torch.float64)
 
 
 @torch.inference_mode()

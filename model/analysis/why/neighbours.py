@@ -27,7 +27,8 @@ def neighbours(translator: Translator, trace: TranslationTrace, position: int, *
     with torch.inference_mode():
         matrix = translator.model.embedding.weight
         row = matrix[torch.tensor([trace.source_ids[i] for i in group], device=matrix.device)].mean(0)
-        near = torch.nn.functional.cosine_similarity(matrix, row[None], dim=-1).topk(min(400, len(matrix))).indices
+        cosines = matrix @ row / matrix.norm(dim=-1).clamp_min(1e-8)  # times the row's length; no copy of the matrix
+        near = cosines.topk(min(400, len(matrix))).indices
     found: list[str] = []
     for token in translator.tokenizer.source_tokens(near.tolist(), ""):
         other = token.removeprefix(SPACE)

@@ -7,6 +7,8 @@ import threading
 import weakref
 from dataclasses import dataclass, field
 
+import torch
+
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.language import Refusal
@@ -50,6 +52,12 @@ class ToyStore:
         self.max_bytes, self.line = max_bytes, Turns(line)
         self._visits: weakref.WeakSet[Visit] = weakref.WeakSet()
         self._lock = threading.Lock()
+
+    @staticmethod
+    def prepare() -> None:
+        """Load what the first run of a process would wait for: PyTorch's first optimiser imports its compiler,
+        seconds of work and 70 MB that a server whose visitors train nothing can do without."""
+        torch.optim.SGD([torch.zeros(1)])
 
     def start(self, visit: Visit, side: str, pairs: Pairs, chosen: ToySettings) -> ToyRun:
         """Begin a run in this side's place and take its first turn. Raises Busy, a ValueError, where too many wait."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gc
 import json
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -15,6 +17,7 @@ from model.trace.kinds import AttentionKind
 from model.training.toy import measure
 from model.training.toy.store import ToyStore, Visit
 from model.translators import Translators
+from tests import ROOT
 from viz.ui import train
 from viz.ui.lab import registry
 from viz.ui.lab.panel import Scene
@@ -62,6 +65,22 @@ def test_what_cannot_be_asked_is_refused_and_changes_nothing(wrong):
     with pytest.raises(ValueError):
         train.ACTIONS[wrong["action"]](store, visit, {"settings": SETTINGS, **wrong})
     assert set(visit.runs) == {"a"}
+
+
+@pytest.mark.long
+def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
+    program = """if True:
+        import sys
+        from model.training.toy.settings import ToySettings
+        from model.training.toy.store import ToyStore, Visit
+        store, before = ToyStore(), set(sys.modules)
+        store.prepare()
+        prepared = set(sys.modules)
+        store.start(Visit(), "a", [("a b", "x y"), ("b a", "y x")], ToySettings())
+        print(len(prepared - before), len(set(sys.modules) - prepared))"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    prepared, later = map(int, done.stdout.split())
+    assert prepared > 100 and later < 10, "modules that came with the first optimiser, and with the run"
 
 
 def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
@@ -125,6 +144,12 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
     assert selection.kind is AttentionKind.ALIGNMENT and Selection().fitted(trace).kind is AttentionKind.ALIGNMENT
     assert set(payload(trace, selection)["kinds"]) == {"alignment"}
     assert any("recurrent" in fact for fact in summarise(trace, toy)["facts"])
+    acting = [panel for panels in registry.PANELS.values() for panel in panels if panel.acts]
+    for panel in acting:  # what a page may still ask of what it showed before
+        with pytest.raises(ValueError, match="recurrent network"):
+            panel.act(Scene(trace, Selection().fitted(trace), toy), {"act": next(iter(panel.acts))},
+                      *(getattr(control, "start", "") for control in panel.controls))
+    assert len(acting) > 3
     lacking = {entry["why"] for entry in registry.lacking(trace, toy)}
     assert len(lacking) == 1 and "recurrent network" in lacking.pop()
     scene = Scene(trace, Selection().fitted(trace), toy)

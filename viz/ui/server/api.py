@@ -66,7 +66,8 @@ def build(translators: Translators) -> None:
 
         Args:
             text: the sentence
-            kind: "encoder_self", "decoder_self" or "cross" for one map, "all" for every map of every layer and head
+            kind: "encoder_self", "decoder_self" or "cross" for one map, of a recurrent model "alignment"; "all" for
+                every map of every layer and head
             layer: of one map, from 0
             head: of one map, from 0
             format: "json", "npz" for a NumPy archive in base64, or another format that the page can export

@@ -191,6 +191,13 @@ AttentionAtlas.register("train", (root, api) => {
   }
 
   const rpc = AttentionAtlas.rpc(api, () => {});
+  // Once the tab has been opened, the server makes ready while it is read.
+  const seen = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    seen.disconnect();
+    ask({ action: "prepare" });
+  });
+  seen.observe(root);
   AttentionAtlas.plotly().then(draw);
   AttentionAtlas.onTheme(draw);
   buttons();

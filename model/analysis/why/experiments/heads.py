@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.analysis.why.case import Case
+from model.nets.blocks import most_probable
 from model.nets.sweep import Sweep
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
@@ -114,12 +115,13 @@ def gated(case: Case, gates: dict[AttentionKind, Tensor], instead: Instead, *, e
 def ablate(case: Case, voices: Voices, sets: Sequence[Sequence[Head]]) -> tuple[np.ndarray, np.ndarray]:
     """m(x) - m(without the heads of each set), float64 [batch], a mean over draws; and bool [batch], whether another
     token becomes the most probable (in at least half of the draws)."""
-    plain = case.model.project(case.output.hidden[:, -1]).argmax(-1)
+    vocabulary = case.model.config.num_target_tokens
+    plain = most_probable(case.model.project, case.output.hidden[:, -1], vocabulary)
     effects, flips = np.zeros(len(sets)), np.zeros(len(sets))
     for draw in voices.draws:
         hidden = without(case, sets, draw)
         effects += case.metric() - case.measure(hidden).cpu().numpy()
-        flips += (case.model.project(hidden).argmax(-1) != plain).cpu().numpy()
+        flips += (most_probable(case.model.project, hidden, vocabulary) != plain).cpu().numpy()
     return effects / len(voices.draws), 2 * flips >= len(voices.draws)
 
 

@@ -16,6 +16,7 @@ import torch
 from model.analysis.why.case import Case, expanded
 from model.analysis.why.experiments.heads import Instead, all_heads, closed
 from model.decode.greedy import greedy
+from model.nets.blocks import blocks, log_probabilities
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.sweep import Sweep
@@ -27,7 +28,6 @@ from model.translator import Translator
 
 SIZES = (1, 2, 3, 5, 8, 12, 18, 26, 36, 48, 64, 90, 130, 190, 280, 400)  # of sets of heads, tried in one batch
 PATIENCE = 3  # heads that could not go, before the leads of all are measured again
-LOGITS = 16_000_000  # numbers at once: bounds memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,15 @@ class Whole:
         config, found = self.case.model.config, []
         for part in self.case.chunks(len(sets)):
             hidden = self._without(sets[part], instead)[:, self.forced:]
-            written = self.target_ids[None, self.forced:, None]
-            for some in hidden.split(max(1, LOGITS // (config.num_target_tokens * max(1, hidden.shape[1])))):
-                logits = self.case.model.project(some)
-                chosen = logits.gather(-1, written.expand(len(some), -1, -1))
-                logits.scatter_(-1, written.expand(len(some), -1, -1), float("-inf"))
-                logits[..., list(config.banned_ids)] = float("-inf")
-                found.append((chosen[..., 0] - logits.amax(-1)).double().cpu().numpy())
+            rows, written = hidden.flatten(0, 1), self.target_ids[self.forced:].repeat(len(hidden))[:, None]
+            leads = [rows.new_zeros(0)]
+            for some in blocks(len(rows), config.num_target_tokens):
+                logits = self.case.model.project(rows[some])
+                chosen = logits.gather(-1, written[some])
+                logits.scatter_(-1, written[some], float("-inf"))
+                logits[:, list(config.banned_ids)] = float("-inf")
+                leads.append(chosen[:, 0] - logits.amax(-1))
+            found.append(torch.cat(leads).view(hidden.shape[:2]).double().cpu().numpy())
         return np.concatenate(found)
 
     def slopes(self, instead: Instead) -> np.ndarray:
@@ -65,8 +67,8 @@ class Whole:
                      for kind, layers in case.model.num_layers.items()}
             sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
             memory = case.encode(case.source_rows, changes=sweep)
-            logits = case.model.project(self._decoded(memory, sweep, 1))
-            chosen = logits.log_softmax(-1).gather(-1, self.target_ids[None, :, None])
+            chosen = log_probabilities(case.model.project, self._decoded(memory, sweep, 1)[0], self.target_ids,
+                                       case.model.config.num_target_tokens)
             found = torch.autograd.grad(chosen.sum(), list(gates.values()))
         return torch.cat([gradient.flatten() for gradient in found]).double().cpu().numpy()
 
