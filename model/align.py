@@ -33,6 +33,7 @@ from model.analysis.alignment.choose import (
     voters,
 )
 from model.analysis.alignment.words import pieces
+from model.nets.networks import check_transformer
 from model.trace.alignment.formats import pharaoh, read_line
 from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
 from model.trace.alignment.score import Score, pooled, score
@@ -75,12 +76,14 @@ class Aligner:
 
     @classmethod
     def load(cls, folder: Path, direction: str | None, reverse: Path | None, device: str | None) -> Aligner:
-        """ValueError where a model does not translate the direction, or the other one back."""
+        """ValueError where a model does not translate the direction, or the other one back, or is no Transformer."""
         translator = Translator.load(folder, device)
         direction = translator.check_direction(direction)
         other = Translator.load(reverse, device) if reverse else None
         if other:
             other.check_direction("-".join(reversed(parse_direction(direction))))
+        for used in (translator, *([other] if other else [])):
+            check_transformer(used.model)
         return cls(translator, direction, other)
 
     @property

@@ -18,7 +18,7 @@ from pathlib import Path
 from model.training import parts
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
-SHIPPED = ("de-en", "en-de-fr")
+SHIPPED = ("de-en", "en-de-fr", "gru-de-en")
 DONE = "done"
 UNFINISHED = 3  # the exit code when the minutes are over
 WIDTH = 116  # of a command's lines

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, faithfulness, means, survey
+from model import checkpoint, curves, evaluate, faithfulness, means, survey
 from model.analysis.why import averages, faithful
 from model.files import read_json
+from model.nets.transformer import Transformer
 
 
 def scores(folder: Path, data: Path) -> None:
@@ -47,10 +48,16 @@ def believed(folder: Path, data: Path) -> None:
     faithfulness.main(["--checkpoint", str(folder), *(["--data", str(data)] if data.is_dir() else [])])
 
 
+def alignments(folder: Path, data: Path) -> None:
+    """alignment.json and the card's table of it: beside links by hand, where the data have some."""
+    curves.main(["--checkpoint", str(folder), "--gold", str(data / "alignment")])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
     checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
-    faithful.FILE: believed}
+    faithful.FILE: believed, curves.FILE: alignments}
+OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE, curves.FILE}  # what other networks have not
 
 
 def digest_of(path: Path) -> str | None:
@@ -73,11 +80,12 @@ def digest_of(path: Path) -> str | None:
 def stale(folder: Path) -> list[str]:
     """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing, in the
     order in which they are built."""
-    weights = checkpoint.load(folder).digest
+    loaded = checkpoint.load(folder)
+    weights = loaded.digest
     found = [path.name for path in sorted(folder.iterdir())
              if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)]
-    absent = [name for name in BUILDERS
-              if name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
+    absent = [name for name in BUILDERS if (isinstance(loaded.model, Transformer) or name not in OF_TRANSFORMERS)
+              and name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
     return sorted(found + absent, key=lambda name: list(BUILDERS).index(name) if name in BUILDERS else len(BUILDERS))
 
 

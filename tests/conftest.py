@@ -12,7 +12,8 @@ import torch
 
 from bench.ports import free_port
 from model import checkpoint
-from model.config import ModelConfig
+from model.config import ModelConfig, RecurrentConfig
+from model.nets.recurrent import Recurrent
 from model.nets.transformer import Transformer
 from model.text.tokenizer import Tokenizer
 from model.trace.maps import AttentionMaps
@@ -113,6 +114,16 @@ def hand_made_trace() -> TranslationTrace:
 
 
 @pytest.fixture(scope="session")
+def recurrent_checkpoint(tokenizer: Tokenizer, tmp_path_factory) -> Path:
+    """The folder of a tiny seeded recurrent network, from German into English."""
+    torch.manual_seed(5)
+    config = RecurrentConfig(len(tokenizer), d_model=16, pad_id=tokenizer.pad_id, max_length=64)
+    folder = tmp_path_factory.mktemp("recurrent") / "gru"
+    checkpoint.save(folder, Recurrent(config).eval(), tokenizer, ("de-en",), half=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def shipped_checkpoints() -> Path:
     """The folder of trained checkpoints. Tests that need it fail without it."""
     folder = Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints"))
@@ -123,6 +134,12 @@ def shipped_checkpoints() -> Path:
 @pytest.fixture(scope="session")
 def shipped_translators(shipped_checkpoints: Path) -> Translators:
     return Translators.load(shipped_checkpoints, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def shipped_transformers(shipped_translators: Translators) -> tuple[Translator, ...]:
+    """Those with layers, heads and positions."""
+    return tuple(one for one in shipped_translators.all if isinstance(one.model, Transformer))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from torch import nn
 from model.config import ModelConfig, RecurrentConfig
 from model.nets.recurrent import Recurrent
 from model.nets.transformer import Transformer
+from model.trace.language import Refusal
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ def named(name: object) -> Network:
     if not isinstance(name, str) or name not in NETWORKS:
         raise ValueError(f"there is no network {name!r}: there are {', '.join(map(repr, NETWORKS))}")
     return NETWORKS[name]
+
+
+def check_transformer(model: nn.Module) -> None:
+    """A Refusal for another network than a Transformer: for what takes one apart."""
+    if not isinstance(model, Transformer):
+        raise Refusal("This model is no Transformer: what is asked here is answered along a Transformer's parts.")
 
 
 def name_of(model: nn.Module) -> str:

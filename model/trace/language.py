@@ -44,6 +44,11 @@ class Refusal(ValueError):
         self.words = Words(english, values)
         super().__init__(self.words)
 
+    @classmethod
+    def of(cls, words: Words) -> Refusal:
+        """A refusal in words that stand elsewhere."""
+        return cls(words.english, **words.values)
+
     def __reduce__(self) -> tuple:  # on a ZeroGPU Space errors cross from one process to another
         return functools.partial(type(self), self.words.english, **self.words.values), ()
 

@@ -88,6 +88,10 @@ class TranslationTrace:
         """The kinds of attention whose maps it holds."""
         return tuple(kind for kind in AttentionKind if getattr(self, kind.value) is not None)
 
+    def __repr__(self) -> str:
+        return (f"<{type(self).__name__} {self.direction} by {self.checkpoint}: {self.source_text!r:.80} → "
+                f"{self.translation!r:.80}, {len(self.target_ids)} tokens>")
+
     def _repr_html_(self) -> str:
         """What a notebook shows of it: the translation, the probability of each token."""
         note = (f"{self.direction}, {self.checkpoint}; log-probability {float(self.log_probability.sum()):.2f}, "

@@ -16,18 +16,18 @@ from model.trace.why.question import Against
 WORDS = 500  # at least, over all checkpoints
 
 
-def traces(translators, every: int):
-    for translator in sorted(set(translators.values()), key=lambda one: one.name):
+def traces(transformers, every: int):
+    for translator in transformers:
         for direction, texts in own_sentences(translator).items():
             for trace in translator.trace_batch(texts[::every], direction):
                 yield translator, trace
 
 
 @pytest.mark.long
-def test_parts_of_every_word_sum_to_its_logits(shipped_translators):
+def test_parts_of_every_word_sum_to_its_logits(shipped_transformers):
     """Against the runner-up, and without a contrast; contrasts are linear."""
     words, worst = 0, 0.0
-    for translator, trace in traces(shipped_translators, 12):
+    for translator, trace in traces(shipped_transformers, 12):
         for step in range(len(trace.target_ids)):
             against, alone, other = (
                 parts(open_case(translator, trace, ask(translator, trace, step, contrast)))
@@ -40,8 +40,8 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_translators):
 
 
 @pytest.mark.long
-def test_shares_of_every_word_sum_to_one(shipped_translators):
-    for translator, trace in traces(shipped_translators, 30):
+def test_shares_of_every_word_sum_to_one(shipped_transformers):
+    for translator, trace in traces(shipped_transformers, 30):
         output = translator.inspect(trace.source_ids, trace.target_ids)
         encoder = encoder_flow(encoder_contributions(translator.model, output))
         own, cross = decoder_contributions(translator.model, output)

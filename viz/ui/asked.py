@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from model.analysis.why import pinned
 from model.analysis.why.case import Case, open_case
-from model.nets.transformer import Transformer
+from model.nets.networks import check_transformer
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
@@ -56,8 +56,7 @@ def name_of(asked: Asked) -> str:
 def case_of(translator: Translator, trace: TranslationTrace, question: Question, means: Means | None = None) -> Case:
     """The case of a question (model.analysis.why.case.open_case). A Refusal if the model is no Transformer, or the
     texts are too long for counterfactuals one by one."""
-    if not isinstance(translator.model, Transformer):
-        raise Refusal("This model is no Transformer: what is asked here is answered along a Transformer's parts.")
+    check_transformer(translator.model)
     if (length := len(trace.source_ids) + question.step + 1) > MAX_TOKENS:
         raise Refusal("The source and what was written before this token are {n} tokens long; the limit here is "
                       "{limit} tokens.", n=length, limit=MAX_TOKENS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradio.i18n import I18nData
 
+from model.nets.recurrent import Recurrent
 from model.trace.directions import Route, language_of
 from model.translator import Translator
 from model.translators import Translators
@@ -12,6 +13,7 @@ from viz.words import Words, say
 
 LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
                   ("en", "fr"): label("English → French")}
+RECURRENT_PAIRS = {("de", "en"): label("German → English (recurrent)")}
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
 OFFERED = 4  # sentences of another model to try
 
@@ -25,10 +27,15 @@ def entries(translators: Translators) -> list[tuple[I18nData | str, str]]:
 
 
 def name_of(translators: Translators, route: Route) -> I18nData | str:
-    """ "German → English", with the checkpoint's name in brackets where others serve the same direction before it; of a
-    model of many languages its name."""
+    """ "German → English"; of a recurrent network "German → English (recurrent)"; with the checkpoint's name in
+    brackets where others of its kind serve the same direction before it; of a model of many languages its name."""
     if translators[route.label].languages:
         return route.checkpoint
+    network = type(translators[route.label].model)
+    alike = [other for other in translators.routes
+             if other.direction == route.direction and type(translators[other.label].model) is network]
+    if network is Recurrent and alike[0] is route and (route.source, route.target) in RECURRENT_PAIRS:
+        return RECURRENT_PAIRS[route.source, route.target]
     name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
     return name if route.is_first else f"{name} ({route.checkpoint})"
 

@@ -45,7 +45,9 @@ class Reply:
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
     session, tree, start = header.session, None, {"invitation": INVITATION}
-    if header.first:
+    if header.first and AttentionKind.CROSS not in header.first.kinds:
+        start = {"invitation": RECURRENT}
+    elif header.first:
         tree = Tree.of(header.first)
         start = _opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page
     start |= {"selection": selection_dict(header.first_selection)}

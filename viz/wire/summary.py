@@ -46,7 +46,7 @@ def inviting(model) -> dict:
 
 def _sizes(model) -> Words:
     config = model.config
-    if AttentionKind.ALIGNMENT in model.model.num_layers:
+    if AttentionKind.CROSS not in model.model.num_layers:
         return say("recurrent, states of {n} numbers", n=config.d_model)
     return say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
                decoder=config.num_decoder_layers, heads=config.num_heads)

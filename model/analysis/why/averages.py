@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from model.analysis.sentences import languages, sentences
 from model.files import replace_file
 from model.nets.masks import pad
+from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.trace.directions import parse_direction
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -45,7 +46,8 @@ def collect(translator: Translator, texts: Mapping[str, Sequence[str]], *,
 def collecting(translator: Translator, texts: Mapping[str, Sequence[str]], *, batch: int) -> Iterator[Totals]:
     """Means over texts by direction, each with the model's own translation, batch by batch: after each, the totals of
     all sentences so far. Texts longer than the model takes are left out. Memory does not grow with their number.
-    ValueError for no text at all."""
+    ValueError for no text at all, and for a network that is no Transformer."""
+    check_transformer(translator.model)
     totals = Totals()
     for direction, lines in texts.items():
         lines = [line for line in lines if line.strip() and translator.fits(line, direction)]

@@ -12,6 +12,7 @@ from torch import Tensor
 from model.analysis.why.metric import measure
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
+from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
@@ -204,8 +205,7 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
     Six parameters: it takes the options of attribute() one by one, as that does."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
-    if not isinstance(translator.model, Transformer):
-        raise Refusal("the experiments take a Transformer apart; this is a recurrent network")
+    check_transformer(translator.model)
     if parts := translator.config.without:
         raise Refusal("this network is built without {parts}: the experiments know only networks that have it",
                       parts=", ".join(parts))

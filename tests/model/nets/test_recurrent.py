@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from model import checkpoint
+from model import align, derived, faithfulness, means, survey
 from model.checks import verify
 from model.checks.recurrent import torch_unit
 from model.config import RecurrentConfig
@@ -90,12 +90,8 @@ def test_every_parameter_learns(model):
 
 
 @pytest.fixture(scope="module")
-def translator(tokenizer, tmp_path_factory) -> Translator:
-    torch.manual_seed(5)
-    model = Recurrent(RecurrentConfig(len(tokenizer), d_model=16, pad_id=tokenizer.pad_id, max_length=64)).eval()
-    folder = tmp_path_factory.mktemp("recurrent") / "gru"
-    checkpoint.save(folder, model, tokenizer, ("de-en",), half=False)
-    return Translator.load(folder, device="cpu")
+def translator(recurrent_checkpoint) -> Translator:
+    return Translator.load(recurrent_checkpoint, device="cpu")  # its own: a test changes a weight
 
 
 def test_its_traces_hold_one_kind_of_map_and_every_check_of_it_passes(translator):
@@ -117,6 +113,10 @@ def test_its_traces_hold_one_kind_of_map_and_every_check_of_it_passes(translator
 def test_what_it_cannot_be_asked_is_refused_in_words(translator):
     with pytest.raises(ValueError, match="recurrent network has no heads"):
         translator.translate(SENTENCES[0], interventions=positions_off())
+    for program, more in ((means, ()), (survey, ()), (faithfulness, ()), (align, ("a.de", "a.en"))):
+        with pytest.raises(ValueError, match="no Transformer"):
+            program.main(["--checkpoint", str(translator.folder), *more])
+    assert derived.stale(translator.folder) == ["metrics.json"], "means and heads are a Transformer's"
     with pytest.raises(ValueError, match="d_model must be even"):
         RecurrentConfig(10, d_model=7)
     with pytest.raises(ValueError, match="attention must be true or false"):

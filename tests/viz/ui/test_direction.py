@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,18 @@ def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(serve
     # Another entry has its own direction, whatever was chosen among the many; what nobody serves is no pair.
     assert direction.route_of(served, "de-en", "zul_Latn-ace_Arab").direction == "de-en"
     assert direction.route_of(served, entries[0][1], "zul_Latn-xx").direction == many.directions[0]
+
+
+def test_a_recurrent_network_is_called_so_and_further_ones_by_their_own_names(
+        tiny_translator, recurrent_checkpoint, tmp_path) -> None:
+    shutil.copytree(recurrent_checkpoint, tmp_path / "second")
+    own = [Translator.load(folder, "cpu") for folder in (recurrent_checkpoint, tmp_path / "second")]
+    shown = {value: str(getattr(shown, "key", shown)) for shown, value in direction.entries(
+        Translators([tiny_translator, *own]))}
+    assert shown["de-en"] == "German → English" and shown["de-en (gru)"] == "German → English (recurrent)"
+    assert shown["de-en (second)"].endswith("(second)")
+    alone = direction.entries(Translators(own[:1]))
+    assert [shown.key for shown, _ in alone] == ["German → English (recurrent)"]
 
 
 def test_a_link_finds_any_two_languages_again(served) -> None:

@@ -42,10 +42,12 @@ class Beside:
     build: Callable[[Translators, Header], None]
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> None:
-    """Lay out and wire the panels that the registry has for this tab."""
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None
+          ) -> gr.Tabs:
+    """Lay out and wire the panels that the registry has for this tab; they are the tabs that are returned."""
     lab = Lab(translators, header.session)
-    asked = frame.build(translators, header) if tab.asks else None
+    if tab.asks:
+        frame.build(translators, header)
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
         if before:
             with gr.Tab(before.title, id=before.name):
@@ -56,9 +58,9 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
             if panel.opens:
                 content.open(opened, outputs=tabs, **PRIVATE)
     lab.follow(header.session.trace)
-    if asked:
-        asked.open(opened, outputs=tabs, **PRIVATE)
+    if tab.asks:
         lab.follow(header.session.asked)
+    return tabs
 
 
 def opened(event: gr.EventData) -> gr.Tabs:
@@ -129,6 +131,7 @@ class Lab:
                 return question.answer(), gr.skip()
             try:
                 scene = self.scene(trace, selection, asked)
+                panel.require(scene)
                 return question.answer(), find(scene, question.data, *panel.fitted(scene, values))
             except ValueError as error:
                 return question.failed(error), gr.skip()
@@ -208,7 +211,7 @@ class Lab:
               ) -> Scene:
         """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
         return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked,
-                     self.session.shelf)
+                     self.session.shelf, self.translators)
 
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open

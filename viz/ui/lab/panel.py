@@ -12,10 +12,12 @@ from model.analysis.why.case import Case
 from model.analysis.why.shelf import Shelf
 from model.nets.records import ForwardOutput
 from model.nets.transformer import Transformer
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Question
 from model.translator import Translator
+from model.translators import Translators
 from viz.ui.asked import Asked, case_of
 from viz.ui.lab.controls import Button, Control
 from viz.ui.session import Selection
@@ -37,6 +39,7 @@ class Scene:
     drawn: object = None  # what the page says that it draws, for a panel that checks it: anything at all may come
     asked: Asked = Asked()
     shelf: Shelf = field(default_factory=Shelf)
+    served: Translators | None = None  # every model of the page, for a panel that shows another one beside this
 
     def inspect(self) -> ForwardOutput:
         """The model's records of this translation."""
@@ -125,12 +128,18 @@ class Panel:
             return (TRANSFORMER,)
         return tuple(need for need in self.needs if not need.met(scene))
 
+    def require(self, scene: Scene) -> None:
+        """A Refusal for the first need that this scene does not meet: before anything besides content is asked."""
+        for need in self.unmet(scene)[:1]:
+            raise Refusal.of(need.words)
+
     def content(self, scene: Scene, *values: object) -> Blocks | Iterator[Blocks]:
         """Computed for this scene, with the values that the controls were set to. ValueError for what cannot be."""
         return self.compute(scene, *self.fitted(scene, values))
 
     def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks:
         """What a block of this panel asks for: data["act"] names it. ValueError for what cannot be."""
+        self.require(scene)
         name = data.get("act")
         if name not in self.acts:
             raise ValueError(f"the panel {self.name} has no act {name!r}")

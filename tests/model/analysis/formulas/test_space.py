@@ -66,12 +66,9 @@ def test_a_word_of_several_pieces_is_refused_with_its_pieces(tiny_translator) ->
         assert tiny_translator.tokenizer.pieces[space.piece_of(tiny_translator, word)] in (f"▁{word}", word)
 
 
-def test_the_shipped_tables_hold_some_sums_and_say_so_by_themselves(shipped_translators) -> None:
+def test_the_shipped_tables_hold_some_sums_and_say_so_by_themselves(shipped_transformers) -> None:
     """The examples on the page are those that hold: here each is looked up again, by numpy."""
-    seen = {}
-    for translator in shipped_translators.values():
-        seen[translator.name] = translator
-    for translator in seen.values():
+    for translator in shipped_transformers:
         found = space.analogies(translator)
         holding = [analogy for analogy in found if analogy.holds]
         assert len(holding) >= 8 and found[:len(holding)] == holding
