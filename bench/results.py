@@ -35,7 +35,7 @@ SECTIONS = (
     Section("Next to what people would use instead", "peers.json",
             'make bench-peers ARGS="--json {file} --png docs/growth.png"',
             "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn "
-            "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 runs our weights. "
+            "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 our weights. "
             "Ratios are of the other's time to ours, but for CTranslate2's batch. Growth is of time and memory "
             "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2."),
     Section("The page in a browser", "browser.json", 'make bench-browser ARGS="--json {file}"',
