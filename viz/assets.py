@@ -31,12 +31,14 @@ SCRIPTS = {
     "examples": ("page/examples.js",),
     "languages": ("page/languages.js",),
     "translation": ("page/translation.js",),
+    "guide": ("tour/guide.js",),
 }
+TOUR = WEB / "tour" / "tour.js"  # what guide.js fetches, with the style sheet beside it, when a tour is started
 
 
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
-EARLY = ("prose", "languages", "examples", "translation")
+EARLY = ("prose", "languages", "examples", "translation", "guide")
 
 
 def scripts(component: str) -> tuple[Path, ...]:

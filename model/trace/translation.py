@@ -1,6 +1,13 @@
 """What a translation left behind, as numpy arrays: the one type that crosses from the model to the pictures.
 
 Importable without torch.
+
+>>> from model.translator import Translator
+>>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Der Hund schläft.")
+>>> len(trace.target_tokens) == len(trace.decoder_inputs) == len(trace.log_probability)
+True
+>>> [kind.value for kind in trace.kinds]
+['encoder_self', 'decoder_self', 'cross']
 """
 
 from __future__ import annotations
@@ -87,6 +94,10 @@ class TranslationTrace:
     def kinds(self) -> tuple[AttentionKind, ...]:
         """The kinds of attention whose maps it holds."""
         return tuple(kind for kind in AttentionKind if getattr(self, kind.value) is not None)
+
+    def __repr__(self) -> str:
+        return (f"<{type(self).__name__} {self.direction} by {self.checkpoint}: {self.source_text!r:.80} → "
+                f"{self.translation!r:.80}, {len(self.target_ids)} tokens>")
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: the translation, the probability of each token."""

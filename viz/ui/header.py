@@ -15,6 +15,7 @@ from viz.ui.component import Component
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
+from viz.ui.tours import guide
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
@@ -61,7 +62,8 @@ def build(translators: Translators) -> Header:
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     languages = Component("languages", direction.menus(translators, default), events=("choose",), elem_id="languages",
                           visible=any(translator.languages for translator in translators.all))
-    examples = Component("examples", direction.offer(translators, default), events=("pick",), elem_id="examples")
+    examples = Component("examples", direction.offer(translators, default), events=("pick",),
+                         options={"tour": guide.invitation(translators)}, elem_id="examples")
     result = Component("translation", summarise(first, model, registry.lacking(first, model)) if first
                        else inviting(model), events=("pin", "open"), elem_id="translation")
     do = _Handlers(translators)

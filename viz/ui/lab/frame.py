@@ -30,10 +30,10 @@ from viz.wire.summary import INVITATION
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
 
-def build(translators: Translators, header: Header) -> Component:
-    """Lay out and wire the question. Its event `open` names a panel that is to be opened."""
+def build(translators: Translators, header: Header) -> None:
+    """Lay out and wire the question."""
     session = header.session
-    content = Component("question", told(stale=True), events=("needed", "ask", "open"), elem_id="why-question")
+    content = Component("question", told(stale=True), events=("needed", "ask"), elem_id="why-question")
 
     def show(event: gr.EventData, trace: TranslationTrace | None, asked: Asked) -> dict:
         question = Question.of(event)
@@ -77,7 +77,6 @@ def build(translators: Translators, header: Header) -> Component:
     session.selection.change(follow, [session.trace, session.selection, session.asked], session.asked, **PRIVATE)
     session.trace.change(None, outputs=content, js=stale(), **PRIVATE)
     session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
-    return content
 
 
 def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shelf: Shelf) -> dict:

@@ -42,10 +42,12 @@ class Beside:
     build: Callable[[Translators, Header], None]
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> None:
-    """Lay out and wire the panels that the registry has for this tab."""
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None
+          ) -> gr.Tabs:
+    """Lay out and wire the panels that the registry has for this tab; they are the tabs that are returned."""
     lab = Lab(translators, header.session)
-    asked = frame.build(translators, header) if tab.asks else None
+    if tab.asks:
+        frame.build(translators, header)
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
         if before:
             with gr.Tab(before.title, id=before.name):
@@ -56,9 +58,9 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
             if panel.opens:
                 content.open(opened, outputs=tabs, **PRIVATE)
     lab.follow(header.session.trace)
-    if asked:
-        asked.open(opened, outputs=tabs, **PRIVATE)
+    if tab.asks:
         lab.follow(header.session.asked)
+    return tabs
 
 
 def opened(event: gr.EventData) -> gr.Tabs:
@@ -155,9 +157,9 @@ class Lab:
         def known_for(trace: TranslationTrace) -> str:
             return declared.known(trace, serving(self.translators, trace))
 
-        def changed(trace: TranslationTrace, about: tuple[str, str, str] | None):
-            now = _sentence(trace)
-            return (gr.skip(), gr.skip()) if now == about else (known_for(trace), now)
+        def changed(trace: TranslationTrace | None, about: tuple[str, str, str] | None):
+            now = trace and _sentence(trace)
+            return (gr.skip(), gr.skip()) if now in (None, about) else (known_for(trace), now)
 
         first = self.session.trace.value
         box.value = known_for(first) if first else ""

@@ -24,9 +24,17 @@
     if (language === undefined) english();
     else if (typeof given === "object") settle(given);
     else {
-      atlas.spoken = fetch(given, { signal: AbortSignal.timeout(10000) })
-        .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)))
-        .then(settle).catch(english).finally(() => (atlas.spoken = null));
+      atlas.spoken = sections(given).then(settle).catch(english).finally(() => (atlas.spoken = null));
     }
+  };
+
+  const sections = (address) => fetch(address, { signal: AbortSignal.timeout(10000) })
+    .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)));
+
+  // More words, of what few visitors open: languages as above. A promise that they are there, or cannot be had.
+  atlas.learn = function (languages) {
+    const language = chosen(languages);
+    return language === undefined ? Promise.resolve()
+      : sections(languages[language]).then((more) => Object.assign(atlas.words ||= Object.create(null), ...Object.values(more))).catch(() => {});
   };
 })();

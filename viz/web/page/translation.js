@@ -76,10 +76,10 @@ AttentionAtlas.register("translation", (root, api) => {
   }
   document.addEventListener("atlas-pinned", (event) => mark(event.detail.step));
 
-  // A link may name the tab that it opens.
+  // A link may name the tab that it opens, and a panel of it.
   function follow() {
-    const tab = AttentionAtlas.link().get("tab");
-    if (tab) api.trigger("open", { tab });
+    const link = AttentionAtlas.link(), tab = link.get("tab");
+    if (tab) api.trigger("open", { tab, panel: link.get("panel") });
   }
   window.addEventListener("hashchange", follow);
   draw(api.value());

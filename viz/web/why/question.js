@@ -106,7 +106,6 @@ AttentionAtlas.register("question", (root, api) => {
   function openLink() {
     const fields = atlas.link();
     if (fields.get("tab") !== "why") return;
-    if (fields.get("panel")) api.trigger("open", { tab: fields.get("panel") });
     wanted = fields.has("step") ? fields : null;
     follow();
   }

@@ -1,0 +1,89 @@
+"""A tour through the real page, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations, screenshot
+from viz.ui.tours import guide
+from viz.ui.tours.tour import tours
+
+pytestmark = pytest.mark.browser
+
+EVERY = tours()
+# How what a stop points at lies to the sheet: whether its beginning is to be seen, and nothing of what fits is covered.
+LIES = """() => {
+  const { top, bottom, height } = document.querySelector('.atlas-pointed').getBoundingClientRect();
+  const free = innerHeight - document.querySelector('.atlas-tour').offsetHeight;
+  return top >= -1 && top < free - 60 && (bottom <= free + 1 || height > free - 24); }"""
+
+
+def at_stop(page: Page, number: int, stops: int) -> None:
+    """Wait until the page is at this stop, and what it points at lies open."""
+    expect(page.locator(".atlas-tour .count")).to_have_text(f"{number} of {stops}")
+    expect(page.locator(".atlas-tour")).to_have_attribute("aria-busy", "false")
+    expect(page.locator(".atlas-pointed")).to_have_count(1)
+    expect(page.locator(".atlas-pointed")).to_be_visible()
+    page.wait_for_function(LIES)
+
+
+def walk(page: Page, translators, name: str) -> None:
+    """Every stop of a tour by its button; the page shows what is measured, and the view that is its own."""
+    tour = EVERY[name]
+    for number, stop in enumerate(tour.stops, 1):
+        at_stop(page, number, len(tour.stops))
+        found = guide.answered(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
+        expect(page.locator("#translation-text")).to_have_text(
+            translators[tour.directions[0]].translate(found["open"]["text"]).translation)
+        expect(page.locator(".atlas-tour h2")).to_have_text(str(found["title"]))
+        said = page.locator(".atlas-tour .claim:visible")
+        if found["claim"]:
+            expect(said).to_contain_text(str(found["claim"]["text"]))
+            assert found["claim"]["holds"] == ("holds" in said.get_attribute("class"))
+        expect(page.locator(f"#tab-{stop.open['tab']}")).to_be_visible()
+        if "panel" in stop.open:
+            expect(page.locator(f"#panel-{stop.open['panel']}")).to_be_visible()
+        page.get_by_role("button", name="Next" if number < len(tour.stops) else "Finish", exact=True).click()
+    expect(page.locator(".atlas-tour")).to_be_hidden()
+
+
+def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, shipped_translators):
+    page = open_page(app_url)
+    page.wait_for_selector("#translation-text")
+    assert not page.evaluate("Boolean(AttentionAtlas.tour)"), "the page pays for tours before one is started"
+    button = page.locator(".atlas-examples .tour")
+    button.click()
+    at_stop(page, 1, 8)
+    no_violations(page, ".atlas-tour")
+    walk(page, shipped_translators, "attention")
+    assert "tour=" not in page.evaluate("location.hash")
+    expect(button).to_be_focused()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
+    page = open_page(f"{app_url}#tour=attention&stop=3", width=width, height=844, dark=dark)
+    at_stop(page, 3, 8)
+    expect(page.get_by_role("button", name="Next", exact=True)).to_be_focused()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    no_violations(page, ".atlas-tour")
+    screenshot(page, f"tour-{'dark' if dark else 'light'}-{width}")
+    page.keyboard.press("ArrowRight")
+    at_stop(page, 4, 8)
+    expect(page.get_by_role("button", name="Next", exact=True)).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    at_stop(page, 3, 8)
+    page.go_back()
+    at_stop(page, 4, 8)
+    page.keyboard.press("Escape")
+    expect(page.locator(".atlas-tour")).to_be_hidden()
+    expect(page.locator(".atlas-pointed")).to_have_count(0)
+    assert "tour=" not in page.evaluate("location.hash") and "text=" in page.evaluate("location.hash")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "attention"])
+def test_every_other_tour(app_url, open_page, shipped_translators, name):
+    page = open_page(f"{app_url}#tour={name}&stop=1&direction={EVERY[name].directions[0]}")
+    walk(page, shipped_translators, name)

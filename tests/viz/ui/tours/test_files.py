@@ -1,0 +1,86 @@
+"""What the tours' files say can be shown: every view, element, measure and word that they name is there."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+
+import pytest
+
+from tests.viz.ui.test_words import LETTERS
+from viz.ui import tabs
+from viz.ui.lab import registry
+from viz.ui.tours.heads import HEADS
+from viz.ui.tours.measures import MEASURES
+from viz.ui.tours.tour import FOLDER, WORDS, tours
+from viz.words import files
+
+EVERY = tours()
+STOPS = [(tour, stop) for tour in EVERY.values() for stop in tour.stops]
+FIELD = re.compile(r"\{(\w+)\}")
+
+
+def test_every_file_is_in_the_order():
+    assert sorted(EVERY) == sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "order")
+    assert len(EVERY["attention"].stops) == 8
+
+
+def test_every_stop_names_what_there_is():
+    titles = {name for _, name, _ in tabs.TABS}
+    for tour, stop in STOPS:
+        for direction in tour.directions:
+            sentence = tour.sentences[stop.sentence][direction]
+            if stop.pair:
+                pair = sentence.pairs[stop.pair]
+                assert pair.source in sentence.text and pair.targets, stop.title
+        tab, panel = stop.open["tab"], stop.open.get("panel")
+        assert tab in titles and stop.look, stop.title
+        if panel:
+            assert panel in [one.name for one in registry.PANELS[tab]], stop.title
+        assert stop.head is None or stop.head in HEADS, stop.title
+        assert {"text", "direction", "checkpoint", "query", "step"}.isdisjoint(stop.open), stop.title
+
+
+def test_every_claim_is_measured_and_bounded():
+    for _, stop in STOPS:
+        claim = stop.claim
+        signature = inspect.signature(MEASURES[claim.measure])
+        bound = signature.bind(None, **claim.given)  # TypeError for what the measure does not take
+        kinds = {"str": str, "int": int, "float": float}
+        assert all(isinstance(value, kinds[signature.parameters[name].annotation])
+                   for name, value in bound.kwargs.items())
+        assert (claim.at_least is None) != (claim.at_most is None), stop.title
+        assert "{value}" in claim.text, stop.title
+        # What is measured of a word or a head needs one.
+        source = inspect.getsource(MEASURES[claim.measure])
+        assert stop.head or not re.search(r"place\.(weights|head)\b", source), stop.title
+        assert stop.pair or not re.search(r"place\.(source|target|given|case)\b", source), stop.title
+
+
+def test_sentences_are_in_the_same_directions():
+    for tour in EVERY.values():
+        assert {tuple(directions) for directions in tour.sentences.values()} == {tour.directions}, tour.name
+
+
+@pytest.mark.parametrize("language", files())
+def test_every_text_is_in_every_language(language):
+    found = json.loads((WORDS / f"{language}.json").read_text(encoding="utf-8"))
+    assert list(found) == list(EVERY)
+    for name, tour in EVERY.items():
+        assert set(found[name]) == set(tour.texts()), (language, name, set(found[name]) ^ set(tour.texts()))
+        for english, text in found[name].items():
+            assert sorted(set(FIELD.findall(text))) == sorted(set(FIELD.findall(english))), f"{language}: {text}"
+            assert text.count("{") == len(FIELD.findall(text)) and text != english, f"{language}: {text}"
+            if language in LETTERS:
+                assert re.search(LETTERS[language], text), f"{english!r} is not in {language}: {text!r}"
+
+
+def test_no_text_is_said_in_two_ways():
+    """The page knows neither tours nor sections: a text is one text."""
+    for path in WORDS.glob("*.json"):
+        said: dict[str, str] = {}
+        for table in json.loads(path.read_text(encoding="utf-8")).values():
+            for english, text in table.items():
+                assert said.setdefault(english, text) == text, english
+    assert {path.stem for path in WORDS.glob("*.json")} == set(files())

@@ -1,0 +1,96 @@
+"""Every stop on every direction that it is for: its view is there, its claim holds; of a random model it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from model import checkpoint
+from model.nets.transformer import Transformer
+from model.trace.language import Refusal
+from model.translator import Translator
+from model.translators import Translators
+from viz.ui.tours import guide
+from viz.ui.tours.tour import Tour, tours
+from viz.words import for_page
+
+EVERY = tours()
+CASES = [(tour, direction) for tour in EVERY.values() for direction in tour.directions]
+NAMES = [f"{tour.name} {direction}" for tour, direction in CASES]
+
+
+@pytest.fixture(scope="module")
+def random_translators(shipped_translators) -> dict[str, Translator]:
+    """Of the shipped shapes, tokenizers and surveys, with weights drawn at random. By direction."""
+    found = {}
+    for shipped in shipped_translators.all:
+        read = checkpoint.load(shipped.folder)
+        torch.manual_seed(5)
+        model = Transformer(read.model.config).eval()
+        made = Translator(dataclasses.replace(read, model=model, folder=None), torch.device("cpu"))
+        found |= dict.fromkeys(read.directions, made)
+    return found
+
+
+def shown(translator: Translator, tour: Tour, direction: str) -> list[dict]:
+    return [for_page(guide.at(translator, direction, tour, stop)) for stop in tour.stops]
+
+
+@pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)
+def test_every_claim_holds_of_the_shipped_model(shipped_translators, tour, direction):
+    translator = shipped_translators[direction]
+    for stop, found in zip(tour.stops, shown(translator, tour, direction), strict=True):
+        if found["missing"]:  # said in words, and only where a survey is asked for that is not there
+            assert stop.head and translator.survey is None, found["missing"]
+            continue
+        claim = found["claim"]
+        assert claim["holds"], (stop.title, claim["text"])
+        trace = translator.translate(found["open"]["text"], direction)
+        for name, size in (("query", len(trace.target_ids)), ("key", len(trace.source_ids)),
+                           ("step", len(trace.target_ids))):
+            assert 1 <= int(found["open"].get(name, 1)) <= size, stop.title
+        if stop.pair:  # its word was written, and is pinned
+            assert found["text"]["with"]["target"] in translator.translate(found["open"]["text"], direction).translation
+
+
+@pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)
+def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
+    for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
+        if not found["missing"]:
+            assert found["claim"]["holds"] is not stop.claim.learned, (stop.title, found["claim"]["text"])
+
+
+def test_a_tour_begins_where_the_page_is(shipped_translators):
+    tour = next(iter(EVERY.values()))
+    last = tour.directions[-1]
+    assert guide.route_of(shipped_translators, tour, "", last).direction == last
+    assert guide.route_of(shipped_translators, tour, "", "xx-yy").direction == tour.directions[0]
+    assert guide.route_of(shipped_translators, tour, tour.directions[0], last).direction == tour.directions[0]
+
+
+def test_any_question_is_answered_or_refused_in_words(shipped_translators):
+    name = next(iter(EVERY))
+    for stop in (None, 0, -1, 99, "2", 2.5, True):
+        assert guide.answered(shipped_translators, EVERY, {"tour": name, "stop": stop})["stop"] == 1
+    for data in ({}, {"tour": "../order"}, {"tour": 3}):
+        with pytest.raises(Refusal):
+            guide.answered(shipped_translators, EVERY, data)
+
+
+def test_without_a_survey_a_stop_says_so(shipped_translators):
+    shipped = shipped_translators["de-en"]
+    bare = Translator(dataclasses.replace(checkpoint.load(shipped.folder), survey=None, digest="f" * 16),
+                      torch.device("cpu"))
+    tour = EVERY["attention"]
+    told = [found for stop, found in zip(tour.stops, shown(bare, tour, "de-en")) if stop.head == "previous_encoder"]
+    assert told and all(found["missing"] and found["claim"] is None for found in told)
+
+
+def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
+    read = dataclasses.replace(checkpoint.load(tiny_checkpoint), directions=("en-xx",), examples={})
+    other = Translators([Translator(read, torch.device("cpu"))])
+    assert guide.offered(other, EVERY) == [] and guide.invitation(other) is None
+    with pytest.raises(Refusal):
+        guide.route_of(other, next(iter(EVERY.values())))

@@ -1,0 +1,140 @@
+"""The tours on the page: which stop is shown, its view, and its claim measured now, on the model that is served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import gradio as gr
+
+from model.nets.transformer import Transformer
+from model.trace.directions import Route
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from model.translators import Translators
+from viz import assets
+from viz.ui.component import Component, url
+from viz.ui.rpc import Question
+from viz.ui.session import Session
+from viz.ui.tours.heads import HEADS
+from viz.ui.tours.measures import MEASURES
+from viz.ui.tours.measures.measured import Measured, written
+from viz.ui.tours.place import Place
+from viz.ui.tours.tour import WORDS, Claim, Stop, Tour, tours, words
+from viz.words import say
+
+PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(translators: Translators, session: Session) -> Component:
+    """Lay out and wire the tours: nothing is seen of them before one is started."""
+    every = tours()
+    options = {"script": url(assets.TOUR), "style": url(assets.TOUR.with_suffix(".css")),
+               "words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
+    guide = Component("guide", None, events=("stop",), options=options, elem_id="tours")
+
+    def show(event: gr.EventData, trace: TranslationTrace | None) -> dict:
+        question = Question.of(event)
+        try:
+            with session.turns.one():
+                return question.answer(**answered(translators, every, question.data, trace and trace.direction))
+        except ValueError as error:
+            return question.failed(error)
+
+    guide.stop(show, session.trace, guide, queue=False, trigger_mode="multiple", concurrency_id="model", **PRIVATE)
+    return guide
+
+
+def offered(translators: Translators, every: Mapping[str, Tour]) -> list[Tour]:
+    """The tours that a model that is served can give."""
+    return [tour for tour in every.values() if any(_route(translators, direction) for direction in tour.directions)]
+
+
+def invitation(translators: Translators) -> dict | None:
+    """What stands beside the examples: the first of the tours; None where no model here can give one."""
+    first = next(iter(offered(translators, tours())), None)
+    return first and {"name": first.name, "minutes": first.minutes}
+
+
+def answered(translators: Translators, every: Mapping[str, Tour], data: Mapping[str, object],
+             shown: str | None = None) -> dict:
+    """What the page draws of the stop that it asks for with {tour, stop, direction}; stop counts from 1, shown: the
+    direction that the page is at. A Refusal for a tour that cannot be given here."""
+    tour = every.get(str(data.get("tour")))
+    if tour is None:
+        raise Refusal("There is no tour of this name.")
+    route = route_of(translators, tour, str(data.get("direction") or ""), shown)
+    number = data.get("stop")
+    number = number if isinstance(number, int) and 1 <= number <= len(tour.stops) else 1
+    stop = tour.stops[number - 1]
+    listed = [{"name": one.name, "title": words(one.title, {}), "minutes": one.minutes}
+              for one in offered(translators, every)]
+    return {"tour": tour.name, "stop": number, "stops": len(tour.stops), "direction": route.direction,
+            "tours": listed, "look": stop.look,
+            **at(translators[route.label], route.direction, tour, stop)}
+
+
+def route_of(translators: Translators, tour: Tour, *wanted: str | None) -> Route:
+    """Where the tour is given: in the first of the directions that are wanted and that it is for, else in its own
+    first one that is served. A Refusal where none is."""
+    for direction in (*wanted, *tour.directions):
+        if direction in tour.directions and (found := _route(translators, direction)):
+            return found
+    raise Refusal("No model that is served here translates in a direction that this tour is for: {directions}.",
+                  directions=", ".join(tour.directions))
+
+
+def _route(translators: Translators, direction: str) -> Route | None:
+    found = translators.find(direction, "")
+    return found if found and isinstance(translators[found.label].model, Transformer) else None
+
+
+def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
+    """A stop's text, its view and its claim. Where no head has the property that it asks for, `missing` says so, and
+    there is no claim."""
+    sentence = tour.sentences[stop.sentence][direction]
+    trace = translator.translate(sentence.text, direction)
+    pair = sentence.pairs[stop.pair] if stop.pair else None
+    place, missing = Place(translator, trace, pair), None
+    if stop.head:
+        try:
+            place = replace(place, head=HEADS[stop.head](place))
+        except Refusal as error:
+            missing = error.words
+    values = _values(place)
+    found = {"title": words(stop.title, values), "open": {**place.fields(), **stop.open}, "missing": missing}
+    if missing is not None:
+        return found | {"text": None, "claim": None}
+    return found | {"text": words(stop.text, values), "claim": claimed(place, stop.claim, values)}
+
+
+def _values(place: Place) -> dict[str, object]:
+    """What a stop's text may name."""
+    config, trace = place.translator.config, place.trace
+    found = {"read": trace.source_text, "wrote": trace.translation, "vocabulary": f"{config.num_target_tokens:,}",
+             "layers": config.num_decoder_layers, "heads": config.num_heads, "size": config.d_model,
+             "each": config.d_model // config.num_heads, "inner": config.d_feedforward,
+             "encoder": config.num_encoder_layers, "grid": config.num_decoder_layers * config.num_heads}
+    if place.pair:
+        found |= {"source": place.pair.source, "target": place.written}
+    if place.head:
+        found |= {"layer": place.head[1] + 1, "head": place.head[2] + 1}
+    return found
+
+
+def claimed(place: Place, claim: Claim, values: Mapping[str, object]) -> dict:
+    """A claim with what was measured: whether it holds, and the number."""
+    try:
+        measured = MEASURES[claim.measure](place, **claim.given)
+    except Refusal:  # such as a translation too long to be asked about: there is nothing that fulfils it
+        measured = Measured(None)
+    bound = claim.at_least if claim.at_least is not None else claim.at_most
+    found = measured.value
+    holds = found is not None and (claim.at_least is None or found >= claim.at_least) and (
+        claim.at_most is None or found <= claim.at_most)
+    said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=place.trace.translation)
+    if found is not None:
+        said = words(claim.text, {**values, **measured.also, "value": written(found, measured.unit),
+                                  "bound": written(bound, measured.unit)})
+    return {"text": said, "holds": holds, "learned": claim.learned}

@@ -1,0 +1,54 @@
+"""Heads by what they do: a stop says which property it wants, never which head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from model.analysis.survey.own import surveyed
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
+from viz.ui.session import most_telling
+from viz.ui.tours.place import Head, Place
+
+ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
+
+
+def points(place: Place) -> Head:
+    """The cross-attention head that points most clearly in this sentence."""
+    found = most_telling(place.trace)
+    return found.kind, found.layer, found.head
+
+
+def reads(place: Place) -> Head:
+    """The cross-attention head that gives most to the pair's source word when its translation is about to be written;
+    where that was not written, the one that points most clearly."""
+    given = place.given
+    return points(place) if given is None else (CROSS, *_largest(given))
+
+
+def _by(kind: AttentionKind, statistic: str) -> Callable[[Place], Head]:
+    """The head of a kind that has most of a statistic over many sentences, if it is named for that there."""
+    def find(place: Place) -> Head:
+        survey = surveyed(place.translator, place.trace.direction)
+        if survey is None:
+            raise Refusal("No survey of this model's heads lies beside its weights, so that nothing is known of what "
+                          "they do in general. The tab Heads can take one.")
+        found = survey.kinds.get(kind)
+        if found is None or statistic not in found.statistics:
+            raise Refusal("The survey of this model's heads does not count this.")
+        return kind, *_largest(found.statistics[statistic].value)
+    return find
+
+
+def _largest(values: np.ndarray) -> tuple[int, int]:
+    layer, head = np.unravel_index(int(np.nanargmax(values)), values.shape)
+    return int(layer), int(head)
+
+
+HEADS: Mapping[str, Callable[[Place], Head]] = {
+    "points": points, "reads": reads,
+    "previous_encoder": _by(ENCODER, "previous"), "previous_decoder": _by(DECODER, "previous"),
+    "aligned": _by(CROSS, "alignment_predicted"), "needed": _by(CROSS, "ablation"),
+}

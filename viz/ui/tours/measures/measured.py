@@ -1,0 +1,52 @@
+"""What a measure found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Unit(str, Enum):
+    """How a number is written."""
+
+    SHARE = "share"  # of 1: in percent
+    COUNT = "count"
+    ERROR = "error"  # a difference that should be none
+    BITS = "bits"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """value: None where there is nothing to measure, such as a word that was not written: the claim is then not
+    fulfilled. also: what a claim's text may name besides {value}."""
+
+    value: float | None
+    unit: Unit = Unit.SHARE
+    also: Mapping[str, object] = field(default_factory=dict)
+
+
+NOTHING = Measured(None)
+
+
+def written(value: float | None, unit: Unit) -> str:
+    """A number as the page writes it, in every language alike."""
+    return "–" if value is None else _WRITTEN[unit](value)
+
+
+def share(value: float) -> str:
+    """In percent, with the digits that still say something; nothing but the whole is 100 %, nothing but nothing 0 %."""
+    if value <= 0:
+        return "0%"
+    if value < 0.001:
+        return f"{value:.1e}".replace("-", "−")
+    return f"{value:.1%}" if value < 0.1 or 0.99 < value < 0.9995 else f"{value:.0%}"
+
+
+def _error(value: float) -> str:
+    return "0" if value == 0 else f"{value:.1e}".replace("-", "−")
+
+
+_WRITTEN: Mapping[Unit, Callable[[float], str]] = {
+    Unit.SHARE: share, Unit.COUNT: "{:.0f}".format, Unit.ERROR: _error,
+    Unit.BITS: "{:.1f}".format}

@@ -1,0 +1,96 @@
+"""Where a stop is: a model, what it made of the stop's sentence, the head and the word that the stop is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.analysis.why import pinned
+from model.analysis.why.case import Case
+from model.trace.kinds import AttentionKind, Side
+from model.trace.translation import TranslationTrace
+from model.trace.why.question import Against
+from model.trace.words import SPACE, word_groups
+from model.translator import Translator
+from viz.ui.asked import case_of
+from viz.ui.tours.tour import Pair
+
+Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """head, pair: None where the stop names none."""
+
+    translator: Translator
+    trace: TranslationTrace
+    pair: Pair | None = None
+    head: Head | None = None
+
+    @cached_property
+    def source(self) -> tuple[int, ...]:
+        """Positions of the pair's source word; empty: it is not there."""
+        return _find(self.trace.source_tokens, (self.pair.source,)) if self.pair else ()
+
+    @cached_property
+    def target(self) -> tuple[int, ...]:
+        """Steps that wrote its translation; empty: none of the words that it may be was written."""
+        return _find(self.trace.target_tokens, self.pair.targets) if self.pair else ()
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The head's map [query, key]."""
+        assert self.head is not None, "a measure of a head, at a stop that names none"
+        kind, layer, head = self.head
+        return self.trace.maps(kind).weights[layer, head]
+
+    @property
+    def given(self) -> np.ndarray | None:
+        """What each cross-attention head [layers, heads] gives to the pair's source word when its translation is about
+        to be written; None: there is no such word, or it was not written."""
+        if not (self.source and self.target):
+            return None
+        rows = self.trace.maps(AttentionKind.CROSS).weights[:, :, self.target[0]]  # [layers, heads, key]
+        return rows[..., list(self.source)].sum(-1)
+
+    @cached_property
+    def case(self) -> Case:
+        """Why the pair's translation was written, compared with nothing. A Refusal for what cannot be asked."""
+        question = pinned.ask(self.translator, self.trace, self.target[0], Against.NOTHING)
+        return case_of(self.translator, self.trace, question)
+
+    @property
+    def written(self) -> str:
+        """The pair's translation as it was written; where it was not, as it might have been."""
+        return text_of(self.trace.target_tokens, self.target) or (self.pair.targets[0] if self.pair else "")
+
+    def fields(self) -> dict[str, str]:
+        """Of a link: which sentence, head and tokens."""
+        trace, found = self.trace, {}
+        found |= {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint}
+        if self.head:
+            kind, layer, head = self.head
+            found |= {"kind": kind.value, "layer": str(layer + 1), "head": str(head + 1)}
+        kind = self.head[0] if self.head else AttentionKind.CROSS
+        if self.target and kind.side is Side.DECODER:
+            found |= {"query": str(self.target[0] + 1), "step": str(self.target[0] + 1), "alone": "1"}
+        if self.source and kind is not AttentionKind.DECODER_SELF:
+            found["key"] = str(self.source[0] + 1)
+        return found
+
+
+def text_of(tokens: Sequence[str], positions: Sequence[int]) -> str:
+    """Pieces as they are written."""
+    return "".join(tokens[i] for i in positions).replace(SPACE, "")
+
+
+def _find(tokens: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:
+    groups = word_groups(tokens)
+    for word in words:
+        for group in groups:
+            if text_of(tokens, group).casefold() == word.casefold():
+                return group
+    return ()

@@ -1,0 +1,109 @@
+"""What a tour is: a file of viz/tours/. It holds texts, views and the names of measures, and nothing that is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from viz import assets
+from viz.words import FOLDER as LANGUAGES
+from viz.words import Words
+
+FOLDER = assets.WEB.parent / "tours"
+WORDS = LANGUAGES / "tours"  # their words: a file a language, which is fetched when a tour is started
+MINUTE = 2  # stops that a reader takes in, in one minute
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A word of a sentence, and what may stand for it in the translation: the first of these that does is meant."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """In one direction. pairs: by the names that stops use."""
+
+    text: str
+    pairs: Mapping[str, Pair]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """text: with {value}, what was measured, and {bound}, at_least or at_most. measure, given: an entry of
+    viz.ui.tours.measures and what it is told. learned: whether only a trained model can be expected to fulfil it; the
+    others follow from how the network is built."""
+
+    text: str
+    measure: str
+    given: Mapping[str, object] = field(default_factory=dict)
+    at_least: float | None = None
+    at_most: float | None = None
+    learned: bool = True
+
+
+@dataclass(frozen=True)
+class Stop:
+    """open: the fields of a link, without what says which sentence, head and token. look: the element of the page that
+    it is about, as a selector. pair: of the sentence; it is pinned. head: an entry of viz.ui.tours.heads."""
+
+    title: str
+    text: str
+    sentence: str
+    open: Mapping[str, str]
+    look: str
+    claim: Claim
+    pair: str | None = None
+    head: str | None = None
+
+
+@dataclass(frozen=True)
+class Tour:
+    """sentences: name -> direction -> Sentence; each has the same directions, the first of which is preferred."""
+
+    name: str
+    title: str
+    sentences: Mapping[str, Mapping[str, Sentence]]
+    stops: tuple[Stop, ...]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """Those that it is for."""
+        return tuple(next(iter(self.sentences.values())))
+
+    @property
+    def minutes(self) -> int:
+        """About how long it takes."""
+        return max(1, round(len(self.stops) / MINUTE))
+
+    def texts(self) -> tuple[str, ...]:
+        """All its English, the key of its words in other languages (viz/web/words/tours/)."""
+        said = [text for stop in self.stops for text in (stop.title, stop.text, stop.claim.text)]
+        return tuple(dict.fromkeys([self.title, *said]))
+
+
+def words(english: str, values: Mapping[str, object]) -> Words:
+    """A tour's text with values in place of its {names}."""
+    return Words(english, values)
+
+
+def read(path: Path) -> Tour:
+    """A tour's file. TypeError or KeyError for a field that is missing or that there is not: it is our own."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    sentences = {
+        name: {direction: Sentence(one["text"], {
+            pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()})
+            for direction, one in directions.items()}
+        for name, directions in found.pop("sentences").items()}
+    stops = tuple(Stop(**{**stop, "claim": Claim(**stop["claim"])}) for stop in found.pop("stops"))
+    return Tour(path.stem, sentences=sentences, stops=stops, **found)
+
+
+def tours() -> dict[str, Tour]:
+    """All tours by name, in the order of their files: those without a number come last."""
+    order = json.loads((FOLDER / "order.json").read_text(encoding="utf-8"))
+    return {name: read(FOLDER / f"{name}.json") for name in order}
