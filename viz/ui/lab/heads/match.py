@@ -55,11 +55,12 @@ def others(scene: Scene) -> list[Other]:
 
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if surveys.surveyed(scene.translator, scene.trace.direction) is None:
-        return [blocks.text(say("Nobody has surveyed these heads yet: take a survey in the panel All heads first."))]
+        return [blocks.text(say("Nobody has surveyed these heads yet: first take a survey of {n} sentences in the "
+                                "panel All heads.", n=surveys.SENTENCES))]
     found = others(scene)
     if not found:
-        return [blocks.text(say("No other model on this page has a survey yet: open one, and take a survey of it in "
-                                "the panel All heads."))]
+        return [blocks.text(say("No other model on this page has a survey yet: open one, and take a survey of {n} "
+                                "sentences in the panel All heads.", n=surveys.SENTENCES))]
     return [*([pick(say("beside"), [one.name for one in found], act=MATCH, slot=MATCH)] if len(found) > 1 else []),
             blocks.slot(MATCH, *beside(scene, found[0], AttentionKind(kind)))]
 
