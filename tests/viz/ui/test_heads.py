@@ -160,7 +160,7 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     assert "de-en of twin" in note["text"]
     assert len(table["rows"]) == 8  # 2 layers of 4
     for row in table["rows"]:
-        assert row[0] == row[2] and row[4]["text"] == "0.00" and row[5]["text"] == "1.00" and str(row[6]) == "yes"
+        assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
     for wrong in ({"option": 1}, {"option": "0"}, {}):
         with pytest.raises(ValueError, match="no model number"):
             match.chosen(two, wrong, ENCODER.value)
