@@ -9,7 +9,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: app test test-all lint checkpoints derived notebooks bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test test-all lint checkpoints derived notebooks docs results bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -36,6 +36,16 @@ checkpoints: $(VENV)/.dev
 # Rebuild what depends on the weights and is of other ones: scores, and what analyses add  (ARGS="--data data --list")
 derived: $(VENV)/.dev
 	$(BIN)/python -m model.derived $(ARGS)
+
+# The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
+DOCUMENTED := viz model.translator model.trace.translation model.trace.interventions model.trace.storage \
+  model.analysis.ablation
+docs: $(VENV)/.dev
+	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*'
+
+# docs/results.md, from docs/results/ and the checkpoints' scores
+results: $(VENV)/.app
+	$(BIN)/python -m bench.results
 
 # Run the notebooks again and keep what they show: after other weights, and after make derived
 notebooks: $(VENV)/.dev
