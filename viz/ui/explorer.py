@@ -39,7 +39,9 @@ def build(translators: Translators | None, header: Header) -> None:
     history = gr.State((header.first,) if header.first else ())
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def show(trace: TranslationTrace, selection: Selection, history: tuple[TranslationTrace, ...]):
+    def show(trace: TranslationTrace | None, selection: Selection, history: tuple[TranslationTrace, ...]):
+        if trace is None:  # forgotten meanwhile, for want of room
+            return told(invitation=_forgotten().words), ()
         return told(**sent(translators, trace, selection.fitted(trace))), remembered(history, trace)
 
     session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **private)
@@ -184,7 +186,11 @@ def _find(history: tuple[TranslationTrace, ...], question: Question) -> Translat
     for trace in history:
         if key_of(trace) == question.data.get("key"):
             return trace
-    raise Refusal("This translation is no longer remembered: translate the sentence again.")
+    raise _forgotten()
+
+
+def _forgotten() -> Refusal:
+    return Refusal("This translation is no longer remembered: translate the sentence again.")
 
 
 def _bytes(trace: TranslationTrace) -> int:

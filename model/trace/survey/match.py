@@ -14,14 +14,14 @@ from model.trace.survey.survey import KindSurvey
 @dataclass(frozen=True)
 class Match:
     """Heads by number, layer after layer. other: the nearest of the other model's; distance: how far, as match() was
-    given it; mutual: whether this one is also the nearest of that one's; farther: of all pairs the share that are at
-    least as far apart."""
+    given it; mutual: whether this one is also the nearest of that one's; nearness: 1 where the two are the same, 0
+    where they are as far apart as two heads are on average, or farther."""
 
     head: int
     other: int
     distance: float
     mutual: bool
-    farther: float
+    nearness: float
 
 
 def compared(one: KindSurvey, other: KindSurvey) -> tuple[str, ...]:
@@ -51,5 +51,5 @@ def match(apart: np.ndarray) -> Sequence[Match]:
     """Of each head of one model [heads, the other's heads], the nearest first."""
     nearest, back = apart.argmin(1), apart.argmin(0)
     found = [Match(head, int(other), float(apart[head, other]), int(back[other]) == head,
-                   float((apart >= apart[head, other]).mean())) for head, other in enumerate(nearest)]
+                   float(max(0.0, 1 - apart[head, other] / apart.mean()))) for head, other in enumerate(nearest)]
     return sorted(found, key=lambda one: one.distance)

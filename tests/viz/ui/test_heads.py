@@ -22,7 +22,7 @@ from model.trace.tokens import is_symbol
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from viz.ui import explorer
-from viz.ui.lab.heads import alignment, search, survey
+from viz.ui.lab.heads import alignment, match, search, survey
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.wire.survey import MARKS
@@ -148,6 +148,26 @@ def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
     one, two = maps[Row.READ].weights[0, 2], maps[Row.PREDICTED].weights[2, 1]
     mean = sum(part / part.sum(-1, keepdims=True) for part in (one, two)) / 2
     np.testing.assert_allclose(sent["scores"], mean, atol=6e-4)
+
+
+def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_translator):
+    twin = _with(surveyed, surveyed.survey.directions["de-en"])
+    twin.name, twin.digest = "twin", "1" * 16
+    twin.survey = replace(twin.survey, digest=twin.digest)
+    two = replace(scene, served=Translators([surveyed, twin]))
+    slot, = match.side_by_side(two, ENCODER.value)
+    note, table, *_ = slot["blocks"]
+    assert "de-en of twin" in note["text"]
+    assert len(table["rows"]) == 8  # 2 layers of 4
+    for row in table["rows"]:
+        assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
+    for wrong in ({"option": 1}, {"option": "0"}, {}):
+        with pytest.raises(ValueError, match="no model number"):
+            match.chosen(two, wrong, ENCODER.value)
+    alone, = match.side_by_side(scene, ENCODER.value)
+    assert "No other model" in alone["text"]
+    nothing, = match.side_by_side(replace(scene, translator=tiny_translator), ENCODER.value)
+    assert "take a survey of 200 sentences" in nothing["text"]
 
 
 def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_path):

@@ -55,7 +55,10 @@ def test_every_head_finds_itself_by_its_statistics(tiny_translator, turned):
         for pair in match(apart):
             layer, head = divmod(pair.head, 4)
             assert pair.other == layer * 4 + ORDER.index(head) and pair.mutual and pair.distance < 1e-3
-            assert pair.farther == pytest.approx((apart >= pair.distance).mean())
+            assert pair.nearness == pytest.approx(1, abs=1e-3)
+    there = match(np.array([[1.0, 4.0], [3.0, 4.0]]))
+    assert [(pair.head, pair.other, pair.mutual, pair.nearness) for pair in there] == [
+        (0, 0, True, 1 - 1 / 3), (1, 0, False, 0.0)]
 
 
 def test_every_head_finds_itself_by_its_rows(tiny_translator, turned):

@@ -55,11 +55,12 @@ def others(scene: Scene) -> list[Other]:
 
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if surveys.surveyed(scene.translator, scene.trace.direction) is None:
-        return [blocks.text(say("Nobody has surveyed these heads yet: take a survey in the panel All heads first."))]
+        return [blocks.text(say("Nobody has surveyed these heads yet: first take a survey of {n} sentences in the "
+                                "panel All heads.", n=surveys.SENTENCES))]
     found = others(scene)
     if not found:
-        return [blocks.text(say("No other model on this page has a survey yet: open one, and take a survey of it in "
-                                "the panel All heads."))]
+        return [blocks.text(say("No other model on this page has a survey yet: open one, and take a survey of {n} "
+                                "sentences in the panel All heads.", n=surveys.SENTENCES))]
     return [*([pick(say("beside"), [one.name for one in found], act=MATCH, slot=MATCH)] if len(found) > 1 else []),
             blocks.slot(MATCH, *beside(scene, found[0], AttentionKind(kind)))]
 
@@ -81,14 +82,14 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
     if not names:
         return [blocks.text(say("The two surveys have no statistic in common."))]
     rows, apart = rows_of(scene, other, kind), distances(one, two)
-    found = [[named_head(*place(one, pair.head)), _does(one, pair.head), named_head(*place(two, pair.other)),
-              _does(two, pair.other), blocks.bar(pair.farther, f"{pair.distance:.2f}"),
+    found = [[named_head(*place(one, pair.head)), named_head(*place(two, pair.other)),
+              blocks.bar(pair.nearness, f"{pair.distance:.2f}"), say("yes") if pair.mutual else say("no"),
               *([] if rows is None else [blocks.number(float(rows[pair.head, pair.other]))]),
-              say("yes") if pair.mutual else say("no")] for pair in match(apart)]
-    columns = [say("here"), say("does"), say("its nearest there"), say("does"), say("distance"),
-               *([] if rows is None else [say("same rows")]), say("nearest both ways")]
+              _does(one, pair.head), _does(two, pair.other)] for pair in match(apart)]
+    columns = [say("here"), say("its nearest there"), say("distance"), say("nearest both ways"),
+               *([] if rows is None else [say("same rows")]), say("does here"), say("does there")]
     told = say("{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance "
-               "is in standard deviations; its bar is the share of all pairs that are farther apart.",
+               "is in standard deviations; its bar is full for the same head, and empty for any two.",
                kind=KIND_TITLES[kind], other=other.name, n=len(names))
     shown = [blocks.text(told, tone="note"), blocks.table(columns, found[:SHOWN])]
     if len(found) > SHOWN:
