@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # In words; what is damaged or was cut short is made anew.
 INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all lint checkpoints derived notebooks docs results bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test test-all lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
 	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
@@ -48,6 +48,10 @@ docs: $(VENV)/.dev
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app
 	$(BIN)/python -m bench.results
+
+# The animation of README.md, of the page as it is now
+animation: browser
+	$(BIN)/python -m bench.animation $(ARGS)
 
 # Run the notebooks again and keep what they show: after other weights, and after make derived
 notebooks: $(VENV)/.dev
