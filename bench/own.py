@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import http.client
 import json
 import subprocess
 import sys
@@ -197,9 +198,13 @@ def longest(model: Path, limit: int) -> str:
 def visit(port: int, text: str, outcomes: Counter[str]) -> None:
     """One visit to the page, and a call of the same text, whose answer says what became of it."""
     caller = load.Caller(port)
-    caller.visit(text)
-    answer = caller.call("translate", [text, "", 1])
-    outcomes[answer.get("error", answer["status"])] += 1
+    try:
+        caller.visit(text)
+        answer = caller.call("translate", [text, "", 1])
+        outcome = answer.get("error", answer["status"])
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        outcome = f"failed, {type(error).__name__}"
+    outcomes[outcome] += 1
 
 
 SECTIONS = {"step": step, "opening": opening, "visitors": visitors}

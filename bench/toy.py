@@ -7,14 +7,17 @@ soon the first frame is there; and what a translation of a served checkpoint tak
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
+from model.benchmark import Measurement
 from model.nets import networks
 from model.training.toy import corpora
 from model.training.toy.run import ToyRun
@@ -81,6 +84,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--checkpoint", type=Path, default=Path("checkpoints/de-en"))
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     rounds = [(bare(args.updates), *watched(args.updates)) for _ in range(args.rounds)]
@@ -94,6 +98,11 @@ def main(argv: list[str] | None = None) -> None:
     alone, busy = beside(translator, text, 0), beside(translator, text, 3)
     print(f"a translation: {1e3 * alone:.0f} ms alone, {1e3 * busy:.0f} ms while three train, "
           f"{busy / alone:.2f} times as long")
+    if args.json:
+        found = [Measurement(f"updates_bare_{args.updates}", plain, "s"),
+                 Measurement(f"updates_watched_{args.updates}", whole, "s"), Measurement("first_frame", first, "s"),
+                 Measurement("translation_alone", alone, "s"), Measurement("translation_while_three_train", busy, "s")]
+        args.json.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -64,28 +64,32 @@ class Work:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    lines = []
     for size in BARS if args.all else [args.size or "shipped"]:
-        measure(size, args)
+        for line in measure(size, args):
+            print(json.dumps(line), flush=True)
+            lines.append(line)
+    if args.json:
+        args.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
 
 
-def measure(size: str, args: argparse.Namespace) -> None:
-    """Print a line for the model and one for each work."""
+def measure(size: str, args: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """A line for the model and one for each work."""
     model = Transformer(SIZES[size]).eval() if size in SIZES else checkpoint.load(args.checkpoint).model
     case, whole = inputs(model)
     speed = matrix_speed(model.config.d_model)
     per_pass, per_decoder = operations(model.config)
-    print(json.dumps({"model": size if size in SIZES else str(args.checkpoint), "threads": torch.get_num_threads(),
-                      "gigaflops_per_second": round(speed / 1e9, 1), "tokens": [LENGTH, LENGTH]}), flush=True)
+    yield {"model": size if size in SIZES else str(args.checkpoint), "threads": torch.get_num_threads(),
+           "gigaflops_per_second": round(speed / 1e9, 1), "tokens": [LENGTH, LENGTH]}
     for work in works(case, whole, args.heads or HEADS.get(size)):
         if work.bar not in BARS[size]:
             continue
         seconds, found = timed(work.run, args.runs)
         bound = (work.passes(found) * per_pass + work.decoder(found) * per_decoder) / speed
         bar = BARS[size][work.bar]
-        print(json.dumps({
-            "what": work.name, "seconds": round(seconds, 4), "bar_seconds": bar,
-            "met": seconds <= max(bar, 2 * bound), "gigaflops": round(bound * speed / 1e9, 1),
-            "times_the_bound": round(seconds / bound, 2)}), flush=True)
+        yield {"what": work.name, "seconds": round(seconds, 4), "bar_seconds": bar,
+               "met": seconds <= max(bar, 2 * bound), "gigaflops": round(bound * speed / 1e9, 1),
+               "times_the_bound": round(seconds / bound, 2)}
 
 
 def inputs(model: Transformer) -> tuple[Case, smallest.Whole]:
@@ -182,6 +186,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
     parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
     parser.add_argument("--runs", type=int, default=5, help="of which the median is taken, default 5")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the lines as one list")
     args = parser.parse_args(argv)
     if args.runs < 1:
         parser.error(f"--runs must be at least 1, found {args.runs}")

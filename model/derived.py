@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, evaluate, faithfulness, means, survey
+from model import checkpoint, curves, evaluate, faithfulness, means, survey
 from model.analysis.why import averages, faithful
 from model.files import read_json
 from model.nets.transformer import Transformer
@@ -48,11 +48,16 @@ def believed(folder: Path, data: Path) -> None:
     faithfulness.main(["--checkpoint", str(folder), *(["--data", str(data)] if data.is_dir() else [])])
 
 
+def alignments(folder: Path, data: Path) -> None:
+    """alignment.json and the card's table of it: beside links by hand, where the data have some."""
+    curves.main(["--checkpoint", str(folder), "--gold", str(data / "alignment")])
+
+
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
     checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
-    faithful.FILE: believed}
-OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE}  # what other networks have not
+    faithful.FILE: believed, curves.FILE: alignments}
+OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE, curves.FILE}  # what other networks have not
 
 
 def digest_of(path: Path) -> str | None:

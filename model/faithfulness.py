@@ -20,7 +20,7 @@ from tqdm import tqdm
 from model.analysis.why import averages
 from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
 from model.analysis.why.methods import attention
-from model.files import replace_file, write_json
+from model.files import write_json, write_section
 from model.nets.networks import check_transformer
 from model.serve import processes
 from model.trace.survey.survey import OWN
@@ -30,7 +30,6 @@ from model.translator import Translator
 
 CARD = "README.md"
 HEADING = "## Which picture to believe"
-BEFORE = "## Limits"  # of a card: the section's place where it is new
 Text = tuple[str, str]  # direction, sentence
 
 
@@ -85,23 +84,8 @@ def examined(translator: Translator, texts: list[Text], means: averages.Means | 
 def report(folder: Path, found: Faithfulness) -> None:
     """Write the file, and the card if there is one; print what stands there."""
     write_json(folder / FILE, asdict(found))
-    card = folder / CARD
-    if card.is_file():
-        text = into_card(card.read_text(encoding="utf-8"), found)
-        replace_file(card, lambda path: path.write_text(text, encoding="utf-8"))
+    write_section(folder / CARD, section(found))
     print(section(found))
-
-
-def into_card(card: str, found: Faithfulness) -> str:
-    """The card with this section in place of the one that it has; else before its limits, or at its end."""
-    start = f"\n{card}".find(f"\n{HEADING}\n")
-    if start >= 0:
-        end = card.find("\n## ", start)
-        before, after = card[:start], "" if end < 0 else card[end + 1:]
-    else:
-        start = f"\n{card}".find(f"\n{BEFORE}\n")
-        before, after = (card.rstrip("\n") + "\n\n", "") if start < 0 else (card[:start], card[start:])
-    return f"{before}{section(found)}\n" + (f"\n{after}" if after else "")
 
 
 def section(found: Faithfulness) -> str:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+BEFORE = "## Limits"  # of a card: a section's place where it is new
 MAX_CONFIG_BYTES = 1_000_000
 MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17
 
@@ -32,6 +33,26 @@ def write_json(path: Path, value: object) -> None:
     """Write JSON whole or not at all."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def write_section(card: Path, section: str) -> None:
+    """Put a section into a checkpoint's card, where there is one."""
+    if card.is_file():
+        text = with_section(card.read_text(encoding="utf-8"), section)
+        replace_file(card, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def with_section(card: str, section: str) -> str:
+    """The card with this section, which begins with its heading, in place of the one under that heading; else before
+    its limits, or at its end."""
+    start = f"\n{card}".find(f"\n{section.splitlines()[0]}\n")
+    if start >= 0:
+        end = card.find("\n## ", start)
+        before, after = card[:start], "" if end < 0 else card[end + 1:]
+    else:
+        start = f"\n{card}".find(f"\n{BEFORE}\n")
+        before, after = (card.rstrip("\n") + "\n\n", "") if start < 0 else (card[:start], card[start:])
+    return f"{before}{section}\n" + (f"\n{after}" if after else "")
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:

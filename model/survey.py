@@ -12,12 +12,13 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import islice, zip_longest
 from pathlib import Path
 
 from tqdm import tqdm
 
-from model.analysis.alignment.linker import linker
+from model.analysis.alignment.linker import linker, linking_heads
 from model.analysis.sentences import languages, sentences
 from model.analysis.survey.corpus import WINDOW, Corpus, encoded
 from model.analysis.survey.run import Run
@@ -60,8 +61,8 @@ def survey(args: argparse.Namespace, translator: Translator, direction: str, cor
     """One direction; None in processes other than the first."""
     means = means_of(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
-    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(translator, direction, first),
-              parts(args))
+    linked_by = linking_heads(translator, direction, first)
+    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(linked_by), parts(args))
     rank, world = processes.rank(), processes.count()
     if rank == 0:
         run.gather()
@@ -70,7 +71,7 @@ def survey(args: argparse.Namespace, translator: Translator, direction: str, cor
         # Of what all have done each process knows its own part: the bar shows that times their number.
         run.work(rank, world, watch=lambda done: bar.update(min(done * world, run.windows) * WINDOW - bar.n))
     processes.together()
-    return run.result() if rank == 0 else None
+    return replace(run.result(), linked_by=linked_by) if rank == 0 else None
 
 
 def chosen(args: argparse.Namespace, translator: Translator) -> dict[str, Corpus]:

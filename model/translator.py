@@ -1,4 +1,12 @@
-"""The library's front door: text in, translations and traces out."""
+"""The library's front door: text in, translations and traces out.
+
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> trace = translator.translate("Der Hund schläft.")
+>>> trace.cross.weights.shape[2:] == (len(trace.target_ids), len(trace.source_ids))  # [layers, heads, target, source]
+True
+>>> translator.translate_batch(["Der Hund schläft."]) == [trace.translation]
+True
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MODEL = (
     ("model.checks",),
     ("model.train", "model.evaluate", "model.translate", "model.checkpoints",
      "model.derived", "model.convert", "model.benchmark", "model.means", "model.faithfulness",
-     "model.survey", "model.align"),
+     "model.survey", "model.align", "model.curves"),
 )
 VIZ = (
     ("viz.theme", "viz.assets"),
@@ -43,6 +43,7 @@ VIZ = (
 # A program may use another (what is scored is what a run chose); what is read back is a figure.
 EXCEPTIONS = {("model.evaluate", "model.train"), ("model.derived", "model.evaluate"), ("model.derived", "model.means"),
               ("model.derived", "model.survey"), ("model.derived", "model.faithfulness"),
+              ("model.derived", "model.curves"), ("model.curves", "model.align"),
               ("model.benchmark", "model.train"), ("viz.wire.readback", "viz.figures")}
 WITHOUT_TORCH = ("model.trace.flow", "model.trace.words", "model.trace.interventions",
                  "model.trace.storage", "model.trace.scores", "model.trace.tokens",

@@ -1,5 +1,14 @@
 """Pictures of a TranslationTrace: numpy in, plotly.graph_objects.Figure out, or the page's explorer. For notebooks,
-without gradio or torch."""
+without gradio or torch.
+
+>>> from model.translator import Translator
+>>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Ich möchte ein Bier, bitte.")
+>>> figure = plot_heatmap(trace, View("cross", layer=2, head=4))  # in a notebook: a cell's last value, or figure.show()
+>>> bool((figure.data[0].z == trace.cross.weights[2, 4]).all())
+True
+>>> explore(trace).view.kind.value  # the page's explorer, which a notebook shows and .save("heads.html") writes
+'cross'
+"""
 
 from model.trace.scores import ScoreMap
 from viz.export.notebook import compare, explore

@@ -2,6 +2,14 @@
 
 Every run goes down the model's one path with Interventions as arguments. Two traces stand side by side: the free
 translation of each, and, so that maps have equal shapes, the broken model forced through the plain translation.
+
+>>> from model.trace.kinds import AttentionKind
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> trace = translator.translate("Der Hund schläft.")
+>>> found = compare(translator, trace, Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 4)})))
+>>> loss = trace.log_probability.sum() - found.forced_log_probability.sum()  # nats, of the whole translation
+>>> loss.shape, found.changes[AttentionKind.CROSS].shape == trace.cross.weights.shape[:2]
+((), True)
 """
 
 from __future__ import annotations

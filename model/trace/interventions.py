@@ -1,4 +1,13 @@
-"""What to switch off, cut or shift in a forward pass. Plain values: no torch needed to describe one."""
+"""What to switch off, cut or shift in a forward pass. Plain values: no torch needed to describe one.
+
+>>> off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 4)}))
+>>> bool(off), bool(Interventions())
+(True, False)
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> translator.translate("Der Hund schläft.", interventions=off).interventions == off
+True
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,13 @@
 """What a translation left behind, as numpy arrays: the one type that crosses from the model to the pictures.
 
 Importable without torch.
+
+>>> from model.translator import Translator
+>>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Der Hund schläft.")
+>>> len(trace.target_tokens) == len(trace.decoder_inputs) == len(trace.log_probability)
+True
+>>> [kind.value for kind in trace.kinds]
+['encoder_self', 'decoder_self', 'cross']
 """
 
 from __future__ import annotations

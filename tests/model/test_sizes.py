@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,6 @@ from model.analysis.why.case import open_case
 from model.analysis.why.experiments import heads as experiment
 from model.analysis.why.experiments import smallest
 from model.analysis.why.metric import direction
-from model.analysis.why.neighbours import neighbours
 from model.analysis.why.registry import METHODS
 from model.checkpoint import Checkpoint
 from model.checks.verify import verify
@@ -199,7 +197,7 @@ def test_nor_for_a_batch_of_a_survey(wide):
             np.testing.assert_allclose(found.slopes[kind][row], slope[0], atol=1e-5)
 
 
-def test_no_matrix_of_the_vocabulary_is_copied_for_a_mean_or_for_neighbours(wide, monkeypatch):
+def test_no_matrix_of_the_vocabulary_is_copied_for_its_mean(wide, monkeypatch):
     weight = wide.model.output_matrix.detach()
     question = Question(0, 40, "a")
     whole = direction(wide.model, question)
@@ -207,9 +205,6 @@ def test_no_matrix_of_the_vocabulary_is_copied_for_a_mean_or_for_neighbours(wide
     with Largest() as largest:
         parts = direction(wide.model, question)
     assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
-    with Largest() as largest, contextlib.suppress(Refusal):  # none of the words that it finds may fit
-        neighbours(wide, wide.translate(SENTENCES[0]), 2)
-    assert largest.numbers <= len(weight)
     for found in (whole, parts):
         torch.testing.assert_close(found.vector, weight[40].double() - weight.double().mean(0))
 

@@ -35,8 +35,9 @@ def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
     (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
     np.savez(folder / "table.npz", digest=np.array(digest(folder)))
-    assert derived.stale(folder) == ["means.safetensors", "heads.json", "faithfulness.json"]  # they are not there yet
-    derived.main(["--checkpoints", str(folder.parent)])
+    absent = ["means.safetensors", "heads.json", "faithfulness.json", "alignment.json"]
+    assert derived.stale(folder) == absent  # they are not there yet
+    derived.main(["--checkpoints", str(folder.parent), "--data", str(folder)])  # where there are no links by hand
     assert derived.stale(folder) == []
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": "0" * 16})))
     np.savez(folder / "table.npz", digest=np.array("1" * 16))

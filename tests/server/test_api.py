@@ -16,8 +16,6 @@ from gradio_client import Client
 
 import app
 from model.analysis import paths
-from model.analysis.why import pinned
-from model.analysis.why.attribution import attribute
 from model.serve.limits import Busy
 from model.trace import storage
 from model.trace.kinds import TRANSFORMER_KINDS
@@ -26,6 +24,7 @@ from tests.conftest import SENTENCES
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.ui.server import api
+from viz.ui.server.answers import answering
 
 TEXT = SENTENCES[0]
 
@@ -148,26 +147,7 @@ def test_score_of_a_target_is_the_sum_of_its_steps(client):
     np.testing.assert_allclose(answer["log_probability"], total, rtol=1e-4)
 
 
-def test_why_is_what_python_finds(client, tiny_translator):
-    trace = tiny_translator.translate(TEXT, "de-en")
-    found = attribute(tiny_translator, trace, step=2)
-    answer = ask(client, "why", TEXT, step=2)
-    assert answer["question"]["token_id"] == trace.target_ids[2] and answer["columns"] == list(found.columns.labels)
-    assert answer["metric"] == pytest.approx(found.metric, abs=1e-5)
-    assert [row["method"] for row in answer["rows"]] == [row.method for row in found.rows]
-    for row, expected in zip(answer["rows"], found.rows):
-        assert row["evidence"] == expected.evidence.value and (row["sum"] is None) == (expected.sum is None)
-        values = [np.nan if value is None else value for value in row["values"]]
-        np.testing.assert_allclose(values, expected.values, atol=1e-4)
-    assert answer["parts"]["sum"]["holds"] and "encoder_self" not in answer["parts"]["heads"]
-    one = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
-    assert len(one["rows"]) == 1 and one["question"]["step"] == pinned.default_step(trace)
-
-
 @pytest.mark.parametrize(("endpoint", "arguments", "words"), [
-    ("why", ("Hund", 999), "There is no step 999"),
-    ("why", ("Hund", -1, " ", []), "There is no text"),
-    ("why", ("Hund", 0, "", ["guess"]), "There is no method 'guess'"),
     ("translate", ("",), "The text is empty"),
     ("translate", (" \n\t ",), "The text is empty"),
     ("translate", ("x" * 1_000_000,), "The text has 1,000,000 characters; the limit is 10,000."),
@@ -211,7 +191,7 @@ def test_large_answers_are_npz_only(tiny_translator, monkeypatch):
 
 def test_busy_and_inner_errors_are_answers_too_and_the_log_keeps_the_text_out(caplog):
     def fails(error: Exception):
-        @api.answering
+        @answering
         def endpoint(text: str) -> dict:
             raise error
         return endpoint

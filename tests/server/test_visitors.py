@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+
 import gradio as gr
 import numpy as np
 import pytest
+import torch
 from gradio_client import Client
 
 import app
 from bench.load import Caller
 from bench.synthetic import random_trace
+from model.analysis import paths
+from model.checkpoint import Checkpoint
+from model.serve.limits import BatchLimits
+from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.translator import Translator
 from model.translators import Translators
-from viz.maps.branches import Tree
+from tests.conftest import build_tiny_model
+from viz.maps.branches import Origin, Tree
+from viz.ui import explorer
 from viz.ui.server import visitors
+from viz.wire.payload import key_of
 
 
 @pytest.fixture()
@@ -86,3 +98,76 @@ def test_what_stands_in_two_states_counts_once(demo):
     assert visitors.held_bytes([view]) > 400_000  # it keeps the whole alive
     tree = Tree.of(one)
     assert visitors.held_bytes([tree]) > 20 * 8
+
+
+# What a model of NLLB's size is held to, three hundred times smaller: a trace, and all visitors' together.
+TRACE_BYTES = BatchLimits().trace_bytes // 320
+ALL_BYTES = visitors.REMEMBERED_BYTES // 320
+VISITORS, WORDS = 50, 400
+FORGOTTEN = "This translation is no longer remembered: translate the sentence again."
+
+
+@pytest.fixture(scope="module")
+def scaled(tokenizer) -> Translator:
+    """A model of which a text of all the tokens that it may have takes a trace as large as may be."""
+    model = build_tiny_model(tokenizer, num_heads=8, num_encoder_layers=4, num_decoder_layers=4, max_length=96)
+    return Translator(Checkpoint("scaled", model, tokenizer, ("de-en",), {}, "7" * 16), torch.device("cpu"),
+                      limits=BatchLimits(trace_bytes=TRACE_BYTES))
+
+
+def longest(translator: Translator, number: int) -> str:
+    """A text of a visitor's own, of as many words as fit."""
+    words = [f"{number:02}"]
+    while translator.fits(" ".join([*words, "Hund"]), "de-en"):
+        words.append("Hund")
+    return " ".join(words)
+
+
+def held(store: visitors.Visitors) -> int:
+    return sum(visitors.held_bytes(list(visitor.state_data.values())) for visitor in store.session_data.values())
+
+
+def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_in_words(scaled):
+    """With traces and branches of their own: of the longest text that is allowed, and of one that is not."""
+    demo = app.build_demo(Translators([scaled]))
+    store = visitors.Visitors(demo, limit=ALL_BYTES)
+    shown, history, tree_key = [block._id for block in demo.blocks.values() if isinstance(block, gr.State)][:3]
+    traces, most = [], 0
+    for number in range(VISITORS):
+        with pytest.raises(Refusal, match=f"the limit is {scaled.max_tokens} tokens"):
+            scaled.translate(" ".join(["Hund"] * WORDS))
+        trace = scaled.translate(longest(scaled, number))
+        tree, _ = Tree.of(trace).add(paths.complete(
+            scaled, trace.source_text, [*trace.target_ids[:1], int(trace.top_ids[1, 3])]), Origin.FORCED)
+        maps = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
+        assert 0.4 * TRACE_BYTES < maps <= TRACE_BYTES
+        for key, value in ((shown, trace), (history, explorer.remembered((), trace)), (tree_key, tree)):
+            store[str(number)][key] = value
+            assert held(store) <= ALL_BYTES
+        traces.append(trace)
+        most = max(most, held(store))
+    kept = [int(name) for name in store.session_data]
+    assert most > 0.8 * ALL_BYTES and kept == list(range(VISITORS - len(kept), VISITORS)) and len(kept) > 8
+    for number, trace in enumerate(traces):
+        asked = gr.EventData(None, {"id": 1, "key": key_of(trace), "wanted": [["cross", 0]]})
+        remembered = store[str(number)].state_data.get(history, ()) if number in kept else ()
+        answer = json.loads(explorer.layers(remembered, asked)["json"])
+        assert ("layers" in answer) is (number in kept)
+        assert number in kept or answer["error"]["say"] == FORGOTTEN
+
+
+@pytest.mark.long
+def test_fifty_visitors_at_once_are_all_answered_and_what_is_held_is_bounded(serve, scaled):
+    demo = app.build_demo(Translators([scaled]))
+    port = int(serve(demo).rsplit(":", 1)[1].strip("/"))
+    store = demo.app.state_holder
+    store.limit = ALL_BYTES
+    texts = [longest(scaled, number) for number in range(VISITORS)] + [" ".join(["Hund"] * WORDS)] * 3
+    with ThreadPoolExecutor(len(texts)) as pool:
+        list(pool.map(lambda text: Caller(port).visit(text), texts))  # raises where a function of the page failed
+    assert held(store) <= ALL_BYTES
+    kept = [visitor for visitor in store.session_data.values() if visitors.held_bytes(
+        list(visitor.state_data.values())) > 0.4 * TRACE_BYTES]
+    assert 8 < len(kept) < 25, "as many as there is room for, and the others begin anew"
+    answer = Caller(port).call("translate", [texts[-1], "", 1])
+    assert answer["status"] == "error" and f"the limit is {scaled.max_tokens} tokens" in json.dumps(answer)

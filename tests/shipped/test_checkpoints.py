@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from model import checkpoint, checkpoints, derived
+from model.analysis.why import faithful
+from model.analysis.why.registry import METHODS
+from model.faithfulness import section
 from model.trace.kinds import AttentionKind
 
 ACCEPTED = {
@@ -118,6 +121,13 @@ def test_cards_quote_what_typed_sentences_keep(shipped_checkpoints):
         for result in sealed:
             share = result["all"]["kept"] / result["all"]["of"]
             assert result["all"]["of"] >= 300 and f"| {result['all']['of']} | **{share:.2f}** |" in card
+
+
+def test_cards_have_the_table_of_what_to_believe_as_it_stands(shipped_checkpoints):
+    for path in shipped_checkpoints.glob(f"*/{faithful.FILE}"):
+        found = faithful.read(path.parent)
+        assert section(found) in (path.parent / "README.md").read_text(encoding="utf-8")
+        assert {one.method for one in found.methods} == set(METHODS) and found.sentences >= 50
 
 
 def recorded(folder: Path) -> list[dict]:

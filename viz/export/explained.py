@@ -1,11 +1,12 @@
-"""The answer of the tab "Why" as a file: the tokens' matrix, and the parts of the decoder."""
+"""An answer of the tab "Why" as a file."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,31 +14,46 @@ from model.trace.why.parts import Parts
 from model.trace.why.rows import Why
 from viz.wire.why import parts_dict, why_dict
 
-HEAD = ("method", "evidence", "unit")
+HEAD = ("row", "evidence", "unit")
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Both are about one question."""
+    """fields   JSON-ready, as of viz.wire.why: "columns", and "rows" with evidence, unit and values, null for none
+    named    the fields of a row that name it
+    arrays   what an archive holds besides
+    """
 
-    why: Why
-    parts: Parts
+    fields: Mapping[str, object]
+    named: tuple[str, ...]
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, why: Why, parts: Parts) -> Explained:
+        """The tokens' matrix and the parts of the decoder, both about one question."""
+        arrays = {f"parts.{kind.value}": keys for kind, keys in parts.keys.items()}
+        return cls({**why_dict(why), "parts": parts_dict(parts)}, ("method",),
+                   {"special": why.columns.special, **arrays, "parts.feed_forward": parts.feed_forward})
 
     @property
     def values(self) -> np.ndarray:
-        """float64 [method, column], NaN where a method says nothing."""
-        return np.stack([row.values for row in self.why.rows])
+        """float64 [row, column], NaN where there is nothing."""
+        return _values(self.fields)
+
+    def heads(self) -> list[tuple[str, str, str]]:
+        """Of every row its name, evidence and unit."""
+        return [(" ".join(str(row[name]) for name in self.named), row["evidence"], row["unit"])
+                for row in self.fields["rows"]]
 
 
 def to_csv(found: Explained) -> bytes:
-    """The matrix (RFC 4180): a line a method, with its evidence and unit, a column a word. Every number reads back as
-    the same float64; where a method says nothing, the cell is empty."""
+    """The rows (RFC 4180): a line each, with its evidence and unit. Every number reads back as the same float64; where
+    there is none, the cell is empty."""
     written = io.StringIO(newline="")
     writer = csv.writer(written)
-    writer.writerow([*HEAD, *found.why.columns.labels])
-    for row in found.why.rows:
-        values = ("" if np.isnan(value) else repr(float(value)) for value in row.values)
-        writer.writerow([row.method, row.evidence.value, row.unit.value, *values])
+    writer.writerow([*HEAD, *found.fields["columns"]])
+    for head, values in zip(found.heads(), found.values, strict=True):
+        writer.writerow([*head, *("" if np.isnan(value) else repr(float(value)) for value in values)])
     return written.getvalue().encode()
 
 
@@ -48,27 +64,22 @@ def from_csv(data: bytes) -> np.ndarray:
 
 
 def to_json(found: Explained) -> bytes:
-    """The fields of the API's /why: the question, the matrix with its sums and notes, the parts."""
-    return json.dumps({**why_dict(found.why), "parts": parts_dict(found.parts)}, ensure_ascii=False).encode()
+    """The fields, as the API answers."""
+    return json.dumps(found.fields, ensure_ascii=False).encode()
 
 
 def from_json(data: bytes) -> np.ndarray:
     """The values of to_json()'s bytes."""
-    rows = json.loads(data)["rows"]
-    return np.array([[np.nan if value is None else value for value in row["values"]] for row in rows], np.float64)
+    return _values(json.loads(data))
 
 
 def to_npz(found: Explained) -> bytes:
-    """values [method, column], methods, evidence, units, columns, special; of the parts each head by key and the
-    feed-forwards; all else as JSON text under "fields". No pickle."""
-    written, why, parts = io.BytesIO(), found.why, found.parts
-    arrays = {f"parts.{kind.value}": keys for kind, keys in parts.keys.items()}
-    np.savez_compressed(
-        written, values=found.values, methods=np.array([str(row.method) for row in why.rows]),
-        evidence=np.array([row.evidence.value for row in why.rows]),
-        units=np.array([row.unit.value for row in why.rows]),
-        columns=np.array(why.columns.labels), special=why.columns.special, **arrays,
-        **{"parts.feed_forward": parts.feed_forward}, fields=np.array(to_json(found).decode()))
+    """values [row, column], rows (their names), evidence, units, columns, and what else there is as arrays; all fields
+    as JSON text under "fields". No pickle."""
+    written, heads = io.BytesIO(), np.array(found.heads()).T
+    np.savez_compressed(written, values=found.values, **dict(zip(("rows", "evidence", "units"), heads)),
+                        columns=np.array(found.fields["columns"]), **found.arrays,
+                        fields=np.array(to_json(found).decode()))
     return written.getvalue()
 
 
@@ -76,3 +87,8 @@ def from_npz(data: bytes) -> np.ndarray:
     """The values of to_npz()'s bytes."""
     with np.load(io.BytesIO(data), allow_pickle=False) as stored:
         return stored["values"]
+
+
+def _values(fields: Mapping[str, object]) -> np.ndarray:
+    return np.array([[np.nan if value is None else value for value in row["values"]] for row in fields["rows"]],
+                    np.float64)

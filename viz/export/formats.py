@@ -35,7 +35,7 @@ class Scope:
 
     write   Taken, or Explained -> the file's bytes
     read    the bytes -> the numbers in them: of a trace {kind: float32 [layers, heads, query, key]}, of a map float32
-            [row, column], of an answer float64 [method, column], exactly as they were written. ValueError if the bytes
+            [row, column], of an answer float64 [row, column], exactly as they were written. ValueError if the bytes
             are no such file
     """
 

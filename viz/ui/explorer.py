@@ -23,6 +23,7 @@ from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
+from viz.wire.survey import marks
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
@@ -33,13 +34,15 @@ EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_expor
 def build(translators: Translators | None, header: Header) -> None:
     """Lay out and wire the tab. translators: of the models that can be asked; None: the traces are all there is."""
     session = header.session
-    first = payload(header.first, header.first_selection) if header.first else {"invitation": INVITATION}
+    first = sent(translators, header.first, header.first_selection) if header.first else {"invitation": INVITATION}
     explorer = component(first, model=translators is not None)
     history = gr.State((header.first,) if header.first else ())
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def show(trace: TranslationTrace, selection: Selection, history: tuple[TranslationTrace, ...]):
-        return told(**payload(trace, selection.fitted(trace))), remembered(history, trace)
+    def show(trace: TranslationTrace | None, selection: Selection, history: tuple[TranslationTrace, ...]):
+        if trace is None:  # forgotten meanwhile, for want of room
+            return told(invitation=_forgotten().words), ()
+        return told(**sent(translators, trace, selection.fitted(trace))), remembered(history, trace)
 
     session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **private)
     session.selection.change(
@@ -82,6 +85,14 @@ def build(translators: Translators | None, header: Header) -> None:
     explorer.cut(cut_out, [history, session.asked], [explorer], concurrency_id="model", queue=False, **private)
     explorer.cut_open(cut_open, [history], [explorer, session.trace], **TRANSLATES, **private)
     explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
+
+
+def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection) -> dict:
+    """What the page is told of a translation: the trace, and what its heads are named where these very weights were
+    surveyed."""
+    made_by = translators.made(trace.digest) if translators else None
+    survey = made_by.survey if made_by else None
+    return {**payload(trace, selection), "marks": marks(survey.directions.get(trace.direction) if survey else None)}
 
 
 def component(value: dict, *, model: bool = False) -> Component:
@@ -175,7 +186,11 @@ def _find(history: tuple[TranslationTrace, ...], question: Question) -> Translat
     for trace in history:
         if key_of(trace) == question.data.get("key"):
             return trace
-    raise Refusal("This translation is no longer remembered: translate the sentence again.")
+    raise _forgotten()
+
+
+def _forgotten() -> Refusal:
+    return Refusal("This translation is no longer remembered: translate the sentence again.")
 
 
 def _bytes(trace: TranslationTrace) -> int:

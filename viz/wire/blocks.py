@@ -1,8 +1,8 @@
 """What a lab panel is made of, as plain JSON-ready values; viz/web/lab/panel.js draws them.
 
-A panel is a list of blocks: text, formula, facts, cards, row, slot, table, figure, flow, maps, marked; other modules
-here add some. A table's cell is a string, or one of the cell functions below. Text is text: the page never reads it as
-markup.
+A panel is a list of blocks: text, formula, facts, cards, row, stack, folded, slot, table, figure, flow, maps, marked;
+other modules here add some. A table's cell is a string, or one of the cell functions below. Text is text: the page
+never reads it as markup.
 """
 
 from __future__ import annotations
@@ -42,6 +42,16 @@ def cards(*items: tuple[str, str, str]) -> dict:
 def row(*blocks: dict) -> dict:
     """Blocks side by side, where the page is wide enough."""
     return {"type": "row", "blocks": list(blocks)}
+
+
+def stack(*blocks: dict) -> dict:
+    """Blocks one below the other, as one part of a row."""
+    return {"type": "stack", "blocks": list(blocks)}
+
+
+def folded(title: str, *blocks: dict) -> dict:
+    """Blocks behind a title that opens."""
+    return {"type": "folded", "title": title, "blocks": list(blocks)}
 
 
 def slot(name: str, *blocks: dict) -> dict:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
 from viz.maps.labels import KIND_TITLES
+from viz.words import Words
 
 PARTS = ("value", "low", "high")
+# What stands on a head's picture for a name: the picture is as large as a fingertip.
+MARKS = {"previous": "←", "itself": "○", "next": "→", "two_before": "←2", "three_before": "←3", "two_after": "→2",
+         "three_after": "→3", "begin": "⇤", "end": "⇥", "punctuation": ".,", "breadth": "≈", "same_token": "=",
+         "rare_token": "*", "diagonal": "↘", "induction": "↻", "alignment_read": "⇄", "alignment_predicted": "⇄+"}
 
 
 def survey(found: DirectionSurvey) -> dict:
@@ -30,6 +37,23 @@ def _kind(found: KindSurvey) -> dict:
         for name, e in found.statistics.items()}}
 
 
+def marks(found: DirectionSurvey | None) -> dict:
+    """The names of heads, in few bytes, for whoever shows all heads at once: by statistic and kind its mark, its title,
+    and [layer, head, mean weight] of the heads that have it."""
+    if found is None:
+        return {}
+    by_name: dict[tuple[str, str], list[list]] = {}
+    for kind, k in found.kinds.items():
+        for layer, row in enumerate(k.named()):
+            for head, names in enumerate(row):
+                for name in names:
+                    value = round(float(k.statistics[name].value[layer, head]), 2)
+                    by_name.setdefault((kind.value, name), []).append([layer, head, value])
+    return {"sentences": found.sentences, "named": [
+        {"kind": kind, "mark": MARKS[name], "title": STATISTICS[name].title, "heads": heads}
+        for (kind, name), heads in by_name.items()]}
+
+
 def take(done: int, of: int, sentences: int) -> dict:
     """A block: a survey that can be taken here, how much of it is done, or nothing yet."""
     return {"type": "take", "done": done, "of": of, "sentences": sentences}
@@ -38,3 +62,9 @@ def take(done: int, of: int, sentences: int) -> dict:
 def open_head(kind: str, layer: int, head: int) -> dict:
     """A block: a button that shows this head in the explorer."""
     return {"type": "open_head", "kind": kind, "layer": layer, "head": head}
+
+
+def pick(title: Words, options: Sequence[Words], *, act: str, slot: str) -> dict:
+    """A block: a menu. Whatever is chosen, its number goes to an act of the panel as "option"; the answer takes a
+    slot's place."""
+    return {"type": "pick", "title": title, "options": list(options), "act": act, "slot": slot}

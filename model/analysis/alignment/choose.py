@@ -12,25 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.alignment.words import Pieces, Row, between_words
+from model.analysis.alignment.words import Pieces, between_words
 from model.analysis.survey.batch import maps_and_lengths, run
 from model.trace.alignment.links import Links
+from model.trace.alignment.voters import Row, Voter
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
 MOST = 8  # heads a side
 BATCH = 16  # sentences a pass
-
-
-@dataclass(frozen=True)
-class Voter:
-    """A cross-attention head, which row it is read by, and whether by the lengths of weight times value (Kobayashi et
-    al. 2020) or by weight alone."""
-
-    layer: int
-    head: int
-    row: Row
-    by_length: bool
 
 
 @dataclass(frozen=True)

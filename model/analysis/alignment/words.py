@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
+from model.trace.alignment.voters import Row
 from model.trace.directions import parse_direction
 from model.translator import Translator
 
 SYMBOL = -1
-
-
-class Row(str, Enum):
-    """Which row of the decoder stands for a token: the one that READS it, or the one before, that PREDICTED it. Layers
-    near the input align by the first, layers near the output by the second; taken for each other, links are off by one
-    word."""
-
-    READ = "read"
-    PREDICTED = "predicted"
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,18 +104,26 @@ def maps_and_lengths(model: Transformer, output: ForwardOutput, kind: AttentionK
     return tuple(torch.stack(parts, dim=1).cpu().numpy() for parts in ([r.weights.detach() for r in records], lengths))
 
 
-def similarity(weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """1 less the mean Jensen-Shannon divergence, in bits, of the rows of every two of maps [maps, query, key]: [maps,
-    maps]. 1: the same rows; 0: no key in common."""
-    chosen = weights[:, allowed.sum(1) > 1].astype(np.float64)
-    if not chosen.shape[1]:
-        return np.ones((len(weights), len(weights)))
+def similarity(weights: np.ndarray, allowed: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+    """1 less the mean Jensen-Shannon divergence, in bits, of the rows of every two of maps [maps, query, key], or of
+    each of them and each of the others [others, query, key]: [maps, maps or others]. 1: the same rows; 0: no key in
+    common."""
+    rows = allowed.sum(1) > 1
+    chosen = weights[:, rows].astype(np.float64)
+    beside = chosen if others is None else others[:, rows].astype(np.float64)
+    if not rows.any():
+        return np.ones((len(chosen), len(beside)))
 
     def entropy(rows: np.ndarray) -> np.ndarray:
         return -(rows * np.log2(rows, out=np.zeros_like(rows), where=rows > 0)).sum(-1).mean(-1)
 
-    own, found = entropy(chosen), np.eye(len(weights))
-    for index in range(len(weights) - 1):
-        between = entropy((chosen[index] + chosen[index + 1:]) / 2) - (own[index] + own[index + 1:]) / 2
-        found[index, index + 1:] = found[index + 1:, index] = 1 - between
+    own, found = entropy(chosen), np.eye(len(chosen), len(beside))
+    if others is None:  # each two once, and a map with itself never
+        for index in range(len(chosen) - 1):
+            between = entropy((chosen[index] + chosen[index + 1:]) / 2) - (own[index] + own[index + 1:]) / 2
+            found[index, index + 1:] = found[index + 1:, index] = 1 - between
+        return found
+    theirs = entropy(beside)
+    for index in range(len(chosen)):
+        found[index] = 1 - (entropy((chosen[index] + beside) / 2) - (own[index] + theirs) / 2)
     return found

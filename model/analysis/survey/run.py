@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from model.analysis.alignment.linker import Linker
 from model.analysis.sentences import languages, sentences
 from model.analysis.survey import corpus as corpora
 from model.analysis.survey.corpus import Corpus, Seen
 from model.analysis.survey.finish import kinds
-from model.analysis.survey.window import Linker, Measures, Sums, add, add_repetitions
+from model.analysis.survey.window import Measures, Sums, add, add_repetitions
 from model.files import replace_file
 from model.trace.directions import parse_direction
 from model.trace.survey.survey import DirectionSurvey

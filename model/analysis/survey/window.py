@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from model.analysis.alignment.linker import Linker
 from model.analysis.survey import ablation
 from model.analysis.survey.batch import Item, Pass, maps_and_lengths, run, similarity
 from model.analysis.survey.corpus import Repeated
@@ -24,10 +25,6 @@ from model.translator import Translator
 
 BATCH, ABLATED_BATCH = 32, 8  # the second one's rows are as many times more as a layer has heads
 COMPARED = 8  # every so manieth sentence is one on which heads are compared with each other
-
-Linker = Callable[[Sequence[str], Sequence[str], np.ndarray], np.ndarray]
-"""From source tokens, target tokens y1 .. and cross weights [layers, heads, query, key]: links bool [target,
-source]."""
 
 Result = dict[str, Found]  # "kind/statistic" -> values [heads of all layers]
 

@@ -38,7 +38,7 @@ class Shelf:
         other weights, is none, and the log says so."""
         key = translator.digest, direction
         if key not in self._found:
-            self._found[key] = _of_folder(translator)
+            self._found[key] = stored_means(translator)
         return self._found[key]
 
     def can_make(self, direction: str) -> bool:
@@ -58,7 +58,8 @@ class Shelf:
         self._found[translator.digest, direction] = totals.means(translator.digest)
 
 
-def _of_folder(translator: Translator) -> Means | None:
+def stored_means(translator: Translator) -> Means | None:
+    """Those of the checkpoint's folder; a damaged file, or one of other weights, is none, and the log says so."""
     path = translator.folder and translator.folder / averages.FILE
     if path is None or not path.is_file():
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.trace.alignment.voters import Row, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.survey.statistics import STATISTICS
 
@@ -64,7 +65,8 @@ class KindSurvey:
 @dataclass(frozen=True, eq=False)
 class DirectionSurvey:
     """One direction. corpus: what the sentences are; sentences: how many were read; skipped: empty or too long ones;
-    ablated: on how many heads were switched off; references: whether the targets were people's (else the model's)."""
+    ablated: on how many heads were switched off; references: whether the targets were people's (else the model's);
+    linked_by: the heads that linked words, chosen by agreement; none where nothing was linked."""
 
     corpus: str
     sentences: int
@@ -72,6 +74,7 @@ class DirectionSurvey:
     ablated: int
     references: bool
     kinds: Mapping[AttentionKind, KindSurvey]
+    linked_by: tuple[Voter, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,8 @@ def to_json(survey: Survey) -> dict:
 
 def _direction_json(found: DirectionSurvey) -> dict:
     return {"corpus": found.corpus, "sentences": found.sentences, "skipped": found.skipped, "ablated": found.ablated,
-            "references": found.references, "kinds": {kind.value: _kind_json(k) for kind, k in found.kinds.items()}}
+            "references": found.references, "kinds": {kind.value: _kind_json(k) for kind, k in found.kinds.items()},
+            "linked_by": [[v.layer, v.head, v.row.value] for v in found.linked_by]}
 
 
 def _kind_json(found: KindSurvey) -> dict:
@@ -137,7 +141,9 @@ def survey_from_json(values: object) -> Survey:
 def _direction(values: dict) -> DirectionSurvey:
     return DirectionSurvey(
         str(values["corpus"]), int(values["sentences"]), int(values["skipped"]), int(values["ablated"]),
-        bool(values["references"]), {AttentionKind(kind): _kind(k) for kind, k in values["kinds"].items()})
+        bool(values["references"]), {AttentionKind(kind): _kind(k) for kind, k in values["kinds"].items()},
+        # Older files do not say by which heads words were linked.
+        tuple(Voter(int(layer), int(head), Row(row), False) for layer, head, row in values.get("linked_by", ())))
 
 
 def _kind(values: dict) -> KindSurvey:

@@ -49,13 +49,13 @@ def set_matrices(model, *, decoder: torch.Tensor | None = None, head: torch.Tens
     return model
 
 
-@pytest.mark.parametrize("name", [E, ENCODER, DECODER, HEAD])
-def test_one_matrix_under_any_of_its_names(folder, name, tmp_path):
+@pytest.mark.parametrize("names", [
+    (E,), (ENCODER,), (DECODER,), (HEAD,), (ENCODER, DECODER), (E, HEAD), (E, ENCODER, DECODER, HEAD)])
+def test_one_matrix_under_any_of_its_names(folder, names, tmp_path):
+    """Which one is left of what was one storage depends on who saved it."""
     state = load_file(folder / WEIGHTS)
-    state[name] = state.pop(E)
-    if name == DECODER:  # hub bots kept the first name of what was one storage
-        state[ENCODER] = state[DECODER].clone()
-    save_file(state, folder / WEIGHTS)
+    matrix = state.pop(E)
+    save_file({**state, **{name: matrix.clone() for name in names}}, folder / WEIGHTS)
     opened = equal_to(theirs.marian(tmp_path / "again"), folder)
     assert opened.model.config.shared_embeddings and opened.model.config.tied_output
     assert opened.metrics["notes"] == []
@@ -90,6 +90,16 @@ def test_an_output_matrix_of_its_own(folder, tmp_path, names):
     equal_to(set_matrices(theirs.marian(tmp_path / "again"), head=head), folder)
 
 
+def test_a_shared_matrix_beside_separate_vocabularies_is_ignored(tmp_path):
+    model = theirs.marian(tmp_path / "model", separate=True)
+    model.save_pretrained(tmp_path / "model")
+    state = load_file(tmp_path / "model" / WEIGHTS)
+    assert E not in state and state[ENCODER].shape != state[DECODER].shape
+    save_file({**state, E: matrix(5, state[ENCODER])}, tmp_path / "model" / WEIGHTS)
+    opened = equal_to(model, tmp_path / "model")
+    assert not opened.model.config.shared_embeddings
+
+
 def test_an_absent_bias_is_none(folder, tmp_path):
     state = load_file(folder / WEIGHTS)
     del state[tensors.BIAS]
@@ -121,6 +131,32 @@ def test_every_way_of_saving_gives_the_same_model(saved, folder, form, tmp_path)
     expected = checkpoint.load(saved).model.state_dict()
     found = checkpoint.load(folder).model.state_dict()
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("family", ["m2m100", "nllb", "mbart"])
+def test_so_it_does_in_the_other_families(family, tmp_path):
+    """As a pickle, as pickled shards, as shards of safetensors."""
+    model = theirs.FAMILIES[family](tmp_path / "whole")
+    model.save_pretrained(tmp_path / "whole")
+    expected = checkpoint.load(tmp_path / "whole").model.state_dict()
+    state = load_file(tmp_path / "whole" / WEIGHTS)
+    for form in ("pickle", "pickled shards", "shards"):
+        folder = tmp_path / form
+        theirs.FAMILIES[family](folder)
+        if form == "shards":
+            model.save_pretrained(folder, max_shard_size="100KB")
+            assert len(list(folder.glob("model-*.safetensors"))) > 3
+        else:
+            model.config.save_pretrained(folder)
+            model.generation_config.save_pretrained(folder)
+            files = [PICKLE] if form == "pickle" else ["pytorch_model-1.bin", "pytorch_model-2.bin"]
+            places = {name: files[at % len(files)] for at, name in enumerate(sorted(state))}
+            for file in files:
+                torch.save({name: state[name] for name, place in places.items() if place == file}, folder / file)
+            if form != "pickle":
+                theirs.write(folder / f"{PICKLE}.index.json", {"weight_map": places})
+        found = checkpoint.load(folder).model.state_dict()
+        assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_half_precision_is_read_as_it_is(saved, folder):

@@ -81,7 +81,8 @@ def test_tensors_that_are_unknown_missing_or_misshapen_are_named(folder):
     refused(folder, name, "not finite")
     save_file({**state, name: state[name] * float("nan")}, path)
     refused(folder, name, "not finite")
-    save_file({**state, "model.encoder.version": torch.ones(1), "model.decoder._float_tensor": torch.ones(1)}, path)
+    save_file({**state, "model.encoder.version": torch.ones(1), "model.decoder._float_tensor": torch.ones(1),
+               "model.encoder.embed_positions.weights": torch.ones(2, 2)}, path)
     checkpoint.load(folder)
 
 

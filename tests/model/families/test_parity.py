@@ -17,25 +17,30 @@ from model.nets.masks import pad
 from model.nets.transformer import Transformer
 from tests.model.families import theirs
 
-# Every activation, head width (64 = one head), depth and kind of vocabulary that the families have.
+
+def heads(count: int, **changes) -> dict:
+    """Changes for so many heads a side."""
+    return {"encoder_attention_heads": count, "decoder_attention_heads": count, **changes}
+
+
+# In each family every activation, heads of 8, 16, 32 and 64 numbers, and sides of unequal depth; Marian's vocabularies.
 CASES = {
     "marian": (theirs.marian, {}),
-    "marian relu, heads of 8": (theirs.marian, {
-        "activation_function": "relu", "encoder_attention_heads": 8, "decoder_attention_heads": 8}),
-    "marian gelu, heads of 32, deep": (theirs.marian, {
-        "activation_function": "gelu", "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-        "encoder_layers": 4, "decoder_layers": 1}),
+    "marian relu, heads of 8": (theirs.marian, heads(8, activation_function="relu")),
+    "marian gelu, heads of 32, deep": (theirs.marian, heads(
+        2, activation_function="gelu", encoder_layers=4, decoder_layers=1)),
     "marian separate vocabularies": (theirs.marian, {"separate": True}),
-    "marian heads of 64": (theirs.marian, {
-        "encoder_attention_heads": 1, "decoder_attention_heads": 1, "scale_embedding": False}),
+    "marian heads of 64": (theirs.marian, heads(1, scale_embedding=False)),
     "m2m100": (theirs.m2m100, {}),
-    "m2m100 heads of 8": (theirs.m2m100, {"encoder_attention_heads": 8, "decoder_attention_heads": 8}),
-    "nllb, heads of 32": (theirs.nllb, {
-        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_layers": 1}),
+    "m2m100 gelu, heads of 8": (theirs.m2m100, heads(8, activation_function="gelu")),
+    "nllb, heads of 32": (theirs.nllb, heads(2, encoder_layers=1)),
+    "nllb swish, heads of 64": (theirs.nllb, heads(2, activation_function="swish", d_model=128)),
     "mbart": (theirs.mbart, {}),
-    "mbart gelu, heads of 64": (theirs.mbart, {
-        "activation_function": "gelu", "encoder_attention_heads": 1, "decoder_attention_heads": 1}),
-    "mbart cc25": (theirs.mbart, {"decoder_start_token_id": 4 + 87 + 19, "activation_function": "gelu"}),
+    "mbart swish, heads of 8": (theirs.mbart, heads(8, activation_function="swish", encoder_layers=3,
+                                                    decoder_layers=2)),
+    "mbart gelu, heads of 64": (theirs.mbart, heads(1, activation_function="gelu")),
+    "mbart cc25, heads of 32": (theirs.mbart, heads(2, decoder_start_token_id=4 + 87 + 19,
+                                                    activation_function="gelu")),
 }
 SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]
 
@@ -88,8 +93,10 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
             if step:
                 decoder.append(target[:, step])
             close(decoder.logits, expected.logits[:, step], tolerance)
-            for record, own in zip(decoder.records, expected.decoder_attentions):
+            for record, own, cross in zip(
+                    decoder.records, expected.decoder_attentions, expected.cross_attentions, strict=recorded):
                 close(record.self_attention.weights[:, :, 0], own[:, :, step, :step + 1], tolerance)
+                close(record.cross_attention.weights[:, :, 0], cross[:, :, step], tolerance)
 
 
 def test_logits_and_every_map_are_theirs(pair):

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from model.analysis.alignment.sources import word_maps
 from model.analysis.survey import own
 from model.analysis.survey.corpus import Corpus
 from model.analysis.survey.run import Run
+from model.trace.alignment.voters import Row, Voter
 from model.trace.kinds import AttentionKind
+from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import Survey
 from model.trace.tokens import is_symbol
+from model.translators import Translators
 from tests.conftest import SENTENCES
-from viz.ui.lab.heads import alignment, search, survey
+from viz.ui import explorer
+from viz.ui.lab.heads import alignment, match, search, survey
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
+from viz.wire.survey import MARKS
+from viz.words import for_page
 
 ENCODER = AttentionKind.ENCODER_SELF
 
@@ -25,9 +35,7 @@ ENCODER = AttentionKind.ENCODER_SELF
 def surveyed(tiny_translator):
     """The tiny translator with a survey of a few sentences."""
     run = Run(tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True))
-    found = copy(tiny_translator)
-    found.survey = Survey("tiny", found.digest, {"de-en": run.result(run.work())})
-    return found
+    return _with(tiny_translator, run.result(run.work()))
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +52,34 @@ def test_the_overview_holds_every_value(scene, surveyed):
             np.testing.assert_allclose(kind["statistics"][name]["low"], e.low.reshape(-1), atol=1e-3)
 
 
+def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveyed(scene, surveyed, tiny_translator):
+    found = surveyed.survey.directions["de-en"]
+    bold = replace(found, kinds={kind: replace(k, statistics={
+        name: replace(e, low=np.where(e.value >= np.sort(e.value, axis=None)[-2], 1.0, 0.0), adjusted=0 * e.adjusted)
+        for name, e in k.statistics.items()}) for kind, k in found.kinds.items()})
+    told = explorer.sent(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
+    expected = {(kind.value, str(STATISTICS[name].title), layer, head,
+                 round(float(k.statistics[name].value[layer, head]), 2))
+                for kind, k in bold.kinds.items() for layer, row in enumerate(k.named())
+                for head, names in enumerate(row) for name in names}
+    assert {(one["kind"], str(one["title"]), *head) for one in told["named"] for head in one["heads"]} == expected
+    assert expected and told["sentences"] == found.sentences
+    for translators in (Translators([tiny_translator]), None):
+        assert explorer.sent(translators, scene.trace, Selection())["marks"] == {}
+    assert set(MARKS) == {name for name, statistic in STATISTICS.items() if statistic.threshold is not None}
+    assert len(json.dumps(for_page(told))) < 100 + 150 * len(STATISTICS) + 16 * len(expected)
+
+
+def _with(translator, found):
+    """The translator with this survey of its weights."""
+    other = copy(translator)
+    other.survey = Survey("tiny", translator.digest, {"de-en": found})
+    return other
+
+
 def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
-    title, table, row, button = survey.card(scene, {"kind": "encoder_self", "layer": 1, "head": 2})
+    title, button, row, counted = survey.card(scene, {"kind": "encoder_self", "layer": 1, "head": 2})
+    table, beside = row["blocks"]
     assert title["text"].startswith("Encoder self-attention, layer 2, head 3: ")
     k = surveyed.survey.directions["de-en"].kinds[ENCODER]
     values = {str(cells[0]): cells for cells in table["rows"]}
@@ -53,7 +87,8 @@ def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
     maps, words = scene.trace.encoder_self.weights[1, 2], [
         i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)]
     assert values["own position"][5] == f"{np.mean([maps[t, t] for t in words]):.3f}"
-    assert (button["layer"], button["head"]) == (1, 2) and len(row["blocks"]) == 2
+    assert (button["layer"], button["head"]) == (1, 2) and len(beside["blocks"]) == 2
+    assert [str(cells[0]) for cells in counted["blocks"][0]["rows"]] == list(values)
     for wrong in ({"kind": "encoder_self", "layer": 2, "head": 0}, {"kind": "encoder_self", "layer": 0, "head": "1"},
                   {"kind": "sideways", "layer": 0, "head": 0}):
         with pytest.raises(ValueError, match=r"encoder_self has no layer|sideways"):
@@ -70,26 +105,69 @@ def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
     assert str(ranking["rows"][0][0]) == f"layer {layer + 1}, head {head + 1}"
 
 
-@pytest.mark.parametrize("row", [alignment.READ, alignment.PREDICTED])
-def test_maps_between_words_are_sums_of_columns_and_means_of_rows(scene, row):
-    trace = scene.trace
-    found = alignment.between_words(trace, row)
-    for t, target in enumerate(alignment.words_of(trace.target_tokens)):
-        for s, source in enumerate(alignment.words_of(trace.source_tokens)):
-            rows = [min(i + (row == alignment.READ), len(trace.decoder_ids) - 1) for i in target]
-            expected = np.mean([trace.cross.weights[:, :, i, list(source)].sum(-1) for i in rows], 0)
-            np.testing.assert_allclose(found[:, :, t, s], expected, atol=1e-6)
-
-
-def test_a_heads_own_links_give_it_no_error(scene):
-    maps = alignment.between_words(scene.trace, alignment.READ)
+def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
+    maps = word_maps(scene.translator, scene.trace)[Row.READ].weights
     links = [list(link) for link in sorted(alignment.best(maps[2, 1]))]
-    table, = alignment.scored(scene, {"links": links}, alignment.SELECTED, alignment.READ)
+    given = {"sure": links, "possible": links[:1]}
+    _, both = alignment.scored(scene, given, alignment.SELECTED, Row.READ.value)
+    grids, table = both["blocks"]
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
+    rates = np.frombuffer(base64.b64decode(grids["maps"][0]["data"]), "<f4").reshape(maps.shape[:2])
+    expected = [[1 - 2 * len(alignment.best(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
+                for layer in maps]
+    np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
-        with pytest.raises(ValueError, match="is no link"):
-            alignment.scored(scene, {"links": wrong}, alignment.SELECTED, alignment.READ)
+        for name in given:
+            with pytest.raises(ValueError, match="is no link"):
+                alignment.scored(scene, {**given, name: wrong}, alignment.SELECTED, Row.READ.value)
+
+
+def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
+    maps = word_maps(scene.translator, scene.trace)[Row.PREDICTED].weights
+    links = [list(link) for link in sorted(alignment.best(maps[0, 3]))]
+    _, both = alignment.scored(scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, Row.READ.value)
+    best = next(row for row in both["blocks"][1]["rows"]
+                if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token predicted"))
+    assert best[2]["text"] == "0.000"
+
+
+def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
+    found = {}
+    for source in alignment.PANEL.controls[0].options:
+        for row in Row:
+            note, *rest = alignment.alignment(scene, source, row.value)
+            found[source, row] = note["text"], rest and rest[0]["scores"]
+    assert "python -m model.survey" in found[alignment.CHOSEN, Row.READ][0]
+    assert len({text for text, _ in found.values()}) == len(found) - 1
+    chosen = (Voter(0, 2, Row.READ, False), Voter(2, 1, Row.PREDICTED, False))
+    linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=chosen))
+    note, sent, _ = alignment.alignment(Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, Row.READ.value)
+    assert "layer 1, head 3; layer 3, head 2" in note["text"]
+    maps = word_maps(linked, scene.trace)
+    one, two = maps[Row.READ].weights[0, 2], maps[Row.PREDICTED].weights[2, 1]
+    mean = sum(part / part.sum(-1, keepdims=True) for part in (one, two)) / 2
+    np.testing.assert_allclose(sent["scores"], mean, atol=6e-4)
+
+
+def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_translator):
+    twin = _with(surveyed, surveyed.survey.directions["de-en"])
+    twin.name, twin.digest = "twin", "1" * 16
+    twin.survey = replace(twin.survey, digest=twin.digest)
+    two = replace(scene, served=Translators([surveyed, twin]))
+    slot, = match.side_by_side(two, ENCODER.value)
+    note, table, *_ = slot["blocks"]
+    assert "de-en of twin" in note["text"]
+    assert len(table["rows"]) == 8  # 2 layers of 4
+    for row in table["rows"]:
+        assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
+    for wrong in ({"option": 1}, {"option": "0"}, {}):
+        with pytest.raises(ValueError, match="no model number"):
+            match.chosen(two, wrong, ENCODER.value)
+    alone, = match.side_by_side(scene, ENCODER.value)
+    assert "No other model" in alone["text"]
+    nothing, = match.side_by_side(replace(scene, translator=tiny_translator), ENCODER.value)
+    assert "take a survey of 200 sentences" in nothing["text"]
 
 
 def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_path):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import numpy as np
 import pytest
 
+from model.analysis import why
 from model.analysis.why.attribution import attribute
+from model.trace.why.patches import Direction
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
 from viz.ui.lab import taking
 from viz.ui.lab.panel import Scene
+from viz.ui.lab.why import heads, patch, smallest
 from viz.ui.session import Selection
 
 
@@ -26,9 +30,9 @@ def test_what_is_taken_away_reads_back(scene, name) -> None:
     found, = taking.take(scene, {"format": name})
     assert found["file"] == f"why-step4.{name}" and found["media"] == FORMATS[name].media_type
     values = FORMATS[name].why.read(base64.b64decode(found["data"]))
-    why = attribute(scene.translator, scene.trace, step=3)
+    expected = attribute(scene.translator, scene.trace, step=3)
     assert values.dtype == np.float64
-    np.testing.assert_array_equal(values, np.stack([row.values for row in why.rows]))
+    np.testing.assert_array_equal(values, np.stack([row.values for row in expected.rows]))
 
 
 def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
@@ -37,3 +41,50 @@ def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
     for wrong in ("html", "exe", None):
         with pytest.raises(ValueError, match="unknown export"):
             taking.take(scene, {"format": wrong})
+
+
+EXPERIMENTS = {
+    "heads": (heads.taken, ("zero", "all")), "patch": (patch.taken, ("Der Hund", "decoder stream", "noise")),
+    "smallest": (smallest.taken, ("zero",))}
+
+
+def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
+    """What the panel shows last, and the numbers that it is of, found by themselves."""
+    if name == "heads":
+        *_, found = heads.explored(scene, "zero", "all")
+        rows = why.heads(scene.translator, scene.trace, step=3).effects
+        return found, np.concatenate(list(rows.values()))
+    if name == "patch":
+        return patch.shown(scene, *EXPERIMENTS[name][1]), why.patch(
+            scene.translator, scene.trace, "Der Hund", step=3, direction=Direction.NOISE).metrics
+    *_, found = smallest.searched(scene, "zero")
+    sets = [why.smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
+    layers, width = scene.translator.model.num_layers, scene.translator.config.num_heads
+    return found, np.array([[(kind, layer, head) in kept for head in range(width)] for kept in sets
+                            for kind in layers for layer in range(layers[kind])], float)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
+    found, expected = shown(scene, name)
+    buttons = next(block for block in found if block["type"] == "exports")
+    take, controls = EXPERIMENTS[name]
+    for form in (one["text"] for one in buttons["formats"]):
+        data = {**json.loads(json.dumps(buttons["data"])), "format": form}
+        written, = take(scene, data, *controls)
+        assert written["file"].endswith(f".{form}")
+        values = FORMATS[form].why.read(base64.b64decode(written["data"]))
+        np.testing.assert_allclose(values[:len(expected)], expected, atol=1e-5)
+    fields = json.loads(base64.b64decode(take(scene, {**buttons["data"], "format": "json"}, *controls)[0]["data"]))
+    assert fields["text"] == scene.trace.source_text and len(fields["rows"]) == len(values)
+    table = base64.b64decode(take(scene, {**buttons["data"], "format": "csv"}, *controls)[0]["data"]).decode()
+    assert table.startswith("row,evidence,unit,") and "measured" in table
+    with pytest.raises(ValueError, match="unknown export"):
+        take(scene, {**buttons["data"], "format": "exe"}, *controls)
+
+
+@pytest.mark.parametrize("sets", [None, [], [{}], "x", [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1,
+                                                         "verified": True}]])
+def test_sets_that_are_none_are_not_written(scene, sets) -> None:
+    with pytest.raises(ValueError):
+        smallest.taken(scene, {"format": "csv", "sets": sets}, "zero")

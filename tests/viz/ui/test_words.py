@@ -40,6 +40,7 @@ AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
                 ("model/serve/limits.py", "longest"),
                 ("viz/ui/server/guard.py", "check_port")}
+TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("model/decode/beam.py", "beam_search"), ("model/decode/beam.py", "prefix_of"),
@@ -54,8 +55,9 @@ NO_CONTROL = {
     ("model/analysis/survey/run.py", "__post_init__"), ("model/analysis/survey/run.py", "result"),
     ("model/analysis/survey/corpus.py", "look"), ("model/analysis/alignment/words.py", "pieces"),
     ("model/analysis/alignment/choose.py", "choose"), ("viz/ui/lab/heads/alignment.py", "_links"),
-    ("viz/ui/lab/heads/survey.py", "place"),
-    ("viz/ui/lab/taking.py", "take"), ("viz/ui/lab/why/parts.py", "_head"),
+    ("viz/ui/lab/heads/survey.py", "place"), ("viz/ui/lab/heads/match.py", "chosen"),
+    ("model/analysis/alignment/curve.py", "curve"),
+    ("viz/ui/lab/taking.py", "file"), ("viz/ui/lab/why/smallest.py", "taken"), ("viz/ui/lab/why/parts.py", "_head"),
     ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
     ("viz/ui/lab/why/tokens.py", "taken_away"),
     ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
@@ -105,7 +107,7 @@ def test_every_label_is_in_its_language(language) -> None:
 
 def test_what_a_visitor_can_do_wrong_is_said_in_words() -> None:
     plain = set().union(*(label_scan.errors_without_words(label_scan.VIZ.parent / part) for part in FOR_VISITORS))
-    plain = {(path, scope) for path, scope in plain if path != "viz/ui/server/api.py"}
+    plain = {(path, scope) for path, scope in plain if path not in TO_PROGRAMS}
     assert plain - AT_THE_START - IN_A_CHECK - NO_CONTROL == set(), "a ValueError without words: raise a Refusal"
     assert (AT_THE_START | IN_A_CHECK | NO_CONTROL) - plain == set(), "named here, but gone"
 

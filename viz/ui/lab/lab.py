@@ -157,9 +157,9 @@ class Lab:
         def known_for(trace: TranslationTrace) -> str:
             return declared.known(trace, serving(self.translators, trace))
 
-        def changed(trace: TranslationTrace, about: tuple[str, str, str] | None):
-            now = _sentence(trace)
-            return (gr.skip(), gr.skip()) if now == about else (known_for(trace), now)
+        def changed(trace: TranslationTrace | None, about: tuple[str, str, str] | None):
+            now = trace and _sentence(trace)
+            return (gr.skip(), gr.skip()) if now in (None, about) else (known_for(trace), now)
 
         first = self.session.trace.value
         box.value = known_for(first) if first else ""

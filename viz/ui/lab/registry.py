@@ -29,7 +29,7 @@ class Tab:
 
 TABS = (
     Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
-    Tab("heads", label("Heads"), ("heads-survey", "heads-search", "heads-links")),
+    Tab("heads", label("Heads"), ("heads-survey", "heads-search", "heads-links", "heads-match")),
     Tab("positions", label("Positions"), (
         "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
     Tab("inside", label("Inside"), (

@@ -10,21 +10,43 @@ from model.analysis.why.attribution import answer
 from viz.export.explained import Explained
 from viz.export.formats import FORMATS
 from viz.ui.lab.panel import Scene
+from viz.wire.why import asked_dict
 
 EXPORT = "export"
 
 
-def exports() -> dict:
-    """The buttons, as a block. A panel that has it has take() as its act EXPORT."""
-    return {"type": "exports", "act": EXPORT, "formats": [
+def exports(given: Mapping[str, object] | None = None) -> dict:
+    """The buttons, as a block. A panel that has it has an act EXPORT, which answers with file(). given: what the page
+    sends that act besides, where the panel's answer would take too long to be found again."""
+    return {"type": "exports", "act": EXPORT, "data": dict(given or {}), "formats": [
         {"cell": "token", "text": name, "about": form.about} for name, form in FORMATS.items() if form.why]}
 
 
 def take(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """The file of the format that the page names."""
-    name = data.get("format")
-    if name not in FORMATS or not FORMATS[name].why:
-        raise ValueError(f"unknown export {name!r}")
-    written = FORMATS[name].why.write(Explained(answer(scene.case), split.parts(scene.case)))
-    return [{"type": "download", "file": f"why-step{scene.question.step + 1}.{name}",
-             "media": FORMATS[name].media_type, "data": base64.b64encode(written).decode("ascii")}]
+    """The matrix and the parts in the format that the page names."""
+    return file(data, Explained.of(answer(scene.case), split.parts(scene.case)), about_step("why", scene))
+
+
+def about_step(name: str, scene: Scene) -> str:
+    """A file's name for an answer about the pinned token."""
+    return f"{name}-step{scene.question.step + 1}"
+
+
+def file(data: Mapping[str, object], found: Explained, name: str) -> list[dict]:
+    """An answer in the format that the page names. ValueError for one that there is not."""
+    form = data.get("format")
+    if form not in FORMATS or not FORMATS[form].why:
+        raise ValueError(f"unknown export {form!r}")
+    return [{"type": "download", "file": f"{name}.{form}", "media": FORMATS[form].media_type,
+             "data": base64.b64encode(FORMATS[form].why.write(found)).decode("ascii")}]
+
+
+def translation(scene: Scene) -> dict:
+    """What was translated, for the file of an experiment."""
+    trace = scene.trace
+    return {"text": trace.source_text, "translation": trace.translation, "target_tokens": list(trace.target_tokens)}
+
+
+def asked(scene: Scene) -> dict:
+    """The same with what was asked."""
+    return {**translation(scene), **asked_dict(scene.question, scene.case.metric())}

@@ -8,50 +8,37 @@ and "message" says why in words. Gradio streams both over HTTP 200; only a full 
 from __future__ import annotations
 
 import base64
-import functools
 import json
-import logging
-from collections.abc import Callable
 
 import gradio as gr
 import numpy as np
 
 from model.analysis import paths
-from model.analysis.why.attribution import answer, check_methods
-from model.analysis.why.pinned import ask
-from model.analysis.why.registry import METHODS
-from model.analysis.why.split import parts
 from model.decode.distributions import TOP_TOKENS
-from model.serve.limits import Busy
 from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
-from model.trace.why.question import Against
 from model.translator import Translator
 from model.translators import Translators
 from viz.export.formats import FORMATS, Taken
 from viz.maps.reduce import View, score_map
-from viz.ui.asked import case_of
-from viz.ui.server.discreet import describe
+from viz.ui.server import why_api
+from viz.ui.server.answers import answering, string, token_ids, whole
 from viz.ui.session import TRANSLATES
-from viz.wire.why import parts_dict, why_dict
 
-VERSION = 1
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
-ENDPOINTS = ("translate", "attention", "step", "score", "why")
-
-log = logging.getLogger(__name__)
+ENDPOINTS = ("translate", "attention", "step", "score", *why_api.ENDPOINTS)
 
 
 def build(translators: Translators) -> None:
     """Add the endpoints to the page that is being built."""
     def chosen(label: str) -> tuple[Translator, str]:
-        route = translators.route(_string("direction", label) or translators.routes[0].label)
+        route = translators.route(string("direction", label) or translators.routes[0].label)
         return translators[route.label], route.direction
 
     def traced(text: str, direction: str, beam: int = 1) -> TranslationTrace:
         translator, code = chosen(direction)
-        return translator.translate(_string("text", text), code, beam=beam)
+        return translator.translate(string("text", text), code, beam=beam)
 
     @answering
     def translate(text: str, direction: str = "", beam: int = 1) -> dict:
@@ -98,7 +85,7 @@ def build(translators: Translators) -> None:
         trace = traced(text, direction)
         if wanted is None:
             return _all_maps(trace, format)
-        return _one_map(trace, wanted, _whole("layer", layer), _whole("head", head), format)
+        return _one_map(trace, wanted, whole("layer", layer), whole("head", head), format)
 
     @answering
     def step(text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = "") -> dict:
@@ -114,13 +101,13 @@ def build(translators: Translators) -> None:
             prefix, prefix_tokens, candidates (id, token, probability; most probable first), entropy (bits), end_id (the
             candidate that ends the sentence).
         """
-        if not 1 <= _whole("candidates", candidates) <= TOP_TOKENS:
+        if not 1 <= whole("candidates", candidates) <= TOP_TOKENS:
             raise ValueError(f"candidates must be 1 to {TOP_TOKENS}, found {candidates}.")
         translator, code = chosen(direction)
         end = translator.tokenizer.end_id
-        ids = _ids("prefix", prefix or [])
+        ids = token_ids("prefix", prefix or [])
         # The last row of a forced decode predicts what follows the prefix, whatever is put there.
-        trace = paths.follow(translator, _string("text", text), [*ids, end], code)
+        trace = paths.follow(translator, string("text", text), [*ids, end], code)
         rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
         found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
         return {"prefix": ids, "prefix_tokens": list(trace.target_tokens[:-1]), "candidates": found[:candidates],
@@ -139,40 +126,13 @@ def build(translators: Translators) -> None:
             What translate returns, of this target; log_probability is natural, of the whole target and its end.
         """
         translator, code = chosen(direction)
-        ids = paths.typed_target(translator, _string("target", target), code)
-        return described(paths.follow(translator, _string("text", text), ids, code))
-
-    @answering
-    def why(text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
-            ) -> dict:
-        """Why the model wrote one token of its translation and not another: words taken away, logits taken apart.
-
-        Args:
-            text: the sentence
-            step: which token of the translation, from 0; -1 for the least certain content word
-            contrast: another word to compare with; empty for the next most probable token
-            methods: names of rows; empty for all
-            direction: such as "de-en"; empty for the app's first
-
-        Returns:
-            question (step, token, contrast, note); metric: log p(token) - log p(contrast) in nats; columns: words of
-            the source, then (from source_columns on) of the prefix; special: which of them are symbols; rows (method,
-            evidence: "measured", "exact split" or "proxy", unit, values by column, sum with its error, notes,
-            agreement: rank correlation with occlusion under another replacement); parts: the metric as a sum over the
-            decoder's parts; translation and target_tokens.
-        """
-        trace = traced(text, direction)
-        translator, _ = chosen(direction)
-        question = ask(translator, trace, None if _whole("step", step) == -1 else step,
-                       _string("contrast", contrast) or Against.RUNNER_UP)
-        case = case_of(translator, trace, question)
-        found = answer(case, check_methods(methods or tuple(METHODS)))
-        return {**why_dict(found), "parts": parts_dict(parts(case)), "translation": trace.translation,
-                "target_tokens": list(trace.target_tokens)}
+        ids = paths.typed_target(translator, string("target", target), code)
+        return described(paths.follow(translator, string("text", text), ids, code))
 
     gr.api(translate, api_name="translate", **TRANSLATES)
-    for endpoint in (attention, step, score, why):
+    for endpoint in (attention, step, score):
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")
+    why_api.build(lambda text, direction: (chosen(direction)[0], traced(text, direction)))
 
 
 def answer_tools_in_json(demo: gr.Blocks) -> None:
@@ -181,28 +141,6 @@ def answer_tools_in_json(demo: gr.Blocks) -> None:
     if (server := demo.mcp_server_obj) is not None:
         server.postprocess_output_data = lambda answers, root_url: [
             server.types.TextContent(type="text", text=json.dumps(answer)) for answer in answers]
-
-
-def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
-    """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
-    stream, and the log gets where it happened, never what was asked."""
-    @functools.wraps(endpoint)
-    def answer(*args: object, **options: object) -> dict:
-        try:
-            return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
-        except Busy as error:
-            return _error("busy", str(error))
-        except ValueError as error:
-            return _error("invalid", str(error))
-        except Exception as error:  # the outermost edge: nothing of ours is above it
-            log.error("%s failed:\n%s", endpoint.__name__, describe(error))
-            return _error("internal", f"The server could not answer ({type(error).__name__}). Other requests are "
-                                      "unaffected; please report this.")
-    return answer
-
-
-def _error(kind: str, message: str) -> dict:
-    return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
 
 
 def described(trace: TranslationTrace) -> dict:
@@ -248,21 +186,3 @@ def _kind(name: str) -> AttentionKind:
     except ValueError as error:
         names = ", ".join(kind.value for kind in AttentionKind)
         raise ValueError(f"Unknown kind {name!r}: there are {names} and all.") from error
-
-
-def _string(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be a string, found {type(value).__name__}.")
-    return value
-
-
-def _whole(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} must be a whole number, found {value!r}.")
-    return value
-
-
-def _ids(name: str, value: object) -> list[int]:
-    if not isinstance(value, list):
-        raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
-    return [_whole(f"an id of {name}", i) for i in value]

@@ -115,9 +115,9 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
 
   function hoverThumbnail(layer, head) {
-    const { entropies, readings } = trace.kinds[state.kind];
+    const { entropies, readings } = trace.kinds[state.kind], named = layer === null ? "" : words.named(trace, state.kind, layer, head);
     tip.textContent = layer !== null
-      ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: readings[layer][head], bits: entropies[layer][head].toFixed(2) })
+      ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: readings[layer][head], bits: entropies[layer][head].toFixed(2) }) + (named && ` · ${named}`)
       : t("Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.");
   }
 

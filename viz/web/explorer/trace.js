@@ -46,6 +46,12 @@
       this.overlays = new Map(); // name of a question -> map; see overlays.js
     }
 
+    // What a head is named by a survey of these weights: [{mark, title, value}], mostly of none.
+    names(kind, layer, head) {
+      return (this.payload.marks?.named ?? []).filter((one) => one.kind === kind).flatMap(({ mark, title, heads }) =>
+        heads.filter(([l, h]) => l === layer && h === head).map(([, , value]) => ({ mark, title, value })));
+    }
+
     static async from(payload) {
       const trace = new Trace(payload);
       await Promise.all([...payload.blocks.map((block) => trace.add(block)), ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one))]);

@@ -116,5 +116,11 @@
       t("{rows} rows, {columns} columns. Strongest: {edges}.", { rows: map.rows.length, columns: width, edges: edges.join("; ") || t("none above 0.05") });
   }
 
-  atlas.explorerWords = { name, TITLES, GUIDES, titles, heading, reading, pointing, summary };
+  // What a survey names a head, with its numbers; empty where it has no name.
+  function named(trace, kind, layer, head) {
+    const names = trace.names(kind, layer, head).map(({ title, value }) => `${said(title)} ${value.toFixed(2)}`);
+    return names.length ? t("over {n} sentences: {names}", { n: trace.payload.marks.sentences, names: names.join(", ") }) : "";
+  }
+
+  atlas.explorerWords = { named, name, TITLES, GUIDES, titles, heading, reading, pointing, summary };
 })(globalThis.AttentionAtlas);

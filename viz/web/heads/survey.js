@@ -2,11 +2,11 @@
 (function (atlas) {
   "use strict";
   const { element: el, t, said } = atlas;
-  const HUES = 12;
   const svg = (tag, attributes, ...children) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [key, value] of Object.entries(attributes)) {
       if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else if (key === "style") node.style.cssText = value;
       else node.setAttribute(key, String(value));
     }
     node.append(...children);
@@ -25,13 +25,14 @@
       .sort((a, b) => (head.of(b[0], "low") - b[1]) - (head.of(a[0], "low") - a[1])).map(([name]) => name);
   }
 
+  const short = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−")); // a cell is narrow
   const number = (value) => (value === null ? "–" : value.toFixed(3).replace("-", "−"));
   const place = (head) => t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
 
   atlas.panelBlocks.survey = function (block, keep, api) {
     const heads = flatten(block), statistics = block.statistics, names = Object.keys(statistics);
     const thresholds = Object.fromEntries(names.filter((name) => statistics[name].threshold !== null).map((name) => [name, statistics[name].threshold]));
-    const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i % HUES]));
+    const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i])); // of a circle of 17, viz/web/lab/panel.css
     const importance = names.includes("ablation") ? "ablation" : "gradient";
     const state = { view: "grid", kind: block.kinds[0].kind, x: names[0], y: names.includes("confidence") ? "confidence" : names[1], label: "", sort: null, down: true, chosen: null };
     const title = (name) => said(statistics[name].title);
@@ -55,24 +56,25 @@
 
     function grid(chosen) {
       const kind = block.kinds.find((one) => one.kind === state.kind), most = Math.max(...heads.map((head) => Math.abs(head.of(state.x) ?? 0)), 1e-9);
-      const limit = statistics[state.x].share ? 1 : most;
+      const limit = statistics[state.x].share ? Math.max(0.5, most) : most;
       const box = el("div", { class: "head-grid", style: `--heads: ${kind.heads}`, role: "group", "aria-label": `${said(kind.title)}: ${title(state.x)}` });
       for (const head of heads.filter((one) => one.kind === kind.kind)) {
         const own = namesOf(head, thresholds), value = head.of(state.x);
-        const button = el("button", { type: "button", class: ["head-cell", chosen.has(head) ? "" : "faint", head === state.chosen ? "chosen" : ""].join(" "), style: `--share: ${Math.max(0, Math.min(1, (value ?? 0) / limit))}`,
+        const button = el("button", { type: "button", class: ["head-cell", chosen.has(head) ? "" : "faint", head === state.chosen ? "chosen" : ""].join(" "), style: `--share: ${Math.max(0, Math.min(1, (value ?? 0) / limit))}`, "data-named": own.length > 0,
           title: does(head), "aria-label": `${does(head)}. ${title(state.x)}: ${number(value)}`, onclick: () => choose(head, button) },
-        el("b", {}, `${head.layer + 1}.${head.head + 1}`), el("span", {}, number(value)), el("small", {}, own.length ? title(own[0]) : ""));
+        el("b", {}, `${head.layer + 1}.${head.head + 1}`), el("span", {}, short(value)), el("small", {}, own.length ? title(own[0]) : ""));
         box.append(button);
       }
       return box;
     }
 
     function scatter(chosen) {
-      const size = { width: 640, height: 360, left: 52, bottom: 40, top: 10, right: 12 };
+      const width = Math.max(280, Math.min(860, stage.clientWidth || 640)); // one unit is one pixel: letters keep their size
+      const size = { width, height: Math.max(260, Math.round(width * 0.5)), left: 52, bottom: 40, top: 10, right: 12 };
       const points = heads.filter((head) => chosen.has(head) && head.of(state.x) !== null && head.of(state.y) !== null);
       const range = (name) => {
         const values = points.map((head) => head.of(name)), top = Math.max(...values, 1e-9);
-        return statistics[name].share ? [0, 1] : [Math.min(0, ...values), top];
+        return statistics[name].share ? [0, Math.min(1, Math.ceil(top * 5 + 0.2) / 5)] : [Math.min(0, ...values), top * 1.05];
       };
       const [x, y] = [range(state.x), range(state.y)], heavy = Math.max(...points.map((head) => Math.abs(head.of(importance) ?? 0)), 1e-9);
       const at = (value, [low, high], from, to) => from + ((value - low) / (high - low || 1)) * (to - from);
@@ -88,11 +90,15 @@
       for (const head of points) {
         const own = namesOf(head, thresholds), go = () => choose(head, point);
         const point = svg("circle", { cx: across(head.of(state.x)), cy: up(head.of(state.y)), r: 4 + 8 * Math.sqrt(Math.abs(head.of(importance) ?? 0) / heavy), tabindex: 0, role: "button",
-          class: [own.length ? `hue${hue[own[0]]}` : "unnamed", head === state.chosen ? "chosen" : ""].join(" "), "aria-label": `${does(head)}. ${title(state.x)}: ${number(head.of(state.x))}; ${title(state.y)}: ${number(head.of(state.y))}`,
+          class: [own.length ? "" : "unnamed", head === state.chosen ? "chosen" : ""].join(" "), style: own.length ? `--hue: ${hue[own[0]]}` : "", "aria-label": `${does(head)}. ${title(state.x)}: ${number(head.of(state.x))}; ${title(state.y)}: ${number(head.of(state.y))}`,
           onclick: go, onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), go()) }, svg("title", {}, does(head)));
         root.append(point);
+        if (own.length) root.append(svg("text", { x: across(head.of(state.x)) + 11, y: up(head.of(state.y)) - 7, class: "point", "aria-hidden": "true" }, `${head.layer + 1}.${head.head + 1}`));
       }
-      return root;
+      const seen = new Set(points.map((head) => namesOf(head, thresholds)[0]).filter(Boolean));
+      return el("div", {}, root, el("p", { class: "names" },
+        Object.keys(hue).filter((name) => seen.has(name)).map((name) => el("span", {}, el("i", { style: `--hue: ${hue[name]}` }), title(name))),
+        el("span", {}, el("i", { class: "unnamed" }), t("no name")), el("span", {}, t("size: {statistic}", { statistic: title(importance) }))));
     }
 
     function table(chosen) {
@@ -147,30 +153,45 @@
 
   // A survey that can be taken here: the page asks for one window after another, so that it can stop at any time.
   atlas.panelBlocks.take = function (block, keep, api) {
-    let going = false;
+    let going = false, asked = false;
     const bar = el("progress", { max: block.of, value: block.done, "aria-label": t("Survey") }), told = el("span", { role: "status" });
     const root = el("div", { class: "take" });
     const button = el("button", { type: "button", class: "plain", onclick: () => {
       going = !going;
       label();
-      if (going) next(performance.now(), block.done);
+      if (going && !asked) next(performance.now(), bar.value); // else what is under way goes on by itself
     } });
     const label = () => (button.textContent = going ? t("Stop") : t("Survey {n} sentences", { n: block.sentences }));
     function next(started, from) {
+      asked = true;
       api.request("step", {}, (value) => {
+        asked = false;
         if (!root.isConnected) return;
         const found = value.blocks?.[0];
-        if (found?.type !== "take") return value.error ? told.replaceChildren(value.error) : root.replaceChildren(...value.blocks.map((one) => atlas.panelBlocks[one.type](one, keep, api)));
+        if (found?.type !== "take") return value.error ? failed(value.error) : done(value.blocks);
         bar.value = found.done;
         const left = ((performance.now() - started) / Math.max(1, found.done - from)) * (found.of - found.done) / 1000;
         told.replaceChildren(t("{done} of {of} parts, about {n} seconds left", { done: found.done, of: found.of, n: Math.ceil(left) }));
         if (going) next(started, from);
       });
     }
+    function failed(error) {
+      going = false;
+      label();
+      told.replaceChildren(error);
+    }
+    function done(blocks) {
+      root.className = "stack";
+      root.replaceChildren(...blocks.map((one) => atlas.panelBlocks[one.type](one, keep, api)));
+    }
     label();
     root.append(el("p", { class: "text" }, t("Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every head on each.")), el("div", { class: "row" }, button, bar, told));
     return root;
   };
+
+  // A menu whose choice is answered in a slot.
+  atlas.panelBlocks.pick = (block, keep, api) => el("div", { class: "survey-controls" }, el("label", {}, el("span", {}, block.title),
+    el("select", { onchange: (event) => api.act(block.act, block.slot, { option: event.target.selectedIndex }) }, block.options.map((name) => el("option", {}, name)))));
 
   // A button that shows a head in the explorer.
   atlas.panelBlocks.open_head = (block) => el("p", {}, el("button", { type: "button", class: "plain", onclick: () => {

@@ -95,6 +95,8 @@
     return el("div", { class: "flow" }, block.columns.map(column));
   }
 
+  const all = (block, keep, api) => block.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api));
+
   AttentionAtlas.panelBlocks = {
     text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
     formula: (b) => el("p", { class: "formula" }, el("span", {}, b.text), b.source ? el("small", {}, b.source) : null),
@@ -102,13 +104,11 @@
       el("div", {}, el("dt", {}, name), el("dd", {}, value), note ? el("dd", { class: "note" }, note) : null))),
     cards: (b) => el("div", { class: "cards" }, b.items.map(([title, words, note]) =>
       el("div", { class: "card" }, el("h2", {}, title), el("p", { dir: "auto" }, words), note ? el("small", {}, note) : null))),
-    slot: (b, keep, api) => el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" },
-      b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
-    row: (b, keep, api) => el("div", { class: "row" },
-      b.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api))),
+    slot: (b, keep, api) => el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" }, all(b, keep, api)),
+    row: (b, keep, api) => el("div", { class: "row" }, all(b, keep, api)),
+    stack: (b, keep, api) => el("div", { class: "stack" }, all(b, keep, api)),
+    folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), all(b, keep, api)),
     action: (b, keep, api) => el("button", { type: "button", class: "plain action", onclick: () => api.ask(b.event, b.data) }, b.text),
-    words: (b, keep, api) => el("div", { class: "words" }, el("p", { class: "caption" }, b.hint), b.words.map((word) =>
-      el("button", { type: "button", class: "chip", dir: "auto", onclick: () => api.ask("fill", { position: word.position }) }, word.text))),
     // A word's number is said as well as shown: its superscript is read aloud, too.
     marked: (b) => el("div", { class: "marked-texts" }, b.texts.map(({ title, words, note }) =>
       el("div", { class: "marked-text" }, el("h2", {}, title), el("p", { dir: "auto" }, words.map(([word, n]) => [

@@ -1,4 +1,4 @@
-// What a panel lets people take away (viz/ui/lab/taking.py): its matrix as a picture, and files that the server writes.
+// What a panel lets people take away (viz/ui/lab/taking.py): its matrix or its grids as a picture, and files that the server writes.
 (function (atlas) {
   "use strict";
   const { element: el, t, said } = atlas;
@@ -11,9 +11,9 @@
     const status = el("span", { class: "caption", role: "status" });
     const button = (text, title, onclick) => el("button", { type: "button", class: "action", title, onclick }, text);
     async function picture(event, format) {
-      const table = event.target.closest(".atlas-panel").querySelector(".matrix > .scroll > table");
+      const shown = event.target.closest(".atlas-panel").querySelector(".matrix > .scroll > table, .heads > .kinds, .heads .cells");
       try {
-        const svg = atlas.explorerPicture.element(table);
+        const svg = atlas.explorerPicture.element(shown);
         const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await atlas.explorerPicture.png(svg);
         atlas.download(`why.${format}`, blob);
       } catch (error) {
@@ -22,7 +22,7 @@
     }
     const file = (format) => {
       status.textContent = t("Computing …");
-      api.request(block.act, { format }, (value) => {
+      api.request(block.act, { ...block.data, format }, (value) => {
         status.textContent = said(value.error) || "";
         if (value.blocks) save(value.blocks[0]);
       });

@@ -25,7 +25,10 @@ from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, Str
 
 
 def corrupted(case: Case, source_ids: Sequence[int]) -> Case:
-    """The same question about the same prefix after another source. source_ids: of Translator.encode."""
+    """The same question about the same prefix after another source. source_ids: of Translator.encode. A Refusal for
+    the same source."""
+    if list(source_ids) == case.source_ids[0].tolist():
+        raise Refusal("The second sentence is the same: change a word.")
     ids = torch.tensor([list(source_ids)], device=case.source_ids.device)
     return replace(case, source_ids=ids)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis.alignment.choose import Voter, best_of_rows, choose, score_maps, summed, voters
-from model.analysis.alignment.words import Row, between_words, pieces
+from model.analysis.alignment.choose import best_of_rows, choose, score_maps, summed, voters
+from model.analysis.alignment.words import between_words, pieces
+from model.trace.alignment.voters import Row, Voter
 from model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
 

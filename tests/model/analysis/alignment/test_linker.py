@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.alignment.choose import Voter
-from model.analysis.alignment.linker import linker, links
-from model.analysis.alignment.words import Row
+from model.analysis.alignment.linker import linker, linking_heads, links
+from model.trace.alignment.voters import Row, Voter
 from model.trace.tokens import Token, TokenKind
 from tests.conftest import SENTENCES
 
@@ -29,7 +28,7 @@ def test_words_on_which_rows_and_columns_agree_are_linked_piece_by_piece():
 
 
 def test_a_model_links_its_own_translations(tiny_translator):
-    link = linker(tiny_translator, "de-en", SENTENCES[0:4:2])
+    link = linker(linking_heads(tiny_translator, "de-en", SENTENCES[0:4:2]))
     trace = tiny_translator.translate(SENTENCES[0], "de-en")
     found = link(trace.source_tokens, trace.target_tokens, trace.cross.weights)
     assert found.shape == (len(trace.target_tokens), len(trace.source_tokens))

@@ -21,7 +21,8 @@ from model.analysis.why.faithful import FILE
 from model.analysis.why.methods import occlusion
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS
-from model.faithfulness import BEFORE, HEADING, into_card, main, section
+from model.faithfulness import HEADING, main, section
+from model.files import BEFORE, with_section
 from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, bootstrap, from_dict
 from tests import ROOT
 
@@ -160,13 +161,13 @@ def test_a_card_gets_the_tables_and_gets_them_anew(tiny_checkpoint, arguments, t
     finally:
         card.unlink()
     assert section(found) in capsys.readouterr().out and f"\n\n{section(found)}\n\n{BEFORE}\n" in once
-    assert once.replace(f"{section(found)}\n\n", "") == before and into_card(once, found) == once
+    assert once.replace(f"{section(found)}\n\n", "") == before and with_section(once, section(found)) == once
     assert found.digest in once and "2 sentences (some.txt)" in once and "redrawn" not in once
     assert not any(word in once for word in ("Hund", "Schwester"))
     other = from_dict({**asdict(found), "sentences": 9})
-    again = into_card(once, other)
+    again = with_section(once, section(other))
     assert "9 sentences" in again and again.count(HEADING) == 1 and again.endswith(f"{BEFORE}\n\nmany\n")
-    assert into_card("# tiny\n", found) == f"# tiny\n\n{section(found)}\n"
+    assert with_section("# tiny\n", section(found)) == f"# tiny\n\n{section(found)}\n"
 
 
 def test_the_card_says_which_row_leads_and_stands_in_its_order():

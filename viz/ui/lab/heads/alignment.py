@@ -6,63 +6,75 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
+from model.analysis.survey import own as surveys
+from model.trace.alignment.between import words_of
 from model.trace.alignment.links import Links
 from model.trace.alignment.score import Gold, score
+from model.trace.alignment.voters import Row, Voter
 from model.trace.kinds import AttentionKind
-from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
-from model.trace.words import SPACE, word_groups
+from model.trace.words import SPACE
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.links import links as links_block
-from viz.words import say
+from viz.words import Words, join, say
 
-SELECTED, LAYER, ALL = "head", "layer", "all"
-READ, PREDICTED = "read", "predicted"
-ROWS = {READ: say("token read"), PREDICTED: say("token predicted")}
+SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"
+ROWS = {Row.READ: say("token read"), Row.PREDICTED: say("token predicted")}
 SHOWN = 10
 
 
 def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     if not all(word_texts(scene.trace)):
         return [blocks.text(say("There are no words to link."))]
-    maps = between_words(scene.trace, row)
-    chosen, trace = scene.selection, scene.trace
-    layer = chosen.layer if chosen.kind is AttentionKind.CROSS else len(maps) - 1
-    head = chosen.head if chosen.kind is AttentionKind.CROSS else 0
-    scores = {SELECTED: maps[layer, head], LAYER: maps[layer].mean(0), ALL: maps.mean((0, 1))}[source]
-    what = {SELECTED: say("Cross-attention, layer {layer}, head {head}", layer=layer + 1, head=head + 1),
-            LAYER: say("Cross-attention, mean of layer {layer}", layer=layer + 1),
-            ALL: say("Cross-attention, mean of all heads")}[source]
-    return [blocks.text(say("{what}: each word of the translation with the source word that has most of its weight.",
-                            what=what), tone="note"),
-            links_block(*word_texts(trace), scores, sorted(best(scores))),
+    chosen = chosen_heads(scene)
+    if source == CHOSEN and not chosen:
+        return [blocks.text(say("Nobody has chosen heads of this model that link words: python -m model.survey does."))]
+    what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, Row(row), chosen)
+    stands = (say("Each head by the row that it links by.") if source == CHOSEN
+              else say("A row stands for the token it reads.") if Row(row) is Row.READ
+              else say("A row stands for the token it predicts."))
+    return [blocks.text(join((say("{what}: each word of the translation with the source word that has most of it.",
+                                  what=what), stands), " "), tone="note"),
+            links_block(*word_texts(scene.trace), scores, sorted(best(scores))),
             blocks.slot("score", blocks.text(say("Correct the links by clicks; then every head is scored by them."),
                                              tone="note"))]
 
 
-def words_of(tokens: tuple[str, ...]) -> list[tuple[int, ...]]:
-    """Positions by word, symbols left out."""
-    return [group for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
+def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
+    """Those that linked words for the survey; none where there is no survey, or one without links."""
+    survey = surveys.surveyed(scene.translator, scene.trace.direction)
+    return survey.linked_by if survey else ()
+
+
+def source_of(scene: Scene, maps: Mapping[Row, WordMaps], source: str, row: Row, chosen: tuple[Voter, ...]
+              ) -> tuple[Words, np.ndarray]:
+    """What links are read from, in words, and how much of each source word each word has, [target word, source word].
+    Where a head of the encoder or of the prefix is selected, the last layer's first one stands for it."""
+    selected, own = scene.selection, maps[row]
+    cross = selected.kind is AttentionKind.CROSS
+    layer, head = (selected.layer, selected.head) if cross else (len(own.weights) - 1, 0)
+    numbers = {"layer": layer + 1, "head": head + 1}
+    if source == CHOSEN:
+        return say("Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in chosen], "; ")
+                   ), chosen_map(maps, chosen)
+    return {
+        SELECTED: lambda: (say("Weight, layer {layer}, head {head}", **numbers), own.weights[layer, head]),
+        BY_LENGTH: lambda: (say("Length of weight times value, layer {layer}, head {head}", **numbers),
+                            own.by_length[layer, head]),
+        LAYER: lambda: (say("Weight, mean of layer {layer}", **numbers), own.weights[layer].mean(0)),
+        ALTI: lambda: (say("Contribution to what layer {layer} puts out (ALTI)", **numbers), own.contributions[layer]),
+        ALL: lambda: (say("Weight, mean of all heads"), own.weights.mean((0, 1)))}[source]()
 
 
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
     """The words of both sides as they are shown."""
     return tuple(["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in words_of(tokens)]
                  for tokens in (trace.source_tokens, trace.target_tokens))
-
-
-def between_words(trace: TranslationTrace, row: str) -> np.ndarray:
-    """Cross-attention between words, float64 [layers, heads, target word, source word]: summed over a source word's
-    pieces, a mean over a target word's (Kobayashi et al. 2020). row: which row stands for a token."""
-    weights = trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
-    steps = weights.shape[2]
-    found = np.stack([weights[..., list(group)].sum(-1) for group in words_of(trace.source_tokens)], -1)
-    rows = [[min(i + (row == READ), steps - 1) for i in group] for group in words_of(trace.target_tokens)]
-    return np.stack([found[:, :, group].mean(2) for group in rows], 2)
 
 
 def best(scores: np.ndarray) -> Links:
@@ -73,20 +85,39 @@ def best(scores: np.ndarray) -> Links:
 def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> list[dict]:
     """The alignment error rate of every head, by the links that a person made on the page."""
     sources, targets = map(len, word_texts(scene.trace))
-    gold = _links(data.get("links"), sources, targets)
-    rows = []
-    for name, words in ROWS.items():
-        maps = between_words(scene.trace, name)
-        for layer, head in np.ndindex(maps.shape[:2]):
-            found = score(best(maps[layer, head]), Gold(gold, gold))
-            rows.append((found.error_rate, layer, head, words, found))
-    rows.sort(key=lambda one: one[:3])
-    return [blocks.table(
-        [say("head"), say("row"), say("AER"), say("precision"), say("recall")],
-        [[named_head(layer, head), words, blocks.bar(min(1.0, rate)), blocks.number(found.precision),
-          blocks.number(found.recall)] for rate, layer, head, words, found in rows[:SHOWN]],
-        caption=say("Alignment error rate by your {n} links on this sentence: 0 is none wrong. The best of many heads "
-                    "on one sentence is flattered.", n=len(gold)))]
+    sure, possible = (_links(data.get(name), sources, targets) for name in ("sure", "possible"))
+    gold, maps = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
+    found = [(score(best(values), gold), voter) for voter, values in every_head(maps)]
+    rates = {row: np.zeros(one.weights.shape[:2]) for row, one in maps.items()}
+    for one, voter in found:
+        if not voter.by_length:
+            rates[voter.row][voter.layer, voter.head] = one.error_rate
+    rows = [(one, named_voter(voter), ROWS[voter.row]) for one, voter in found]
+    if chosen := chosen_heads(scene):
+        rows.append((score(best(chosen_map(maps, chosen)), gold), say("the chosen heads"), "–"))
+    for name, one in maps.items():
+        rows += [(score(best(layer), gold), say("ALTI, layer {layer}", layer=number + 1), ROWS[name])
+                 for number, layer in enumerate(one.contributions)]
+    rows.sort(key=lambda row: row[0].error_rate)
+    return [
+        blocks.text(say("Alignment error rate by your {n} links on this sentence: 0 is none wrong. The best of many "
+                        "heads on one sentence is flattered.", n=len(gold.possible)), tone="note"),
+        blocks.row(
+            blocks.maps(*(blocks.heatmap(
+                values, join((say("AER of every head"), ROWS[row]), " · "), limit=1.0, signed=False,
+                note=say("0, pale: no link is wrong"), rows=[f"L{i + 1}" for i in range(len(values))],
+                columns=[f"H{i + 1}" for i in range(values.shape[1])]) for row, values in rates.items())),
+            blocks.table(
+                [say("links from"), say("row"), say("AER"), say("precision"), say("recall")],
+                [[what, words, blocks.bar(min(1.0, one.error_rate)), blocks.number(one.precision),
+                  blocks.number(one.recall)] for one, what, words in rows[:SHOWN]]))]
+
+
+def named_voter(voter: Voter) -> Words:
+    """A head, and how it is read, in words."""
+    place = {"layer": voter.layer + 1, "head": voter.head + 1}
+    return say("layer {layer}, head {head}, by length", **place) if voter.by_length else say(
+        "layer {layer}, head {head}", **place)
 
 
 def _links(given: object, sources: int, targets: int) -> Links:
@@ -103,7 +134,11 @@ PANEL = Panel(
     "heads-links", label("Word links"), say("Which words belong together? Links read off attention, to be corrected: "
                                             "whether a head aligns depends on which token its row stands for."),
     say("Kobayashi et al. 2020"), alignment, paper="https://arxiv.org/abs/2004.10102", acts={"score": scored},
-    controls=(Choice(label("Links from"), {SELECTED: label("the selected head"), LAYER: label("its layer's mean"),
-                                           ALL: label("the mean of all heads")}, SELECTED),
-              Choice(label("A row stands for"), {READ: label("the token it reads"),
-                                                 PREDICTED: label("the token it predicts")}, READ)))
+    controls=(Choice(label("Links from"), {SELECTED: label("the selected head"),
+                                           BY_LENGTH: label("the selected head, by length"),
+                                           LAYER: label("its layer's mean"), ALTI: label("its layer's contributions"),
+                                           ALL: label("the mean of all heads"), CHOSEN: label("chosen heads")},
+                     SELECTED, folded=True),
+              Choice(label("A row stands for"), {Row.READ.value: label("the token it reads"),
+                                                 Row.PREDICTED.value: label("the token it predicts")},
+                     Row.READ.value)))

@@ -63,9 +63,10 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     does = join(plain, "; ") if names else say("no name: it does none of this firmly")
     title = say("{kind}, layer {layer}, head {head}: {does}.", kind=KIND_TITLES[kind], layer=layer + 1, head=head + 1,
                 does=does)
-    return [blocks.text(title), _statistics(scene, k, (kind, layer, head), names),
-            blocks.row(_sentences(scene, k, (layer, head), names), _alike(k, layer, head)),
-            open_head(kind.value, layer, head)]
+    table, counted = _statistics(scene, k, (kind, layer, head), names)
+    return [blocks.text(title), open_head(kind.value, layer, head),
+            blocks.row(table, blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head))),
+            blocks.folded(say("What is counted"), counted)]
 
 
 def place(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
@@ -86,7 +87,9 @@ def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, 
     return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
-def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
+def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]
+                ) -> tuple[dict, dict]:
+    """A table of the numbers, and one of what they count."""
     kind, layer, head = at
     now, rows = here(scene, kind, layer, head), []
     for name, e in found.statistics.items():
@@ -95,10 +98,12 @@ def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, i
         tested = statistic.threshold is not None
         rows.append([statistic.title, blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"), f"{low:.3f} – {high:.3f}",
                      f"{e.chance:.3f}" if tested else "–", f"{statistic.threshold:.2f}" if tested else "–",
-                     f"{float(now[name].values):.3f}" if name in now else "–", statistic.exact])
+                     f"{float(now[name].values):.3f}" if name in now else "–"])
     marked = [index for index, name in enumerate(found.statistics) if name in names]
+    counted = blocks.table([say("statistic"), say("what is counted")],
+                           [[STATISTICS[name].title, STATISTICS[name].exact] for name in found.statistics])
     return blocks.table([say("statistic"), say("mean"), say("95 % interval"), say("random rows"), say("threshold"),
-                         say("here, now"), say("what is counted")], rows, marked=marked)
+                         say("here, now")], rows, marked=marked), counted
 
 
 def _strongest(found: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> str | None:

@@ -7,26 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis.sentences import sentences
 from model.analysis.why.case import Case
 from model.analysis.why.experiments import heads
+from model.analysis.why.experiments.asking import voices as voices_of
 from model.analysis.why.experiments.removal import beside
-from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, HeadEffects, Replacement
 from model.trace.why.ranks import spearman
+from viz.export.explained import Explained
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.experiments.heads import effects_block, head_name, signed
 from viz.wire.payload import key_of
+from viz.wire.why import heads_dict
 from viz.words import say
 
-DRAWS = 8  # other sentences of a resample ablation
 JOINT = "joint"
 FIRST = 16  # heads that are measured of a large model before anybody asks for the rest
 QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
@@ -39,33 +40,44 @@ EXTENT = {"quick": label("as many heads as are quick"), "all": label("all heads"
 def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
     """Estimates for all heads first, then what is measured, batch by batch, the largest estimates first."""
     yield from scene.prepare_means() if instead == Replacement.MEAN.value else ()
+    for notes, estimates, found in _found(scene, instead, extent):
+        yield [*notes, _block(scene, estimates, found, done=False)]
+    yield [*notes, *_summary(estimates, found), _block(scene, estimates, found, done=True), exports(),
+           blocks.slot(JOINT), *_way_back(scene)]
+
+
+def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict], HeadEffects, HeadEffects | None]]:
+    """What has to be said of the replacement, the estimates, and what is measured so far."""
     case = scene.case
     voices, notes = voices_for(scene, case, instead)
     estimates = heads.estimated(case, voices)
-    yield [*notes, _block(scene, estimates, None, done=False)]
+    yield notes, estimates, None
     order = estimates.by_size()
     if extent != "all" and len(order) * len(voices.draws) * _operations(case) > QUICK:
         order = order[:FIRST]
     for found in heads.measuring(case, voices, order):
-        yield [*notes, _block(scene, estimates, found, done=False)]
-    yield [*notes, *_summary(estimates, found, len(order)), _block(scene, estimates, found, done=True),
-           blocks.slot(JOINT), *_way_back(scene)]
+        yield notes, estimates, found
+
+
+def taken(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
+    """The estimates and what is measured, as a file."""
+    *_, (_, estimates, found) = _found(scene, instead, extent)
+    return file(data, Explained({**asked(scene), **heads_dict(found, estimates)}, ("kind", "layer")),
+                about_step("heads", scene))
 
 
 def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
     """What is heard of a head that is switched off, and what has to be said about that: without means, or without
     sentences in this language, it is silence."""
-    own = parse_direction(scene.trace.direction)[0]
     if instead == Replacement.MEAN.value and case.means is not None:
         return heads.mean_voices(case), [blocks.text(say(
             "A head that is switched off says what it says on average over {n} sentences.", n=case.means.sentences),
             tone="note")]
     if instead == Replacement.RESAMPLE.value and scene.shelf.can_make(scene.trace.direction):
-        texts = [text for text in sentences(own)[::37] if text != scene.trace.source_text
-                 and scene.translator.fits(text, scene.trace.direction)][:DRAWS]
-        return heads.other_voices(case, scene.translator, texts, scene.trace.direction), [blocks.text(say(
+        voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
+        return voices, [blocks.text(say(
             "A head that is switched off says what it says at the same place of another sentence; the mean over {n} of "
-            "them.", n=len(texts)), tone="note")]
+            "them.", n=len(voices.draws)), tone="note")]
     if instead == Replacement.ZERO.value:
         return heads.silence(), []
     return heads.silence(), [blocks.text(say(
@@ -98,9 +110,10 @@ def _operations(case: Case) -> float:
                   + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wide))
 
 
-def _summary(estimates: HeadEffects, measured: HeadEffects, count: int) -> list[dict]:
+def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
     """Measured numbers alone, and how well the estimates foretold them."""
     (head, effect), flips = measured.ranked()[0], sum(int(found.sum()) for found in measured.flips.values())
+    count = sum(int((~np.isnan(found)).sum()) for found in measured.effects.values())
     found = say("Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
                 "without {head}: {effect} nats.", n=count, flips=flips, head=head_name(*head), effect=signed(effect))
     agreement = spearman(*(np.concatenate([part.effects[kind].ravel() for kind in part.effects])
@@ -171,4 +184,4 @@ PANEL = Panel(
         "stand in for each other."), say("Michel et al. 2019; Voita et al. 2019"), explored,
     controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
               Choice(label("Measured"), EXTENT, "quick", folded=True)),
-    acts={JOINT: joint}, translates=without_these, stops=True)
+    acts={JOINT: joint, EXPORT: taken}, translates=without_these, stops=True)

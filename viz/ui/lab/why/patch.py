@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from model.analysis.why.case import Case
 from model.analysis.why.experiments.patching import corrupted, patched
 from model.analysis.why.neighbours import neighbours
 from model.trace.kinds import AttentionKind, Side, SubLayerName
@@ -11,15 +13,19 @@ from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
 from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
 from model.trace.words import word_groups
+from viz.export.explained import Explained
 from viz.maps import labels
 from viz.ui.asked import MAX_TOKENS
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.ui.language import drawn, label
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
 from viz.wire.experiments.patches import patches_block
+from viz.wire.payload import key_of
 from viz.wire.question import names
+from viz.wire.why import patch_dict
 from viz.words import Words, say
 
 GRIDS: dict[str, Grid] = {
@@ -43,37 +49,57 @@ DIRECTIONS = {Direction.DENOISE.value: label("this sentence into the second: is 
               Direction.NOISE.value: label("the second into this sentence: is it needed?")}
 
 
+@dataclass(frozen=True, eq=False)
+class Patched:
+    """What was found: both runs, and what stands at each column of the map."""
+
+    clean: Case
+    corrupt: Case
+    effects: PatchEffects
+    columns: list[str]
+
+
 def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
     """The sentence's words to click, and with a second sentence the map of what each place recovers."""
-    words = _words(scene)
+    words = _words(scene, text)
     if not text:
         return [words]
     try:
-        return [words, *_patched(scene, text, place, Direction(direction))]
+        return [words, *_told(scene, patched_with(scene, text, place, Direction(direction)), place)]
     except Refusal as error:  # the words stay, so that another one can be clicked
         return [words, blocks.text(error.words, tone="bad")]
 
 
-def _patched(scene: Scene, text: str, place: str, direction: Direction) -> list[dict]:
+def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> Patched:
+    """The map of GRIDS[place] for a second sentence. A Refusal, in words, for one that cannot be compared."""
     clean, grid = scene.case, GRIDS[place]
     other_ids = scene.translator.encode(text, scene.trace.direction)
-    if tuple(other_ids) == tuple(scene.trace.source_ids):
-        raise Refusal("The second sentence is the same: change a word.")
+    corrupt = corrupted(clean, other_ids)
     if (length := len(other_ids) + clean.decoder_ids.shape[1]) > MAX_TOKENS:
         raise Refusal("The second sentence and what was written before this token are {n} tokens long; the limit here "
                       "is {limit} tokens.", n=length, limit=MAX_TOKENS)
-    corrupt = corrupted(clean, other_ids)
-    effects = patched(clean, corrupt, grid, direction)
+    return Patched(clean, corrupt, patched(clean, corrupt, grid, direction),
+                   _columns(scene, text, other_ids, grid, direction))
+
+
+def _told(scene: Scene, found: Patched, place: str) -> list[dict]:
     token, contrast = names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
-    found = [blocks.facts(
-        (say("This sentence"), signed(clean.metric()), about),
-        (say("The second sentence, after the same prefix"), signed(corrupt.metric()), about))]
-    if effects.recovered is None:
-        found.append(blocks.text(say("The two are less than 1 nat apart: shares of that would be shares of next to "
-                                     "nothing, so each place shows nats."), tone="note"))
-    columns = _columns(scene, text, other_ids, grid, direction)
-    return [*found, patches_block(effects, columns, drawn(PLACES[place])), blocks.text(_meaning(effects), tone="note")]
+    told = [blocks.facts(
+        (say("This sentence"), signed(found.clean.metric()), about),
+        (say("The second sentence, after the same prefix"), signed(found.corrupt.metric()), about))]
+    if found.effects.recovered is None:
+        told.append(blocks.text(say("The two are less than 1 nat apart: shares of that would be shares of next to "
+                                    "nothing, so each place shows nats."), tone="note"))
+    return [*told, patches_block(found.effects, found.columns, drawn(PLACES[place])), exports(),
+            blocks.text(_meaning(found.effects), tone="note")]
+
+
+def taken(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> list[dict]:
+    """The map as a file."""
+    found = patched_with(scene, text, place, Direction(direction))
+    fields = {**asked(scene), "second": text, "place": place, **patch_dict(found.effects, found.columns)}
+    return file(data, Explained(fields, ("layer",)), about_step("patch", scene))
 
 
 def _columns(scene: Scene, text: str, other_ids: list[int], grid: Grid, direction: Direction) -> list[str]:
@@ -96,9 +122,9 @@ def _meaning(effects: PatchEffects) -> Words:
                "the whole difference is gone, so it is needed. 0: it is not. Below 0 or above 1 is real.")
 
 
-def _words(scene: Scene) -> dict:
+def _words(scene: Scene, text: str) -> dict:
     tokens = scene.trace.source_tokens
-    return {"type": "words", "words": [
+    return {"type": "words", "about": key_of(scene.trace), "second": text, "words": [
         {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
         for group in word_groups(tokens) if not is_symbol(tokens[group[0]])],
         "hint": say("Click a word to put another one in its place, the next nearest with each click; or type the "
@@ -106,7 +132,10 @@ def _words(scene: Scene) -> dict:
 
 
 def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> str:
-    """The sentence with the clicked word changed; clicked again, with the next nearest one."""
+    """The sentence with the clicked word changed; clicked again, with the next nearest one. Or the one that a link
+    names."""
+    if isinstance(given := data.get("text"), str):
+        return given
     position = data.get("position")
     if not isinstance(position, int):
         raise ValueError(f"a word has a position, found {position!r}")
@@ -121,4 +150,4 @@ PANEL = Panel(
     controls=(Text(label("Second sentence"), scale=3),
               Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=2),
               Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=2)),
-    fills=replaced)
+    acts={EXPORT: taken}, fills=replaced)

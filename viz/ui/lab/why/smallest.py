@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from model.analysis.why.experiments.smallest import shrinking, whole
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Replacement, SmallestSet
+from viz.export.explained import Explained
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.lab.why.heads import translated, voices_for
+from viz.ui.lab.taking import EXPORT, exports, file, translation
+from viz.ui.lab.why.heads import named, translated, voices_for
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.heads import sets_block
+from viz.wire.why import set_dict, sets_dict
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
@@ -31,7 +34,8 @@ def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
                 "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.", n=number,
                 all=len(ORDERS), left=len(step.kept), heads=step.total, tried=step.passes)), *_shown(scene, sets)]
         sets.append(step)
-    yield [*notes, *_shown(scene, sets), *_alone(scene, sets, silent=instead == Replacement.ZERO.value)]
+    yield [*notes, *_shown(scene, sets), exports({"sets": [set_dict(one) for one in sets]}),
+           *_alone(scene, sets, silent=instead == Replacement.ZERO.value)]
 
 
 def _shown(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
@@ -67,6 +71,19 @@ def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]
              "event": "translate", "data": {"heads": off}}]
 
 
+def taken(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
+    """The sets that the page shows, as a file: to search for them again takes seconds."""
+    try:
+        sets = [SmallestSet(frozenset(named(scene, {"heads": one["kept"]})), int(one["heads"]), int(one["tried"]),
+                            one["verified"] is True) for one in data["sets"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"these are no sets of heads: {data!r:.200}") from error
+    if not sets:
+        raise ValueError("there is no set of heads to write down")
+    found = sets_dict(sets, Replacement(instead), scene.translator.model.num_layers, scene.translator.config.num_heads)
+    return file(data, Explained({**translation(scene), **found}, ("order", "kind", "layer")), "smallest-set")
+
+
 def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> TranslationTrace:
     """As in the panel on heads; the controls are others."""
     return translated(scene, data)
@@ -77,4 +94,5 @@ PANEL = Panel(
         "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
         "is enough for this sentence, and no single head of it can go; it need not be the fewest of all."),
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"), searched,
-    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.ZERO.value),), translates=with_these, stops=True)
+    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.ZERO.value),), acts={EXPORT: taken},
+    translates=with_these, stops=True)

@@ -60,11 +60,12 @@
       for (let layer = 0; layer < layers; layer++) {
         root.append(heading(`L${layer + 1}`, t("Choose all heads of layer {layer}", { layer: layer + 1 }), all(heads, (head) => [layer, head])));
         buttons.push(Array.from({ length: heads }, (_, head) => {
-          const reading = readings[layer][head], entropy = entropies[layer][head];
+          const reading = readings[layer][head], entropy = entropies[layer][head], named = atlas.explorerWords.named(trace, kind, layer, head);
+          const label = t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", { layer: layer + 1, head: head + 1, reading, bits: entropy.toFixed(2) });
           const button = el("button", {
             type: "button", class: "thumbnail", tabindex: "-1", "data-layer": layer, "data-head": head,
-            "aria-label": t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", { layer: layer + 1, head: head + 1, reading, bits: entropy.toFixed(2) }),
-          }, el("canvas", { "aria-hidden": "true" }));
+            "aria-label": named ? `${label}; ${named}` : label,
+          }, el("canvas", { "aria-hidden": "true" }), named ? el("i", { class: "mark", "aria-hidden": "true" }, trace.names(kind, layer, head).map(({ mark }) => mark).join(" ")) : null);
           root.append(button);
           return button;
         }));

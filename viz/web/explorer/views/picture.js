@@ -39,7 +39,7 @@
       const { x, y, w, h } = place(canvas);
       parts.push(`<image x="${x}" y="${y}" width="${w}" height="${h}" preserveAspectRatio="none" style="image-rendering:pixelated" href="${canvas.toDataURL()}"/>`);
     });
-    root.querySelectorAll(".piece, .value").forEach((node) => {
+    root.querySelectorAll(".piece, .value, .heads .cell").forEach((node) => {
       const { x, y, w, h } = place(node);
       parts.push(`<rect x="${x}" y="${y}" width="${w}" height="${h}" rx="4" fill="${xml(getComputedStyle(node).backgroundColor)}" stroke="${xml(getComputedStyle(node).borderColor)}"/>`);
     });

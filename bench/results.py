@@ -1,0 +1,158 @@
+"""docs/results.md from what was measured: python -m bench.results
+
+Scores are read from the checkpoints' metrics.json, all else from the files in docs/results/ that the benchmarks wrote
+with --json. A benchmark that was not run yet is named with its command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, FOLDER = ROOT / "docs" / "results.md", ROOT / "docs" / "results"
+BY_SIZE = re.compile(r"(.+)_(\d+)")  # of a measurement's name: what, and for how many tokens or callers
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one benchmark writes. file: in docs/results/; command: what writes it; about: how to read it."""
+
+    title: str
+    file: str
+    command: str
+    about: str
+
+
+SECTIONS = (
+    Section("Speed", "speed.json", 'make bench ARGS="--json {file}"',
+            "One sentence at a time, to a forced number of target tokens: with every map, over the cache without maps, "
+            "and with the whole decoder at each step. Medians of one process."),
+    Section("Next to what people would use instead", "peers.json",
+            'make bench-peers ARGS="--json {file} --png docs/growth.png"',
+            "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn "
+            "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 our weights. "
+            "Ratios are of the other's time to ours, but for CTranslate2's batch. Growth is of time and memory "
+            "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2."),
+    Section("The page in a browser", "browser.json", 'make bench-browser ARGS="--json {file}"',
+            "Headless Chromium with software rendering. gr_plot is the same picture as a server round trip."),
+    Section("Many people at once", "load.json", 'make bench-load ARGS="--json {file}"',
+            "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
+            "were told to come back. Then memory, over minutes and sessions; its growth is a share."),
+    Section("Questions of the tab Why", "why.json", "python -m bench.why --json {file}",
+            "Each beside its bar, and beside the time of its products at the speed that the machine reaches."),
+    Section("Training in the page", "toy.json", "python -m bench.toy --json {file}", "The tab Train's default."),
+    Section("Large models of other families", "own.json", "python -m bench.own --json {file}",
+            "At the sizes of public checkpoints, with random weights."),
+    Section("On a GPU", "cuda.json", "python -m bench.cuda --json {file}", "Every part with its own seconds."),
+)
+
+
+def main(argv: list[str] | None = None) -> None:
+    argparse.ArgumentParser(prog="python -m bench.results", description="Write docs/results.md.").parse_args(argv)
+    PAGE.write_text(page(ROOT / "checkpoints", FOLDER), encoding="utf-8")
+    print(PAGE.relative_to(ROOT))
+
+
+def page(checkpoints: Path, folder: Path) -> str:
+    """The whole page. ValueError, naming the file, for one that is no benchmark's."""
+    parts = ["# Results", "Written by `make results` from what the benchmarks left in `docs/results/`. Times compare "
+             "within one table; between machines, compare ratios.", "## Translation quality", quality(checkpoints)]
+    for section in SECTIONS:
+        path = folder / section.file
+        command = section.command.format(file=f"docs/results/{section.file}")
+        body = tables(path) if path.exists() else "Not measured with these versions yet."
+        parts += [f"## {section.title}", section.about, f"`{command}`", body]
+        if section.file == "peers.json" and path.exists():
+            parts.append("![Time and memory against length and batch size, on logarithmic axes](growth.png)")
+    return "\n\n".join(parts) + "\n"
+
+
+def quality(checkpoints: Path) -> str:
+    """Scores on held-out test sets: sacreBLEU and chrF of greedy decoding and of the beam."""
+    rows = []
+    for path in sorted(checkpoints.glob("*/metrics.json")):
+        for score in json.loads(path.read_text(encoding="utf-8")).get("scores", ()):
+            if score["split"] == "test":
+                how = "greedy" if score["beam"] == 1 else f"beam {score['beam']}"
+                rows.append((score["direction"], path.parent.name, score["data"], f"{score['sentences']:,}", how,
+                             score.get("protocol", "13a, cased"), f"{score['bleu']:.1f}",
+                             f"{score['chrf']:.1f}" if "chrf" in score else ""))
+    text = ("sacreBLEU is cased and detokenised (13a); wu2021 is the protocol of Wu et al. (2021): lowercase, Moses "
+            "normalisation and tokenisation, for which they report 41.02 (Multi30k, English → German, beam 5) and "
+            "61.80 (English → French). `python -m model.evaluate --checkpoint checkpoints/NAME --splits "
+            "test --beam 1 5 --length-penalty 1.0 --protocol wu2021` scores with the corpora in `data/`; "
+            "what each checkpoint was trained on is in its card.")
+    return f"{text}\n\n" + table(
+        ("direction", "checkpoint", "test set", "sentences", "decoding", "protocol", "BLEU", "chrF"), rows)
+
+
+def tables(path: Path) -> str:
+    """What a benchmark wrote, as tables: measurements {name, value, unit}, lines of a report, or one object."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(found, Mapping):
+        return table(("what", "value"), [(name, shown(value)) for name, value in flat(found)])
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise ValueError(f"{path} is no benchmark's file")
+    if not all({"name", "value", "unit"} <= set(one) for one in found):
+        return reports(found)
+    sized = [(one, BY_SIZE.fullmatch(one["name"])) for one in found]
+    by_size = {}
+    for one, match in sized:
+        if match:
+            by_size.setdefault((match[1], one["unit"]), {})[int(match[2])] = one["value"]
+    groups = {}
+    for what, values in by_size.items():
+        groups.setdefault(tuple(sorted(values)), []).append((*what, values))
+    parts = [table(("what", "unit", *map(str, sizes)),
+                   [(plain(name), unit, *(shown(values[size]) for size in sizes)) for name, unit, values in rows])
+             for sizes, rows in groups.items()]
+    rest = [(plain(one["name"]), one["unit"], shown(one["value"])) for one, match in sized if not match]
+    return "\n\n".join([*parts, *([table(("what", "unit", "value"), rest)] if rest else [])])
+
+
+def reports(lines: Sequence[Mapping]) -> str:
+    """Lines of different kinds: a table for each run of lines with the same fields."""
+    parts, rows, fields = [], [], ()
+    for line in (*lines, {}):
+        if tuple(line) != fields and rows:
+            parts.append(table(tuple(map(plain, fields)), rows))
+            rows = []
+        fields = tuple(line)
+        rows += [tuple(map(shown, line.values()))] if line else []
+    return "\n\n".join(parts)
+
+
+def flat(values: Mapping, before: str = "") -> Iterable[tuple[str, object]]:
+    """Names of nested values, joined."""
+    for name, value in values.items():
+        label = f"{before}{plain(name)}"
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{label}: ")
+        else:
+            yield label, value
+
+
+def plain(name: object) -> str:
+    return str(name).replace("_", " ")
+
+
+def shown(value: object) -> str:
+    """Three significant digits; whole numbers whole."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return ", ".join(map(shown, value)) if isinstance(value, (list, tuple)) else str(value)
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown; a bar inside a cell is escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

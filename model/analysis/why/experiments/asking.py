@@ -1,0 +1,89 @@
+"""The experiments on a translation, a call each; attribution.attribute() asks about its words.
+
+    from model.analysis import why
+    effects = why.heads(translator, trace, step=3, contrast="coffee")
+    effects.ranked()[0], effects.flips
+"""
+
+from __future__ import annotations
+
+from model.analysis.sentences import languages, sentences
+from model.analysis.why import split
+from model.analysis.why.case import Case, open_case
+from model.analysis.why.experiments import smallest
+from model.analysis.why.experiments.heads import Voices, mean_voices, measured, other_voices, silence
+from model.analysis.why.experiments.patching import corrupted, patched
+from model.analysis.why.pinned import ask
+from model.analysis.why.shelf import stored_means
+from model.trace.directions import parse_direction
+from model.trace.kinds import Side
+from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from model.trace.why.heads import HeadEffects, Replacement, SmallestSet
+from model.trace.why.parts import Parts
+from model.trace.why.patches import Direction, Grid, PatchEffects, StreamGrid
+from model.trace.why.question import Against
+from model.translator import Translator
+
+DRAWS = 8  # other sentences of a resample ablation
+APART = 37  # between two of them in the list of this project's own
+
+
+def parts(translator: Translator, trace: TranslationTrace, *, step: int | None = None,
+          contrast: str | int | Against = Against.RUNNER_UP) -> Parts:
+    """Direct logit attribution of one written token (model.analysis.why.split.parts). step, contrast: as in
+    attribute(). ValueError, in words, for what cannot be asked."""
+    return split.parts(_case(translator, trace, step, contrast))
+
+
+def heads(translator: Translator, trace: TranslationTrace, *, step: int | None = None,
+          contrast: str | int | Against = Against.RUNNER_UP, replacement: Replacement = Replacement.ZERO
+          ) -> HeadEffects:
+    """What one written token loses without each head alone, measured, in nats. step, contrast: as in attribute().
+    ValueError, in words, for what cannot be asked, and where there is nothing to be heard in a head's place."""
+    case = _case(translator, trace, step, contrast)
+    return measured(case, voices(case, translator, trace, replacement))
+
+
+def patch(translator: Translator, trace: TranslationTrace, other: str, *, step: int | None = None,
+          contrast: str | int | Against = Against.RUNNER_UP, grid: Grid = StreamGrid(Side.DECODER),
+          direction: Direction = Direction.DENOISE) -> PatchEffects:
+    """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
+    step, contrast: as in attribute(). ValueError, in words, for what cannot be asked or patched.
+
+    Seven parameters: besides the question a patch is told by the other sentence, the places and the way."""
+    case = _case(translator, trace, step, contrast)
+    return patched(case, corrupted(case, translator.encode(other, trace.direction)), grid, direction)
+
+
+def smallest_set(translator: Translator, trace: TranslationTrace, *, replacement: Replacement = Replacement.ZERO,
+                 seed: int | None = None) -> SmallestSet:
+    """Heads with which alone every token of the translation is still written, found along one order; seed: of another
+    one. ValueError, in words, if the plain model does not write this translation."""
+    found = smallest.whole(_case(translator, trace, 0, Against.NOTHING), translator, trace)
+    if replacement is Replacement.RESAMPLE:
+        raise Refusal("The smallest set is of heads that are silent or say what they say on average.")
+    return smallest.smallest_set(found, voices(found.case, translator, trace, replacement).draws[0], seed=seed)
+
+
+def voices(case: Case, translator: Translator, trace: TranslationTrace, replacement: Replacement) -> Voices:
+    """What is heard of a head that is switched off. A Refusal where there are no means, or no sentences of this
+    project's own in the source language, to take it from."""
+    if replacement is Replacement.ZERO:
+        return silence()
+    if replacement is Replacement.MEAN:
+        return mean_voices(case)
+    return other_voices(case, translator, other_sentences(translator, trace), trace.direction)
+
+
+def other_sentences(translator: Translator, trace: TranslationTrace) -> list[str]:
+    """A few of this project's own, for a resample ablation. A Refusal where there are none in the source language."""
+    language = parse_direction(trace.direction)[0]
+    if language not in languages():
+        raise Refusal("There are no sentences in this source language here to take another voice from.")
+    return [text for text in sentences(language)[::APART]
+            if text != trace.source_text and translator.fits(text, trace.direction)][:DRAWS]
+
+
+def _case(translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against) -> Case:
+    return open_case(translator, trace, ask(translator, trace, step, contrast), means=stored_means(translator))

@@ -1,0 +1,118 @@
+"""The tab "Heads" in a real browser: what every head does, the card of one, links by words, a survey taken here."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.analysis.survey import own
+from model.trace.alignment.formats import read_line
+from tests.page.browser import no_violations, screenshot
+from tests.page.lab.test_lab import open_panel, start
+
+pytestmark = pytest.mark.browser
+
+HEADS = 96  # of the shipped models: 4 + 4 layers, 3 kinds of attention, 8 heads
+
+
+def saved(page: Page, name: str) -> str:
+    with page.expect_download() as given:
+        page.get_by_role("button", name=name).press("Enter")
+    with open(given.value.path(), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> None:
+    page = start(open_page, app_url, width=390, dark=True)
+    panel = open_panel(page, "Heads", "All heads")
+    view = panel.get_by_label("show as")
+    expect(panel.locator(".head-cell")).to_have_count(HEADS // 3)
+    screenshot(page, "heads-grid-390-dark")
+    view.select_option("scatter")
+    expect(panel.locator("circle")).not_to_have_count(0)
+    no_violations(page, "#panel-heads-survey")
+    screenshot(page, "heads-scatter-390-dark")
+    view.select_option("table")
+    rows = panel.locator(".survey tbody tr")
+    expect(rows).to_have_count(HEADS)
+    column = panel.get_by_role("button", name=re.compile("^confidence"))
+    column.press("Enter")
+    found = [float(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()]
+    assert found == sorted(found, reverse=True)
+    panel.get_by_label("heads named").select_option("punctuation")
+    named = rows.count()
+    expect(panel.locator(".survey .count")).to_have_text(f"{named} of {HEADS} heads")
+    rows.first.get_by_role("button").press("Enter")
+    expect(panel.get_by_role("columnheader", name="random rows")).to_be_visible()
+    slider = panel.get_by_role("slider")
+    slider.focus()
+    slider.press("Home")  # above 0 whoever differs from chance
+    expect(rows.nth(named)).to_be_attached()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    no_violations(page, "#panel-heads-survey")
+    screenshot(page, "heads-card-390-dark")
+    card = panel.locator(".slot .text").first.inner_text()
+    kind, layer, head = re.match(r"(.+), layer (\d+), head (\d+)", card).groups()
+    panel.get_by_role("button", name="Open this head in the explorer").press("Enter")
+    expect(page.locator("#explorer .heading-line")).to_have_text(f"Layer {layer} · Head {head}")
+    expect(page.locator("#explorer .thumbnails")).to_have_attribute("aria-label", re.compile(f"^{kind}"))
+    place = page.locator(f"#explorer .thumbnail[data-layer='{int(layer) - 1}'][data-head='{int(head) - 1}']")
+    expect(place).to_have_attribute("aria-label", re.compile(r"; over 2000 sentences: .*punctuation 0\.\d\d"))
+    expect(place.locator(".mark")).to_contain_text(".,")
+    screenshot(page, "heads-marks-390-dark")
+
+
+def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> None:
+    page = start(open_page, app_url)
+    panel = open_panel(page, "Heads", "Word links")
+    sides = [panel.get_by_role("group", name=name) for name in ("source", "target")]
+    lines = panel.locator(".link-stage line")
+    words = sides[1].get_by_role("button").count()
+    expect(lines).to_have_count(words)
+    panel.get_by_role("button", name="Take all links away").press("Enter")
+    expect(lines).to_have_count(0)
+    for said in ("linked", "possibly linked"):
+        for side in sides:
+            side.get_by_role("button").first.press("Enter")
+        expect(panel.get_by_role("status")).to_have_text(re.compile(f": {said}$"))
+    for side in sides:
+        side.get_by_role("button").nth(1).press("Enter")
+    gold = read_line(saved(page, "Save as links by hand (talp)"), first=1)
+    assert (gold.sure, gold.possible) == ({(1, 1)}, {(0, 0), (1, 1)})
+    assert read_line(saved(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
+    panel.get_by_role("button", name="Score every head by these links").press("Enter")
+    expect(panel.locator(".slot tbody tr")).to_have_count(10)
+    expect(panel.locator(".slot .heatmap")).to_have_count(2)
+    no_violations(page, "#panel-heads-links")
+    screenshot(page, "heads-links-1280")
+    source = page.get_by_role("combobox", name="Links from").locator("visible=true")
+    for name, told in (("its layer's contributions", "(ALTI)"), ("the selected head, by length", "Length of weight")):
+        source.click()
+        page.get_by_role("option", name=name, exact=True).click()
+        expect(panel.locator(".text.note").first).to_contain_text(told)
+    page.get_by_label("the token it predicts").locator("visible=true").check()
+    expect(panel.locator(".text.note").first).to_contain_text("the token it predicts")
+    open_panel(page, "Heads", "Search by example")
+    no_violations(page, "#panel-heads-search")
+
+
+def test_a_survey_is_taken_stopped_and_gone_on_with(tiny_url, open_page, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(own, "_folder", lambda translator: tmp_path / "parts")
+    page = start(open_page, tiny_url)
+    panel = open_panel(page, "Heads", "All heads")
+    button, bar = panel.locator(".take button"), panel.get_by_role("progressbar")
+    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("0", str(own.PARTS))
+    button.press("Enter")
+    expect(button).to_have_text("Stop")
+    expect(panel.get_by_role("status")).to_contain_text(f"of {own.PARTS} parts")
+    button.press("Enter")
+    expect(button).to_have_text(f"Survey {own.SENTENCES} sentences")
+    no_violations(page, "#panel-heads-survey")
+    button.press("Enter")
+    expect(panel.locator(".head-cell").first).to_be_visible(timeout=60_000)
+    expect(panel.get_by_text(f"{own.SENTENCES} sentences of this project's own.")).to_be_visible()
+    panel.locator(".head-cell").first.press("Enter")
+    expect(panel.get_by_role("button", name="Open this head in the explorer")).to_be_visible()
+    screenshot(page, "heads-own-survey-1280")

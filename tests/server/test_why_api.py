@@ -1,0 +1,114 @@
+"""The endpoints that run experiments answer what Python finds, and what the model itself does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gradio_client import Client
+
+from model.analysis import why
+from model.analysis.why import pinned
+from model.trace.interventions import Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.why.heads import Replacement
+from model.trace.why.patches import Direction, HeadGrid
+from tests.conftest import SENTENCES
+from tests.server.test_api import ask, refused
+
+TEXT, SECOND = SENTENCES[0], SENTENCES[2]
+
+
+@pytest.fixture(scope="module")
+def client(tiny_url) -> Client:
+    return Client(tiny_url, verbose=False, analytics_enabled=False)
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.translate(TEXT, "de-en")
+
+
+def values(answer: dict, evidence: str = "measured") -> np.ndarray:
+    return np.array([[np.nan if value is None else value for value in row["values"]] for row in answer["rows"]
+                     if row["evidence"] == evidence])
+
+
+def test_why_is_what_python_finds(client, tiny_translator, trace):
+    found = why.attribute(tiny_translator, trace, step=2)
+    answer = ask(client, "why", TEXT, step=2)
+    assert answer["question"]["token_id"] == trace.target_ids[2] and answer["columns"] == list(found.columns.labels)
+    assert answer["metric"] == pytest.approx(found.metric, abs=1e-5)
+    assert [row["method"] for row in answer["rows"]] == [row.method for row in found.rows]
+    for row, expected in zip(answer["rows"], found.rows):
+        assert row["evidence"] == expected.evidence.value and (row["sum"] is None) == (expected.sum is None)
+        numbers = [np.nan if value is None else value for value in row["values"]]
+        np.testing.assert_allclose(numbers, expected.values, atol=1e-4)
+    assert answer["parts"]["sum"]["holds"] and "encoder_self" not in answer["parts"]["heads"]
+    sums = why.parts(tiny_translator, trace, step=2).sum
+    assert answer["parts"]["sum"]["found"] == pytest.approx(sums.found, abs=1e-4)
+    one = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
+    assert len(one["rows"]) == 1 and one["question"]["step"] == pinned.default_step(trace)
+
+
+def test_a_heads_effect_is_a_run_without_it(client, tiny_translator, trace):
+    answer = ask(client, "why_heads", TEXT, step=2)
+    row, question = trace.target_ids[2], answer["question"]
+    for one in answer["rows"][::3]:
+        if one["evidence"] != "measured":
+            continue
+        off = frozenset({(AttentionKind(one["kind"]), one["layer"], 1)})
+        logits = tiny_translator.inspect(trace.source_ids, trace.target_ids,
+                                         interventions=Interventions(heads_off=off)).logits[0, 2].double()
+        left = float(logits[row] - logits[question["contrast_id"]])
+        assert one["values"][1] == pytest.approx(answer["metric"] - left, abs=1e-4)
+        assert one["flips"][1] == (int(logits.argmax()) != row)
+    heads = sum(tiny_translator.model.num_layers.values()) * tiny_translator.config.num_heads
+    assert values(answer).size == values(answer, "proxy").size == heads and not np.isnan(values(answer)).any()
+    other = ask(client, "why_heads", TEXT, step=2, instead="resample")
+    found = why.heads(tiny_translator, trace, step=2, replacement=Replacement.RESAMPLE)
+    np.testing.assert_allclose(values(other), np.concatenate(list(found.effects.values())), atol=1e-4)
+    assert other["draws"] == found.draws > 1
+
+
+@pytest.mark.parametrize("way", list(Direction))
+def test_patches_are_those_of_python(client, tiny_translator, trace, way):
+    answer = ask(client, "why_patch", TEXT, SECOND, step=2, way=way.value)
+    found = why.patch(tiny_translator, trace, SECOND, step=2, direction=way)
+    np.testing.assert_allclose(values(answer), found.metrics, atol=1e-4)
+    assert (answer["base"], answer["other"]) == pytest.approx((found.base, found.other), abs=1e-4)
+    assert len(answer["columns"]) == 3 and (answer["recovered"] is None) == (found.recovered is None)
+    heads = ask(client, "why_patch", TEXT, SECOND, step=2, way=way.value, place="cross heads")
+    found = why.patch(tiny_translator, trace, SECOND, step=2, direction=way, grid=HeadGrid(AttentionKind.CROSS))
+    np.testing.assert_allclose(values(heads), found.metrics, atol=1e-4)
+
+
+def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace):
+    answer = ask(client, "why_smallest", TEXT, orders=2)
+    first, second = answer["sets"]
+    assert first["verified"] and second["verified"] and answer["translation"] == trace.translation
+    kept = {(AttentionKind(kind), layer, head) for kind, layer, head in first["kept"]}
+    assert kept == why.smallest_set(tiny_translator, trace).kept and len(kept) < first["heads"]
+    everything = {(kind, layer, head) for kind, layers in tiny_translator.model.num_layers.items()
+                  for layer in range(layers) for head in range(tiny_translator.config.num_heads)}
+    off = Interventions(heads_off=frozenset(everything - kept))
+    alone = tiny_translator.translate(TEXT, "de-en", interventions=off)
+    assert alone.target_ids == trace.target_ids
+    assert values(answer).sum() == len(first["kept"]) + len(second["kept"])
+
+
+@pytest.mark.parametrize(("endpoint", "arguments", "words"), [
+    ("why", ("Hund", 999), "There is no step 999"),
+    ("why", ("Hund", -1, " ", []), "There is no text"),
+    ("why", ("Hund", 0, "", ["guess"]), "There is no method 'guess'"),
+    ("why_heads", ("Hund", 0, "", "loud"), "Unknown instead 'loud': there are zero, mean, resample"),
+    ("why_heads", ("Hund", 0, "", "mean"), "There are no means"),
+    ("why_patch", ("Hund", "Hund"), "The second sentence is the same"),
+    ("why_patch", ("Hund", ""), "The text is empty"),
+    ("why_patch", ("Hund", 5), "second must be a string"),
+    ("why_patch", ("Hund", "Katze", 0, "", "roof"), "Unknown place 'roof'"),
+    ("why_patch", ("Hund", "Katze", 0, "", "encoder stream", "up"), "Unknown way 'up': there are denoise, noise"),
+    ("why_smallest", ("Hund", "resample"), "found \"resample\""),
+    ("why_smallest", ("Hund", "zero", 9), "orders must be 1 to 3, found 9"),
+])
+def test_what_cannot_be_answered_is_refused_in_words(client, endpoint, arguments, words):
+    assert words in refused(client, endpoint, *arguments)

@@ -1,0 +1,76 @@
+"""What `make docs` writes: a page a module, each with an example that runs; and what docs/results.md is made of."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+from bench import animation, results
+from tests import ROOT
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+DOCUMENTED = re.search(r"^DOCUMENTED := (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_each_page_has_an_example_that_runs(name, shipped_checkpoints, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted and not found.failed
+
+
+@pytest.mark.long
+def test_the_reference_is_a_page_for_each_and_no_other(tmp_path):
+    recipe = re.search(r"^\t\S+ (-m pdoc .*)$", MAKEFILE, re.MULTILINE)[1]
+    arguments = recipe.replace("docs/api", str(tmp_path)).replace("$(DOCUMENTED)", " ".join(DOCUMENTED)).split()
+    subprocess.run([sys.executable, *(a.strip("'") for a in arguments)], cwd=ROOT, check=True)
+    pages = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.html")}
+    assert {page.replace("/", ".") for page in pages} == {*DOCUMENTED, "index"}
+    assert "explore" in (tmp_path / "viz.html").read_text(encoding="utf-8")
+
+
+def test_the_animation_lasts_as_long_as_it_should_and_is_small():
+    path = ROOT / "docs" / "app.webp"
+    with Image.open(path) as shown:
+        seconds = 0.0
+        for frame in range(shown.n_frames):
+            shown.seek(frame)
+            shown.load()
+            seconds += shown.info["duration"] / 1000
+        assert shown.n_frames > 10 and shown.width == animation.WIDTH
+    assert seconds == pytest.approx(animation.SECONDS, abs=0.05) and path.stat().st_size <= animation.LARGEST
+    assert f"]({path.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_results_are_those_that_were_measured():
+    expected = results.page(ROOT / "checkpoints", results.FOLDER)
+    assert results.PAGE.read_text(encoding="utf-8") == expected, "make results"
+
+
+def test_every_number_of_a_file_is_on_the_page(tmp_path):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "metrics.json").write_text(json.dumps({"scores": [
+        {"data": "own", "split": "test", "direction": "de-en", "beam": 5, "length_penalty": 1.0, "sentences": 1234,
+         "bleu": 12.34}, {"split": "dev"}]}))
+    (tmp_path / "speed.json").write_text(json.dumps([
+        {"name": "maps_8", "value": 1.25, "unit": "ms"}, {"name": "maps_16", "value": 250.4, "unit": "ms"},
+        {"name": "startup", "value": 2, "unit": "s"}]))
+    (tmp_path / "load.json").write_text(json.dumps({"load": 21.81, "deep": {"a|b": [1, 0.5]}}))
+    (tmp_path / "why.json").write_text(json.dumps([
+        {"model": "m"}, {"what": "x", "met": True}, {"what": "y", "met": False}]))
+    lines = results.page(tmp_path, tmp_path).splitlines()
+    for expected in ("| de-en | net | own | 1,234 | beam 5 | 13a, cased | 12.3 |  |", "| what | unit | 8 | 16 |",
+                     "| maps | ms | 1.25 | 250 |", "| startup | s | 2 |", "| load | 21.8 |", "| deep: a\\|b | 1, 0.5 |",
+                     "| x | True |", "| y | False |"):
+        assert expected in lines, expected
+    assert lines.count("Not measured with these versions yet.") == len(results.SECTIONS) - 3
+    (tmp_path / "own.json").write_text("3")
+    with pytest.raises(ValueError, match=r"own\.json is no benchmark's file"):
+        results.page(tmp_path, tmp_path)

@@ -1,0 +1,134 @@
+"""Two models side by side: which head of one does what which head of the other does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.analysis.sentences import sentences
+from model.analysis.survey import own as surveys
+from model.analysis.survey.compare import comparable, same_rows
+from model.trace.directions import parse_direction
+from model.trace.kinds import AttentionKind
+from model.trace.survey.match import compared, distances, match
+from model.trace.survey.statistics import STATISTICS
+from model.trace.survey.survey import DirectionSurvey, KindSurvey
+from model.translator import Translator
+from viz.maps.labels import KIND_TITLES
+from viz.ui.lab.controls import Choice
+from viz.ui.lab.heads.survey import named_head
+from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
+from viz.wire import blocks
+from viz.wire.survey import pick
+from viz.words import Words, join, say
+
+MATCH = "match"
+SHOWN, SENTENCES = 12, 12
+KINDS = {AttentionKind.ENCODER_SELF: label("the encoder"), AttentionKind.DECODER_SELF: label("the decoder"),
+         AttentionKind.CROSS: label("the decoder on the source")}
+
+
+@dataclass(frozen=True, eq=False)
+class Other:
+    """A direction of a model, with its survey."""
+
+    translator: Translator
+    direction: str
+    survey: DirectionSurvey
+
+    @property
+    def name(self) -> Words:
+        return say("{direction} of {checkpoint}", direction=self.direction, checkpoint=self.translator.name)
+
+
+def others(scene: Scene) -> list[Other]:
+    """Every other direction and model of the page that was surveyed, those of other models first."""
+    served = scene.served.all if scene.served else ()
+    found = [Other(translator, direction, survey) for translator in served for direction in translator.directions
+             if (translator.digest, direction) != (scene.translator.digest, scene.trace.direction)
+             and (survey := surveys.surveyed(translator, direction))]
+    return sorted(found, key=lambda one: one.translator.digest == scene.translator.digest)
+
+
+def side_by_side(scene: Scene, kind: str) -> list[dict]:
+    if surveys.surveyed(scene.translator, scene.trace.direction) is None:
+        return [blocks.text(say("Nobody has surveyed these heads yet: first take a survey of {n} sentences in the "
+                                "panel All heads.", n=surveys.SENTENCES))]
+    found = others(scene)
+    if not found:
+        return [blocks.text(say("No other model on this page has a survey yet: open one, and take a survey of {n} "
+                                "sentences in the panel All heads.", n=surveys.SENTENCES))]
+    return [*([pick(say("beside"), [one.name for one in found], act=MATCH, slot=MATCH)] if len(found) > 1 else []),
+            blocks.slot(MATCH, *beside(scene, found[0], AttentionKind(kind)))]
+
+
+def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
+    """Beside the one that the page names by its number. ValueError for none."""
+    found, number = others(scene), data.get("option")
+    if not (isinstance(number, int) and 0 <= number < len(found)):
+        raise ValueError(f"there is no model number {number!r} to compare with")
+    return beside(scene, found[number], AttentionKind(kind))
+
+
+def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
+    survey = surveys.surveyed(scene.translator, scene.trace.direction)
+    if kind not in survey.kinds or kind not in other.survey.kinds:
+        return [blocks.text(say("One of the two has no such attention."))]
+    one, two = survey.kinds[kind], other.survey.kinds[kind]
+    names = compared(one, two)
+    if not names:
+        return [blocks.text(say("The two surveys have no statistic in common."))]
+    rows, apart = rows_of(scene, other, kind), distances(one, two)
+    found = [[named_head(*place(one, pair.head)), named_head(*place(two, pair.other)),
+              blocks.bar(pair.nearness, f"{pair.distance:.2f}"), say("yes") if pair.mutual else say("no"),
+              *([] if rows is None else [blocks.number(float(rows[pair.head, pair.other]))]),
+              _does(one, pair.head), _does(two, pair.other)] for pair in match(apart)]
+    columns = [say("here"), say("its nearest there"), say("distance"), say("nearest both ways"),
+               *([] if rows is None else [say("same rows")]), say("does here"), say("does there")]
+    told = say("{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance "
+               "is in standard deviations; its bar is full for the same head, and empty for any two.",
+               kind=KIND_TITLES[kind], other=other.name, n=len(names))
+    shown = [blocks.text(told, tone="note"), blocks.table(columns, found[:SHOWN])]
+    if len(found) > SHOWN:
+        shown.append(blocks.folded(say("The other {n} heads", n=len(found) - SHOWN),
+                                   blocks.table(columns, found[SHOWN:])))
+    values, title = (apart, say("Distance of every two heads")) if rows is None else (
+        rows, say("Same rows, every two heads, {n} sentences of this project's own", n=SENTENCES))
+    return [*shown, blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two)))]
+
+
+def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | None:
+    """How alike their rows are, where both can be given the same pieces; else None."""
+    direction = scene.trace.direction
+    if not (other.direction == direction and surveys.can(direction)
+            and comparable(scene.translator, other.translator, direction)):
+        return None
+    texts = sentences(parse_direction(direction)[0])[:SENTENCES]
+    return same_rows(scene.translator, other.translator, direction, texts)[kind]
+
+
+def place(found: KindSurvey, head: int) -> tuple[int, int]:
+    """Layer and head, of a head's number in all layers."""
+    return divmod(head, found.shape[1])
+
+
+def short(found: KindSurvey) -> list[str]:
+    """Every head's place, as briefly as it can be told."""
+    return [f"{layer + 1}.{head + 1}" for layer, head in np.ndindex(found.shape)]
+
+
+def _does(found: KindSurvey, head: int) -> Words | str:
+    layer, number = place(found, head)
+    names = found.named()[layer][number]
+    return join([STATISTICS[name].title for name in names], ", ") if names else "–"
+
+
+PANEL = Panel(
+    "heads-match", label("Two models"), say("Do two models learn the same heads? For each head of this one, the head "
+                                            "of another that does most nearly what it does."),
+    say("Clark et al. 2019, section 6"), side_by_side, acts={MATCH: chosen}, paper="https://arxiv.org/abs/1906.04341",
+    controls=(Choice(label("Attention of"), {kind.value: words for kind, words in KINDS.items()},
+                     AttentionKind.CROSS.value),))

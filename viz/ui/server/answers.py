@@ -1,0 +1,68 @@
+"""The envelope of every answer of the named endpoints, and what a request's fields must be."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeVar
+
+from model.serve.limits import Busy
+from viz.ui.server.discreet import describe
+
+VERSION = 1
+One = TypeVar("One", bound=Enum)
+
+log = logging.getLogger(__name__)
+
+
+def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
+    """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
+    stream, and the log gets where it happened, never what was asked."""
+    @functools.wraps(endpoint)
+    def answer(*args: object, **options: object) -> dict:
+        try:
+            return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
+        except Busy as error:
+            return _error("busy", str(error))
+        except ValueError as error:
+            return _error("invalid", str(error))
+        except Exception as error:  # the outermost edge: nothing of ours is above it
+            log.error("%s failed:\n%s", endpoint.__name__, describe(error))
+            return _error("internal", f"The server could not answer ({type(error).__name__}). Other requests are "
+                                      "unaffected; please report this.")
+    return answer
+
+
+def _error(kind: str, message: str) -> dict:
+    return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
+
+
+def string(name: str, value: object) -> str:
+    """The value of a field. ValueError if it is no string."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a string, found {type(value).__name__}.")
+    return value
+
+
+def whole(name: str, value: object) -> int:
+    """The value of a field. ValueError if it is no whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, found {value!r}.")
+    return value
+
+
+def token_ids(name: str, value: object) -> list[int]:
+    """The value of a field. ValueError if it is no list of whole numbers."""
+    if not isinstance(value, list):
+        raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
+    return [whole(f"an id of {name}", i) for i in value]
+
+
+def one_of(name: str, value: object, kinds: type[One]) -> One:
+    """The member that a field names by its value. ValueError, with what there is, if there is none."""
+    try:
+        return kinds(value)
+    except ValueError as error:
+        raise ValueError(f"Unknown {name} {value!r}: there are {', '.join(one.value for one in kinds)}.") from error
