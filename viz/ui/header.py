@@ -56,7 +56,7 @@ def build(translators: Translators) -> Header:
             elem_id="source-text", submit_btn=False)
         menu = gr.Dropdown(
             direction.entries(translators), value=direction.entry_of(translators, default), label=label("Direction"),
-            scale=2, min_width=160, elem_id="direction", filterable=False)
+            scale=3, min_width=160, elem_id="direction", filterable=False)
         search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=110,
                              elem_id="decoding", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")

@@ -46,6 +46,8 @@ def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(t
     page.locator("#train-kind").select_option("alignment")
     assert page.locator("#train .side.b canvas").count() == 1
     page.locator("#train-kind").select_option("cross")
+    assert page.locator("#train .side.b canvas").count() == 1, "its alignment stands in cross-attention's place"
+    expect(page.locator("#train .side.b h3")).to_have_text("Alignment")
     expect(page.locator("#train .chart .main-svg").first).to_be_visible()
     latest = page.locator("#train td").all_inner_texts()
     page.locator("#train-update").focus()

@@ -19,6 +19,7 @@ from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, two
 from viz.words import Words, say
 
+HEIGHT = 430  # pixels of a picture with a legend of all rows
 PASSED = 0.3  # of a row's order may stay when all weights are redrawn
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ def agreements(found: Faithfulness) -> dict:
                      "arrayminus": [one.value - one.low for one in intervals], "thickness": 1.5})
     picture.add_vline(BAR, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
     picture.update_layout(template="none", **theme.figure_layout(
-        xaxis={"title": {"text": say("median rank correlation with occlusion")}, **theme.AXIS},
+        xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
         yaxis={"tickvals": list(range(len(known))), "ticktext": [one.method for one in known], "automargin": True,
                "range": [len(known) - 0.5, -0.5], **theme.AXIS},
         margin={"l": 8, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.28, "x": 0}))
@@ -127,10 +128,10 @@ def cascade(found: Faithfulness) -> dict:
                   "dash": "dash" if method.class_agnostic else "solid"})
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
     picture.update_layout(template="none", **theme.figure_layout(
-        xaxis={"title": {"text": say("parts redrawn, from the last decoder layer down")}, "dtick": 1, **theme.AXIS},
+        xaxis={"title": {"text": say("parts redrawn")}, "dtick": 1, **theme.AXIS},
         yaxis={"title": {"text": say("rank correlation with itself")}, **theme.AXIS},
-        margin={"l": 44, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.24, "x": 0}))
-    return blocks.figure(picture, height=120 + 26 * len(found.methods), width=620,
+        margin={"l": 44, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.22, "x": 0}))
+    return blocks.figure(picture, height=HEIGHT, width=620,
                          label=say("What stays of each row when weights are redrawn"))
 
 

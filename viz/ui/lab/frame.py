@@ -24,6 +24,7 @@ from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.rpc import Question, stale, told
 from viz.ui.session import Selection, serving
+from viz.wire.payload import key_of
 from viz.wire.question import headline, question_payload
 from viz.wire.summary import INVITATION
 
@@ -83,8 +84,9 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shel
     """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
     cannot be had. ValueError, in words, for what cannot be asked."""
     question = asked.question(translator, trace)
-    found = {"asked": name_of(asked.fitted(trace)), "text": trace.source_text, "direction": trace.direction,
-             "checkpoint": trace.checkpoint, "beam": trace.decoding and trace.decoding.beam,
+    found = {"asked": name_of(asked.fitted(trace)), "about": key_of(trace), "text": trace.source_text,
+             "direction": trace.direction, "checkpoint": trace.checkpoint,
+             "beam": trace.decoding and trace.decoding.beam,
              **question_payload(trace, question, pinned.contrasts(trace, question.step))}
     try:
         case = case_of(translator, trace, question, shelf.find(translator, trace.direction))

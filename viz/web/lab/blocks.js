@@ -109,8 +109,6 @@
     stack: (b, keep, api) => el("div", { class: "stack" }, all(b, keep, api)),
     folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), all(b, keep, api)),
     action: (b, keep, api) => el("button", { type: "button", class: "plain action", onclick: () => api.ask(b.event, b.data) }, b.text),
-    words: (b, keep, api) => el("div", { class: "words" }, el("p", { class: "caption" }, b.hint), b.words.map((word) =>
-      el("button", { type: "button", class: "chip", dir: "auto", onclick: () => api.ask("fill", { position: word.position }) }, word.text))),
     // A word's number is said as well as shown: its superscript is read aloud, too.
     marked: (b) => el("div", { class: "marked-texts" }, b.texts.map(({ title, words, note }) =>
       el("div", { class: "marked-text" }, el("h2", {}, title), el("p", { dir: "auto" }, words.map(([word, n]) => [

@@ -2,19 +2,10 @@
 (function (atlas) {
   "use strict";
   const { element: el, t, said } = atlas;
-  const baskets = new Map(); // what is in the basket, by what the block is about: it outlives a redraw
-  const KEPT = 20, SHOWN = 24; // baskets; heads of one that are named
-  let drawn = null; // the block that stands on the page now, for its focus
-
-  const same = ([kind, layer, head]) => `${kind} ${layer} ${head}`;
-
-  function basketOf(about) {
-    const found = baskets.get(about) || new Map();
-    baskets.delete(about);
-    baskets.set(about, found);
-    if (baskets.size > KEPT) baskets.delete(baskets.keys().next().value);
-    return found;
-  }
+  const SHOWN = 24; // heads of the basket that are named
+  const { same } = atlas.kept;
+  let drawn = null; // the block that stands on the page now: its focus, and how it takes a basket that a link brought
+  document.addEventListener("atlas-kept", ({ detail }) => drawn?.about === detail.about && drawn.changed());
 
   // Grids of all kinds under one status line, which says the cell that is pointed at.
   function kinds(block, hooksFor) {
@@ -34,7 +25,8 @@
   // joint: the slot that says what is switched off together; none: to be read alone.
   function heads(block, keep, api) {
     if (!block.joint) return kinds(block, () => ({})).root;
-    const basket = basketOf(block.about), held = drawn?.focused() ?? null;
+    const basket = atlas.kept(block.about).off, held = drawn?.focused() ?? null;
+    const known = (kind, layer, head) => block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
     const { root, grids } = kinds(block, (kind) => ({
       act: (layer, head) => toggle([[kind.kind, layer, head]]),
       actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
@@ -56,7 +48,13 @@
       changed();
     }
 
+    // What a link named may not be there.
+    function sort() {
+      for (const [place, head] of basket) if (!known(...head)) basket.delete(place);
+    }
+
     function changed() {
+      sort();
       for (const grid of grids) grid.press();
       show();
       clearTimeout(changed.timer);
@@ -75,9 +73,10 @@
       ] : []));
     }
 
+    sort();
     show();
     keep.push(() => {
-      drawn = { focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null };
+      drawn = { about: block.about, changed, focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null };
       if (held) grids[held[0]]?.focus(held[1]);
       if (basket.size) measure();
     });

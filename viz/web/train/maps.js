@@ -21,8 +21,11 @@
   // frame.maps[at][kind] as canvases in `box`; colours: 256 steps; say(words): for what the pointer is on.
   // What was taught and what decoding saw of the same attention stand side by side, where they are two things.
   atlas.toyMaps = function (box, options) {
-    const { frame, at, kind, decoded } = options;
-    box.replaceChildren(grid({ ...options, kind }));
+    const { frame, at, decoded } = options, maps = frame?.maps[at] ?? {};
+    // What a Transformer asks of the source, a recurrent network asks by its alignment, and the other way round.
+    const twin = { cross: "alignment", alignment: "cross" }[options.kind];
+    const kind = !maps[options.kind] && maps[twin] ? twin : options.kind;
+    box.replaceChildren(...(kind === twin ? [el("h3", {}, TITLES[kind])] : []), grid({ ...options, kind }));
     if (kind === "decoder_self" && frame?.maps[at]?.[decoded])
       box.replaceChildren(el("h3", {}, t("taught, the whole target before it")), ...box.childNodes,
         el("h3", {}, t("while decoding, its own words so far")), grid({ ...options, kind: decoded }));

@@ -116,6 +116,7 @@ AttentionAtlas.register("question", (root, api) => {
       && (shown.beam === null || Number(wanted.get("beam") ?? 1) === shown.beam);
     if (!same) return;
     const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
+    atlas.kept.restore(shown.about, wanted);
     wanted = null;
     ask({ step, ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}) });
   }
@@ -127,6 +128,7 @@ AttentionAtlas.register("question", (root, api) => {
     else fields.set("against", against);
     const panel = [...document.querySelectorAll("[id^=panel-why-]")].find((one) => one.offsetParent);
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
+    for (const [name, value] of Object.entries(atlas.kept.fields(shown.about))) fields.set(name, value);
     const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
     try {
       await navigator.clipboard.writeText(address);

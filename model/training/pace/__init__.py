@@ -1,0 +1,1 @@
+"""What an update of training takes, by the length of its sentences."""

@@ -1,0 +1,136 @@
+"""How long an update takes by the length of sentences: python -m model.training.pace.measure
+
+A recurrent network reads and writes one token after the other, a Transformer all of them at once (Vaswani et al. 2017,
+table 1: as many operations in sequence as there are tokens, against a fixed number). Two networks of nearly as many
+parameters take turns; every update has as many tokens as every other, in fewer sentences the longer these are. Writes
+measured.json beside itself, for the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from model.config import ModelConfig, RecurrentConfig, from_json
+from model.files import read_json, write_json
+from model.nets import networks
+from model.training.loss import SummedLoss
+
+FILE = Path(__file__).with_name("measured.json")
+LENGTHS, TOKENS, ROUNDS = (4, 8, 16, 32, 64, 128), 1024, 5
+# The shipped recurrent network's sizes, and a Transformer with as many parameters to within one per cent.
+CONFIGS = {
+    "recurrent": RecurrentConfig(8000, d_model=192),
+    "transformer": ModelConfig(8000, d_model=192, num_heads=4, num_encoder_layers=1, num_decoder_layers=1,
+                               d_feedforward=384)}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What was measured, and on what. tokens: of a side, in every update; parameters by network; seconds: network ->
+    for each of lengths the fastest, the median and the slowest update."""
+
+    processor: str
+    threads: int
+    tokens: int
+    rounds: int
+    lengths: tuple[int, ...]
+    parameters: dict[str, int]
+    seconds: dict[str, tuple[tuple[float, float, float], ...]]
+
+
+class Updates:
+    """Updates of one network on sentences of random words: loss, gradients, Adam."""
+
+    def __init__(self, config: ModelConfig | RecurrentConfig) -> None:
+        torch.manual_seed(1)
+        self.config, self.model = config, networks.build(config).train()
+        self.loss = SummedLoss(self.model, 0.1)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def update(self, length: int, tokens: int) -> float:
+        """Seconds of an update over `tokens` tokens a side, in sentences of this length."""
+        source, inputs, outputs = torch.randint(
+            1, self.config.vocabulary_size, (3, max(1, tokens // length), length))
+        started = time.perf_counter()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(source, inputs, outputs).backward()
+        self.optimizer.step()
+        return time.perf_counter() - started
+
+
+def measure(lengths: tuple[int, ...] = LENGTHS, *, tokens: int = TOKENS, rounds: int = ROUNDS) -> Pace:
+    """Both networks at every length, taking turns, after a round that warms them up."""
+    every = {name: Updates(config) for name, config in CONFIGS.items()}
+    found = {(name, length): [] for name in every for length in lengths}
+    for turn in range(rounds + 1):
+        for (name, length), seconds in found.items():
+            took = every[name].update(length, tokens)
+            if turn:
+                seconds.append(took)
+    return Pace(
+        processor(), torch.get_num_threads(), tokens, rounds, tuple(lengths),
+        {name: updates.parameters for name, updates in every.items()},
+        {name: tuple(_spread(found[name, length]) for length in lengths) for name in every})
+
+
+def _spread(seconds: list[float]) -> tuple[float, float, float]:
+    return tuple(round(value, 5) for value in (min(seconds), statistics.median(seconds), max(seconds)))
+
+
+def processor() -> str:
+    """What the machine calls its processor; its architecture where it does not say."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8").splitlines() if about.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name") and ":" in line]
+    return next(filter(None, names), platform.processor() or platform.machine())
+
+
+def read(path: Path = FILE) -> Pace:
+    """What was measured. ValueError, naming the file, if it is damaged."""
+    try:
+        found = from_json(Pace, read_json(path))
+        lengths = tuple(found.lengths)
+        seconds = {name: tuple(map(tuple, rows)) for name, rows in found.seconds.items()}
+        if set(seconds) != set(CONFIGS) or any(len(rows) != len(lengths) for rows in seconds.values()):
+            raise ValueError(f"three numbers are expected for each of {len(lengths)} lengths and each network")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} does not say how long updates take: {error}") from error
+    return Pace(**{**vars(found), "lengths": lengths, "seconds": seconds})
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m model.training.pace.measure", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
+    parser.add_argument("--tokens", type=int, default=TOKENS, help=f"a side in every update, default {TOKENS}")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, default 1")
+    parser.add_argument("--json", type=Path, default=FILE, help="where to write, default what the page shows")
+    args = parser.parse_args(argv)
+    before = torch.get_num_threads()
+    torch.set_num_threads(args.threads)
+    try:
+        found = measure(tuple(args.lengths), tokens=args.tokens, rounds=args.rounds)
+    finally:
+        torch.set_num_threads(before)
+    write_json(args.json, asdict(found))
+    for name, rows in found.seconds.items():
+        milliseconds = ", ".join(f"{length}: {1e3 * median:.0f} ms" for length, (_, median, _) in zip(
+            found.lengths, rows))
+        print(f"{name}, {found.parameters[name]:,} parameters: {milliseconds}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What must be exact is, over hundreds of words of random models of both norm styles, at lengths 1 to 40."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.why.case import Case
+from model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from model.analysis.why.experiments.heads import all_heads, closed
+from model.analysis.why.methods.gradients import integrated_gradients
+from model.analysis.why.split import parts
+from model.nets.sweep import Sweep
+from model.trace.flow import decoder_flow, encoder_flow
+from model.trace.why.columns import Columns
+from model.trace.why.question import Question
+from tests.conftest import build_tiny_model
+from tests.model.analysis.why.test_split import random_cases
+
+WORDS = 260  # of each norm style
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def cases(request, tokenizer) -> list[tuple[Case, int]]:
+    """Cases of one column a token, and another token to compare with."""
+    model, found = build_tiny_model(tokenizer, norm_first=request.param), []
+    for source, target, token, contrast in random_cases(model, WORDS, seed=8):
+        columns = Columns(*(tuple((i,) for i in range(len(side))) for side in (source, target)),
+                          *(tuple("▁a" for _ in side) for side in (source, target)))
+        question = Question(len(target) - 1, token, "▁t", contrast, "▁u")
+        other = next(i for i in range(4, 9) if i not in (token, contrast))
+        found.append((Case(model, question, torch.tensor([source]), torch.tensor([target]), columns), other))
+    return found
+
+
+@pytest.mark.long
+def test_parts_sum_to_every_words_logits_and_contrasts_are_linear(cases):
+    worst = 0.0
+    for case, other in cases:
+        question, logits = case.question, case.output.logits[0, -1].double()
+        pairs = (question.token_id, question.contrast_id), (question.token_id, other), (other, question.contrast_id)
+        of = [parts(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
+              for token, contrast in pairs]
+        worst = max(worst, *(abs(found.sum.found - float(logits[token] - logits[contrast]))
+                             for found, (token, contrast) in zip(of, pairs)))
+        for kind in of[0].keys:
+            np.testing.assert_allclose(of[1].keys[kind] + of[2].keys[kind], of[0].keys[kind], atol=1e-5)
+        np.testing.assert_allclose(of[1].feed_forward + of[2].feed_forward, of[0].feed_forward, atol=1e-5)
+    assert worst <= 1e-4
+
+
+@pytest.mark.long
+def test_shares_of_every_row_sum_to_one_and_open_gates_change_no_bit(cases):
+    for case, _ in cases:
+        encoder = encoder_flow(encoder_contributions(case.model, case.output))
+        own, cross = decoder_contributions(case.model, case.output)
+        for rows in (encoder, own, decoder_flow(own, cross, encoder[-1])):
+            np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-6)
+        gates = closed(case, [[]])
+        assert sum(gate.numel() for gate in gates.values()) == len(all_heads(case))
+        with torch.inference_mode():
+            open_gates = case.model(case.source_ids, case.decoder_ids, interventions=Sweep(gates=gates)).logits
+            assert torch.equal(open_gates, case.model(case.source_ids, case.decoder_ids).logits)
+
+
+@pytest.mark.long
+def test_integrated_gradients_are_complete_for_nearly_every_word(cases):
+    flagged = sum(not integrated_gradients(case).sum.holds for case, _ in cases)
+    assert flagged <= len(cases) / 20

@@ -1,0 +1,30 @@
+"""Does it hold, in a real browser: what was measured over many sentences is drawn, and the rows stand in its order."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from model.analysis.why import faithful
+from tests.page.browser import no_violations, screenshot
+from tests.page.lab.test_lab import open_panel
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(open_page, app_url, shipped_translators, width, dark
+                                                                     ) -> None:
+    translator = next(iter(shipped_translators.values()))
+    found = faithful.read(translator.folder)
+    page = open_page(app_url, width=width, dark=dark)
+    panel = open_panel(page, "Why", "Does it hold?")
+    expect(panel.get_by_role("img", name="How well each row agrees")).to_be_visible()
+    expect(panel.get_by_role("img", name="What stays of each row")).to_be_visible()
+    table = panel.locator("table").last
+    names = table.locator("tbody th").all_inner_texts()
+    assert names == [one.method for one in found.by_agreement()]
+    expect(panel.get_by_text(f"over {found.sentences} sentences").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    no_violations(page, "#panel-why-holds")
+    screenshot(page, f"why-holds-{width}")

@@ -1,0 +1,26 @@
+// The sentence's words, to click: each click asks for the sentence with another word in its place (viz/ui/lab/why/patch.py).
+(function (atlas) {
+  "use strict";
+  const { element: el } = atlas;
+  let drawn = null; // {about, ask} of the block that stands on the page now
+
+  // A second sentence that a link names goes into the panel's line of text, whenever both are there.
+  function takeOver() {
+    const kept = drawn && atlas.kept(drawn.about);
+    if (!kept || kept.wanted === null) return;
+    const text = kept.wanted;
+    kept.wanted = null;
+    drawn.ask("fill", { text });
+  }
+  document.addEventListener("atlas-kept", takeOver);
+
+  atlas.panelBlocks.words = function (block, keep, api) {
+    atlas.kept(block.about).second = block.second;
+    keep.push(() => {
+      drawn = { about: block.about, ask: api.ask };
+      takeOver();
+    });
+    return el("div", { class: "words" }, el("p", { class: "caption" }, block.hint), block.words.map((word) =>
+      el("button", { type: "button", class: "chip", dir: "auto", onclick: () => api.ask("fill", { position: word.position }) }, word.text)));
+  };
+})(globalThis.AttentionAtlas);
