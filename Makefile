@@ -7,11 +7,13 @@ PORT ?= 7860
 ARGS ?=
 WORKERS ?= 2
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# In words; what is damaged or was cut short is made anew.
+INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all lint checkpoints derived notebooks docs results bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test test-all lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check browser mcp clean
 
 app: $(VENV)/.app
+	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
 
 # As many tests at once as WORKERS says, with one torch thread each: more would wait for one another. A worker serves the
@@ -46,6 +48,10 @@ docs: $(VENV)/.dev
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app
 	$(BIN)/python -m bench.results
+
+# The animation of README.md, of the page as it is now
+animation: browser
+	$(BIN)/python -m bench.animation $(ARGS)
 
 # Run the notebooks again and keep what they show: after other weights, and after make derived
 notebooks: $(VENV)/.dev
@@ -86,20 +92,17 @@ $(VENV)/mcp/.done: requirements-mcp.txt constraints.txt $(VENV)/.dev
 	  -r requirements-mcp.txt -c constraints.txt
 	@touch $@
 
-$(VENV)/.app: requirements.txt constraints.txt | $(BIN)/python
-	$(PIP) -r requirements.txt -c constraints.txt
+$(VENV)/.app: requirements.txt constraints.txt
+	$(INSTALL) requirements.txt
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt requirements.txt constraints.txt | $(BIN)/python
-	$(PIP) -r requirements-dev.txt -c constraints.txt
+$(VENV)/.dev: requirements-dev.txt requirements.txt constraints.txt
+	$(INSTALL) requirements-dev.txt
 	@touch $@ $(VENV)/.app
 
-$(VENV)/.bench: requirements-bench.txt requirements-dev.txt requirements.txt constraints.txt | $(BIN)/python
-	$(PIP) -r requirements-bench.txt -c constraints.txt
+$(VENV)/.bench: requirements-bench.txt requirements-dev.txt requirements.txt constraints.txt
+	$(INSTALL) requirements-bench.txt
 	@touch $@ $(VENV)/.dev $(VENV)/.app
-
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
 
 clean:
 	rm -rf $(VENV) screenshots .pytest_cache .ruff_cache

@@ -10,8 +10,9 @@ import subprocess
 import sys
 
 import pytest
+from PIL import Image
 
-from bench import results
+from bench import animation, results
 from tests import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
@@ -33,6 +34,19 @@ def test_the_reference_is_a_page_for_each_and_no_other(tmp_path):
     pages = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.html")}
     assert {page.replace("/", ".") for page in pages} == {*DOCUMENTED, "index"}
     assert "explore" in (tmp_path / "viz.html").read_text(encoding="utf-8")
+
+
+def test_the_animation_lasts_as_long_as_it_should_and_is_small():
+    path = ROOT / "docs" / "app.webp"
+    with Image.open(path) as shown:
+        seconds = 0.0
+        for frame in range(shown.n_frames):
+            shown.seek(frame)
+            shown.load()
+            seconds += shown.info["duration"] / 1000
+        assert shown.n_frames > 10 and shown.width == animation.WIDTH
+    assert seconds == pytest.approx(animation.SECONDS, abs=0.05) and path.stat().st_size <= animation.LARGEST
+    assert f"]({path.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_results_are_those_that_were_measured():

@@ -52,6 +52,20 @@ def waves_of(config: ModelConfig) -> Waves:
     return waves(config.d_model, config.position_base, config.position_code)
 
 
+def strongest_wave(column: np.ndarray) -> tuple[float, float]:
+    """Of the waves that fit into a column [length] a whole number of times the one that explains most of it: its length
+    in positions, and its share of the column's variance, 0 to 1 (a constant column: infinity and 0). A learned table
+    was given no waves: so near to one each of its columns is."""
+    column = np.asarray(column, np.float64)
+    power = np.abs(np.fft.rfft(column - column.mean())) ** 2
+    power[1:(len(column) + 1) // 2] *= 2.0  # but for the mean and the fastest wave of an even length, each stands twice
+    total = power.sum()
+    if len(column) < 2 or total <= 1e-24 * len(column):
+        return math.inf, 0.0
+    at = int(power.argmax())
+    return len(column) / at, float(power[at] / total)
+
+
 def pairwise_distances(table: np.ndarray) -> np.ndarray:
     """Euclidean distances between the rows of table [length, width]: float64 [length, length].
 

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import block_diag, toeplitz
+from scipy.signal import periodogram
 from scipy.spatial.distance import cdist
 
 from model.analysis.positions import criteria, geometry
@@ -214,3 +215,15 @@ def test_before_the_first_the_papers_code_is_a_new_one() -> None:
     before = [f(-1 / 10_000 ** (2 * i / 16)) for i in range(8) for f in (math.sin, math.cos)]
     expected = cdist([before], PAPER.table(30, 16))[0]
     assert at == expected.argmin() == 0 and gap == pytest.approx(expected.min(), abs=1e-6) and gap > 0.5
+
+
+@pytest.mark.parametrize("length", [24, 25])
+def test_the_strongest_wave_is_scipys(length) -> None:
+    at, random = np.arange(length), np.random.default_rng(3)
+    for column in (np.sin(2 * np.pi * 3 * at / length), 2 + np.cos(np.pi * at), random.normal(size=length), at * 1.0):
+        frequencies, power = periodogram(column, detrend="constant")
+        wave, share = geometry.strongest_wave(column)
+        assert wave == pytest.approx(1 / frequencies[power.argmax()])
+        assert share == pytest.approx(power.max() / power.sum())
+    assert geometry.strongest_wave(np.sin(2 * np.pi * 3 * at / length)) == pytest.approx((length / 3, 1.0))
+    assert geometry.strongest_wave(np.full(length, 0.3)) == (math.inf, 0.0)

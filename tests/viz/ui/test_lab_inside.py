@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import sacrebleu
 import torch
+from scipy.signal import periodogram
 
 from model.analysis import padding
 from model.checkpoint import Checkpoint
@@ -231,3 +232,21 @@ def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
         "A small dog sleeps", ["A small dog is asleep now"])
     facts = next(block for block in found if block["type"] == "facts")["items"]
     assert facts[0][1] == f"{theirs.score:.1f}" and facts[1][1] == f"{theirs.bp:.3f}"
+
+
+@pytest.mark.parametrize(("which", "dimensions"), [("sines", [2, 6, 10, 14]), ("both", [2, 3, 6, 7, 10, 11, 14, 15])])
+def test_curves_of_a_learned_table_are_its_columns(tokenizer, which, dimensions) -> None:
+    model = build_tiny_model(tokenizer, position_code="learned")
+    translator = Translator(Checkpoint("learned", model, tokenizer, ("de-en",), {}, "7" * 16), torch.device("cpu"))
+    learned = Scene(translator.translate(TEXT), Selection(), translator)
+    assert curves.PANEL.missing(learned) == []
+    found = curves.PANEL.content(learned, which, 1, 2, 20)
+    rows, values = found[-1]["rows"], model.source_positions.weight[:20].detach().numpy()
+    assert [row[0] for row in rows] == [f"dimension {i}" for i in dimensions]
+    for row, i in zip(rows, dimensions):
+        column = values[:, i]
+        assert [cell["text"] for cell in row[1:4]] == [
+            blocks.compact(float(n)) for n in (column.min(), column.max(), np.abs(np.diff(column)).max())]
+        frequencies, power = periodogram(column, detrend="constant")
+        assert row[4]["text"] == blocks.compact(float(1 / frequencies[power.argmax()]))
+        assert row[5]["share"] == pytest.approx(float(power.max() / power.sum()), abs=1e-3)

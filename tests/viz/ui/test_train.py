@@ -163,6 +163,7 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
     ({"look_ahead_mask": False}, {"attention", "scoring", "masks"}),
     ({"scale_scores": False}, {"attention", "scoring"}),
     ({"residual": False}, {"residual", "add-norm"}),
+    ({"positions": "learned"}, {"position-rotation"}),
     ({"positions": "none"}, {"position-table", "position-curves", "position-rotation", "position-similarity"})])
 def test_panels_show_a_toy_or_say_which_part_it_lacks(tiny_translator, switch, silent):
     translators, (_, visit) = Translators([tiny_translator]), begun(**switch)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.positions import geometry
+from model.config import PositionCode
 from viz.figures.curves import plot_curves
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
+from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
 from viz.ui.language import label
@@ -20,6 +21,8 @@ WHICH = Choice(label("Waves"), {SINES: label("Sines"), COSINES: label("Cosines")
 
 def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list[dict]:
     values, config = model_table(scene, length), scene.translator.config
+    if config.position_code is PositionCode.LEARNED:
+        return _learned(values, list(range(2 * first, config.d_model, 2 * step))[:4], which)
     pairs = list(range(first, config.d_model // 2, step))[:4]
     waves = geometry.waves_of(config)
     lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
@@ -40,11 +43,32 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
                      caption=say("The wavelength by its formula; the steps measured in the model's table."))]
 
 
+def _learned(values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:
+    """Columns of a learned table, every even one where sines would stand in the paper's, every odd one for cosines."""
+    beside = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
+    shown = [dimension + side for dimension in dimensions for side in beside]
+    waves = [geometry.strongest_wave(values[:, i]) for i in shown]
+    columns = [values[:, i] for i in shown]
+    rows = [(say("dimension {i}", i=i), *(blocks.number(float(n)) for n in (
+                column.min(), column.max(), np.abs(np.diff(column)).max(), wave)), blocks.bar(share))
+            for i, column, (wave, share) in zip(shown, columns, waves)]
+    return [
+        blocks.text(say("These rows were learned: nobody put waves into them. Positions that no training sentence "
+                        "reached are as they were drawn at random.")),
+        blocks.figure(plot_curves({say("dimension {i}", i=i): values[:, i] for i in shown}, x_title=say("position")),
+                      height=340, label=say("Dimensions {dimensions} over {length} positions", dimensions=str(shown),
+                                            length=len(values))),
+        blocks.table((say("Dimension"), say("smallest"), say("largest"), say("Largest step to the next position"),
+                      say("Strongest wave, positions"), say("its share of the variance")), rows,
+                     caption=say("One wave is all of a column of sines or cosines; here it explains as much as the bar "
+                                 "says, out of 1."))]
+
+
 PANEL = Panel(
     "position-curves", label("Curves"), say(
         "A column of the table is a wave over positions, a sine or a cosine. Each next pair has a slightly longer "
-        "wave: dotted lines mark where each has come round once."),
+        "wave: dotted lines mark where each has come round once. A learned table has columns of its own."),
     SECTION, curves,
     controls=(WHICH, Slider(label("First pair of dimensions"), 0, last_pair, 8),
               Slider(label("Every so many pairs"), 1, 32, 8), Slider(label("Positions"), 8, longest, 64)),
-    needs=(TOLD_POSITIONS, WAVES))
+    needs=(TOLD_POSITIONS,))
