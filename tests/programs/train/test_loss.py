@@ -1,0 +1,103 @@
+"""The loss is torch's over real tokens, whatever the padding; a batch and a toy are learnt by heart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model import checkpoint
+from model.config import ModelConfig, TrainConfig
+from model.nets.masks import pad
+from model.nets.transformer import Transformer
+from model.train import SummedLoss, Trainer
+from model.training.batches import Examples, make_batch
+from model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
+from tests.programs.train.runs import CPU
+
+
+def loss_of(model: Transformer, source: list[list[int]], target: list[list[int]], *, padding: int = 0) -> torch.Tensor:
+    def padded(rows: list[list[int]]) -> torch.Tensor:
+        return F.pad(pad(rows, 0), (0, padding))
+
+    return SummedLoss(model, 0.1)(
+        padded(source), padded([[1, *t] for t in target]), padded([[*t, 2] for t in target]))
+
+
+def test_the_loss_is_torchs_over_real_tokens(tokenizer):
+    model = build_tiny_model(tokenizer)
+    source, target = [[4, 20, 31, 2], [4, 9, 2]], [[30, 41, 52], [77]]
+    logits = model(pad(source, 0), pad([[1, *t] for t in target], 0)).logits
+    expected = F.cross_entropy(logits.flatten(0, 1), pad([[*t, 2] for t in target], 0).flatten(),
+                               ignore_index=0, label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(loss_of(model, source, target), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_padding_changes_neither_loss_nor_gradient(tokenizer):
+    model = build_tiny_model(tokenizer)
+    source, target = [[4, 20, 31, 45, 2], [4, 9, 2]], [[30, 41, 52], [77]]
+    results = []
+    for losses_of_batch in ([loss_of(model, [s], [t]) for s, t in zip(source, target)],
+                            [loss_of(model, source, target)], [loss_of(model, source, target, padding=5)]):
+        model.zero_grad()
+        total = sum(losses_of_batch)
+        total.backward()
+        results.append((total.item(), {name: p.grad.clone() for name, p in model.named_parameters()}))
+    alone, plain_loss = results[0][1], results[0][0]
+    for loss, gradients in results[1:]:
+        assert loss == pytest.approx(plain_loss, rel=1e-5)
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(gradient, alone[name], atol=1e-4, rtol=1e-4, msg=name)
+
+
+def test_one_batch_overfits(tokenizer):
+    model = build_tiny_model(tokenizer, dropout=0.0)
+    pairs = list(zip(SENTENCES[0:6:2], SENTENCES[1:6:2]))
+    examples = Examples.encode(pairs, tokenizer, "en", max_length=64)
+    config = TrainConfig(max_updates=150, warmup_updates=20, cooldown_updates=20, learning_rate=0.01,
+                         tokens_per_batch=1000, label_smoothing=0.0, average_decay=0.0)
+    trainer = Trainer(config, model, tokenizer, examples, CPU)
+    trainer.model.train()
+    for _ in range(config.max_updates):
+        trainer.state.start_window()
+        trainer.step()
+    assert trainer.state.loss_sum.item() / trainer.state.tokens < 0.01
+    translator = Translator(checkpoint.Checkpoint("", model.eval(), tokenizer, ("de-en",), {}, ""), CPU)
+    assert translator.translate_batch([s for s, _ in pairs]) == [t for _, t in pairs]
+
+
+def test_the_toy_task_reaches_zero_errors():
+    """Two sentences a side over a vocabulary of words; every next word is right, and greedy decoding says them."""
+    from model.decode.greedy import greedy
+
+    german = ["der vogel singt im garten", "morgen fahren wir an das meer"]
+    english = ["the bird sings in the garden", "tomorrow we drive to the sea"]
+    words = ["<pad>", "<s>", "</s>", *sorted({w for s in german + english for w in s.split()})]
+    number = {word: i for i, word in enumerate(words)}
+    source = pad([[*map(number.get, s.split()), 2] for s in german], 0)
+    target = [[number[w] for w in s.split()] for s in english]
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(len(words), d_model=32, num_heads=4, num_encoder_layers=1, num_decoder_layers=1,
+                                    d_feedforward=64, dropout=0.0))
+    optimizer, loss = torch.optim.Adam(model.parameters(), lr=0.003), SummedLoss(model, 0.0)
+    inputs, outputs = pad([[1, *t] for t in target], 0), pad([[*t, 2] for t in target], 0)
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss(source, inputs, outputs).backward()
+        optimizer.step()
+    with torch.inference_mode():
+        best = model.eval()(source, inputs).logits.argmax(-1)
+        assert int(((best != outputs) & (outputs != 0)).sum()) == 0
+        ids = greedy(model, model.encode(source), [12, 12], begin_id=1, end_id=2)
+    assert [" ".join(words[i] for i in row[:-1]) for row in ids] == english
+
+
+def test_a_process_without_a_row_adds_nothing(tokenizer):
+    examples, model = Examples([[4, 9, 2]], [[9, 10]]), build_tiny_model(tokenizer)
+    batch = make_batch(examples, np.array([0]), tokenizer, rank=1, world_size=2)
+    loss = SummedLoss(model, 0.1)(batch.source, batch.inputs, batch.outputs)
+    loss.backward()
+    assert loss.item() == 0 and batch.tokens == 3
+    assert all((p.grad == 0).all() for p in model.parameters())  # and none is missing: processes must agree on that

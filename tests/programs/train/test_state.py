@@ -1,0 +1,144 @@
+"""A run that is killed, resumed or shared by two processes is the run that it would have been."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from model import checkpoint, train
+from model.config import TrainConfig
+from model.train import Trainer
+from model.training.batches import Examples
+from model.training.state import TrainingState
+from tests import ROOT
+from tests.conftest import SENTENCES, build_tiny_model
+from tests.programs.train.runs import CPU, SMALL, command, losses
+
+
+def test_the_average_follows_the_weights_and_swaps(tokenizer):
+    model = build_tiny_model(tokenizer)
+    state = TrainingState(model, torch.optim.Adam(model.parameters()), 0.9)
+    first = model.embedding.weight.detach().clone()
+    with torch.no_grad():
+        model.embedding.weight.add_(1.0)
+    state.update = 1000
+    state.update_average()
+    torch.testing.assert_close(state.average[0], first + 0.1)
+    state.swap()
+    torch.testing.assert_close(model.embedding.weight.detach(), first + 0.1)
+    state.swap()
+    torch.testing.assert_close(model.embedding.weight.detach(), first + 1.0)
+
+
+@pytest.mark.parametrize("steps", [7, 9, 10, 11, 12])  # one of them is the last batch of an epoch
+def test_a_state_restores_everything(tokenizer, tmp_path, steps):
+    examples = Examples.encode([*zip(SENTENCES[::2], SENTENCES[1::2])], tokenizer, "en", max_length=64)
+    config = TrainConfig(max_updates=40, cooldown_updates=0, tokens_per_batch=60)
+
+    def trainer(seed: int) -> Trainer:
+        built = Trainer(config, build_tiny_model(tokenizer, seed=seed, dropout=0.2), tokenizer, examples, CPU)
+        built.model.train()
+        return built
+
+    first, second = trainer(1), trainer(2)
+    for _ in range(steps):
+        first.step()
+    first.state.save(tmp_path / "state.safetensors")
+    expected = [p.detach().clone() for p in _after(first, 7)]
+    second.state.load(tmp_path / "state.safetensors")
+    assert all(torch.equal(a, b) for a, b in zip(_after(second, 7), expected))
+    assert second.state.loss_sum == first.state.loss_sum and second.state.epoch == first.state.epoch > 0
+
+
+def _after(trainer: Trainer, steps: int) -> list[torch.Tensor]:
+    for _ in range(steps):
+        trainer.step()
+    return [*trainer.model.parameters(), *trainer.state.average]
+
+
+@pytest.mark.parametrize("content", [b"", b"not safetensors", b"\x08\0\0\0\0\0\0\0{}      "])
+def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
+    (tmp_path / "state.safetensors").write_bytes(content)
+    model = build_tiny_model(tokenizer)
+    state = TrainingState(model, torch.optim.Adam(model.parameters()), 0.9)
+    with pytest.raises(ValueError, match=r"state\.safetensors"):
+        state.load(tmp_path / "state.safetensors")
+
+
+@pytest.mark.parametrize("wanted", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path, wanted):
+    """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
+    updates = 130 * wanted if wanted > 1 else 50
+    options = [*corpus, *SMALL, "--max-updates", str(updates), "--save-every", "7"]
+    train.main(["--run", str(tmp_path / "whole"), *options])
+    broken, kills, random = tmp_path / "broken", 0, np.random.default_rng()
+    with open(tmp_path / "stderr", "w") as errors:
+        for _ in range(20 * wanted):
+            resume = ["--resume"] if (broken / "state.safetensors").exists() else []
+            process = subprocess.Popen(command("--run", broken, *options, *resume), cwd=ROOT, stderr=errors)
+            before = _written(broken)
+            while kills < wanted and process.poll() is None and _written(broken) in (None, before):
+                time.sleep(0.01)
+            if kills == wanted:
+                process.wait(60 * wanted)
+            elif process.poll() is None:
+                time.sleep(random.uniform(0, 0.3))
+                process.send_signal(signal.SIGKILL)
+                process.wait(60)
+                kills += 1
+            if process.returncode == 0:
+                break
+            checkpoint.safe_open(broken / "state.safetensors", framework="pt").keys()  # whole, whenever the kill came
+    assert kills == wanted, (tmp_path / "stderr").read_text()
+    assert losses(broken) == losses(tmp_path / "whole") and losses(broken)[-1][0] == updates
+    final = [checkpoint.load_file(run / "state.safetensors") for run in (broken, tmp_path / "whole")]
+    assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
+
+
+def _written(run: Path) -> float | None:
+    state = run / "state.safetensors"
+    return state.stat().st_mtime_ns if state.exists() else None
+
+
+def test_two_processes_train_as_one(corpus, tmp_path):
+    options = [*corpus, *SMALL, "--dropout", "0", "--max-updates", "10"]
+    train.LOG_EVERY, kept = 1, train.LOG_EVERY
+    try:
+        train.main(["--run", str(tmp_path / "one"), *options])
+    finally:
+        train.LOG_EVERY = kept
+    arguments = ["--run", str(tmp_path / "two"), *options]
+    (tmp_path / "two.py").write_text(f"from model import train\ntrain.LOG_EVERY = 1\ntrain.main({arguments!r})\n")
+    subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(tmp_path / "two.py")],
+        cwd=ROOT, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=400)
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == len(two) == 10
+    np.testing.assert_allclose(two, one, atol=1e-5)
+
+
+def test_a_run_with_other_names_frames_and_probes_goes_on_as_if_unbroken(corpus, tmp_path):
+    """What is drawn anew each epoch is the same after --resume; the history goes on, and ends with the digest."""
+    probes = tmp_path / "probes.json"
+    probes.write_text(json.dumps([{"direction": "de-en", "source": "Ein Boot", "reference": "A boat"}]))
+    options = [*corpus, *SMALL, "--substitution", "0.5", "--frame-pairs", "20", "--save-every", "9", "--probes",
+               str(probes), "--updates-before", "1000", "--cooldown-updates", "0"]
+    whole, broken, out = (tmp_path / name for name in ("whole", "broken", "out"))
+    train.main(["--run", str(whole), *options, "--max-updates", "60", "--out", str(out)])
+    train.main(["--run", str(broken), *options, "--max-updates", "30"])
+    train.main(["--run", str(broken), "--resume", *corpus, "--max-updates", "60"])
+    final = [checkpoint.load_file(run / "state.safetensors") for run in (broken, whole)]
+    assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
+    with np.load(out / "history.npz", allow_pickle=False) as file:
+        facts, updates = json.loads(str(file["facts"])), file["updates"].tolist()
+    assert updates == [1000 + update for update in (0, 1, 2, 4, 8, 16, 32)]
+    assert facts["digest"] == checkpoint.load(out).digest and facts["before"] == 1000

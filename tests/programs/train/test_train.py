@@ -1,0 +1,84 @@
+"""The program: warm starts, scores while it trains, what it refuses, the recurrent family; on a generated corpus."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import torch
+
+from model import checkpoint, train
+from model.config import TrainConfig
+from model.training.state import TrainingState
+from model.translator import Translator
+from tests import ROOT
+from tests.conftest import SENTENCES, build_tiny_model
+from tests.programs.train.runs import SMALL, command, losses
+
+
+def test_a_warm_start_begins_with_the_given_weights(corpus, tiny_checkpoint, tmp_path):
+    """At a negligible learning rate the new run's checkpoint is the old one's weights."""
+    train.main(["--run", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--init", str(tiny_checkpoint), *corpus,
+                "--max-updates", "2", "--cooldown-updates", "0", "--learning-rate", "1e-12", "--device", "cpu"])
+    new, old = checkpoint.load(tmp_path / "out"), checkpoint.load(tiny_checkpoint)
+    assert new.tokenizer.pieces == old.tokenizer.pieces and new.directions == ("de-en",)
+    for a, b in zip(new.model.parameters(), old.model.parameters()):
+        torch.testing.assert_close(a, b, atol=1e-3, rtol=1e-3)  # float16 on disk
+
+
+def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus, tmp_path):
+    dev = ["--dev-pair", "de-en", *(name.replace("train.", "dev.") for name in corpus[-2:])]
+    run, out = tmp_path / "run", tmp_path / "out"
+    options = ["--run", str(run), "--out", str(out), *corpus, *dev, *SMALL]
+    train.main([*options, "--max-updates", "30", "--evaluate-every", "15", "--dev-sentences", "6"])
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    scores = [line["dev"] for line in lines if "dev" in line]
+    assert [line["update"] for line in lines if "dev" in line] == [15, 30]
+    assert {"loss", "mean_bleu", "de-en dev.de"} <= scores[0]["weights"].keys()
+    state = checkpoint.load_file(run / "state.safetensors")
+    kind = "average" if scores[-1]["averaged_is_better"] else "weight"
+    weights = checkpoint.load_file(out / "model.safetensors")
+    for name, tensor in weights.items():
+        assert torch.equal(tensor, state[f"{kind}.{name}"].half())
+    with pytest.raises(ValueError, match="already holds a run"):
+        train.main(options)
+    with pytest.raises(ValueError, match="no run to continue"):
+        train.main(["--run", str(tmp_path / "absent"), "--resume", *corpus])
+
+
+def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
+    from model.training.sources.readers import Corpus
+    from model.training.validate import validate
+
+    model = build_tiny_model(tokenizer)
+    state = TrainingState(model, torch.optim.Adam(model.parameters()), 0.0)
+    dev = [("de-en", Corpus("own", ("de", "en"), (("Ä" * 100, "too long"), (SENTENCES[0], SENTENCES[1]))))]
+    assert "loss" in validate(model, state, tokenizer, dev, TrainConfig())["weights"]
+
+
+def test_dev_sentences_that_are_also_trained_on_are_refused(corpus, tmp_path):
+    """Pairs that share a side with the dev set are dropped; where none is left, the error says so."""
+    with pytest.raises(ValueError, match=r"de-en.*held-out"):
+        train.main(["--run", str(tmp_path / "run"), *corpus, "--dev-pair", *corpus[-3:], *SMALL])
+
+
+def test_errors_of_the_program_are_words(tmp_path):
+    done = subprocess.run(command("--run", tmp_path / "run", "--data", tmp_path / "absent"), cwd=ROOT,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: no corpus for the direction de-en")
+
+
+@pytest.mark.parametrize("options", [[], ["--no-attention"]], ids=["attention", "one vector"])
+def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, options):
+    run, out = tmp_path / "run", tmp_path / "out"
+    family = ["--family", "gru", "--d-model", "32", "--tokens-per-batch", "100", "--warmup-updates", "20",
+              "--learning-rate", "0.01", "--cooldown-updates", "10", "--evaluate-every", "100000", "--device", "cpu"]
+    train.main(["--run", str(run), *corpus, *family, *options, "--max-updates", "60"])
+    train.main(["--run", str(run), *corpus, "--resume", "--max-updates", "120", "--out", str(out)])
+    found = losses(run)
+    assert found[-1][1] < found[0][1] - 1
+    translator = Translator.load(out, device="cpu")
+    assert type(translator.model).__name__ == "Recurrent" and translator.config.attention is not bool(options)
+    assert bool(translator.translate("Ein Hund.").kinds) is not bool(options)
