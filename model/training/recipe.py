@@ -9,15 +9,14 @@ from model.files import read_json
 from model.training import options
 
 RECIPES = Path(__file__).with_name("recipes")
-KINDS = ("train", "translate", "blend")
+KINDS = ("train", "translate")
 CHECKPOINT = "checkpoint"  # what a stage that trains leaves in its folder
 SOURCE, TARGET = "source.txt", "target.txt"  # what a stage that translates leaves there
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step: of kind train (options of model.train by name), translate (what is translated, and with what) or blend
-    (weights between two stages')."""
+    """One step: of kind train (options of model.train by name) or translate (what is translated, and with what)."""
 
     recipe: str
     name: str
@@ -32,7 +31,7 @@ class Stage:
     @property
     def needs(self) -> tuple[str, ...]:
         """The stages that must be done before."""
-        names = ("init", "with", "synthetic", "old", "new")
+        names = ("init", "with", "synthetic")
         return tuple(self.settings[name] for name in names if name in self.settings)
 
 
@@ -43,7 +42,7 @@ def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
         raise ValueError(f"there is no recipe {name!r}: {', '.join(all_recipes(folder))}")
     known = {"train": {*options.TRAIN, *options.MODEL, "init", "directions", "tokenizer_directions", "corpora",
                        "repeat", "bf16", "synthetic", "probes", "updates_before", "family", "no_attention"},
-             "translate": {"with", "direction", "captions", "everyday_of"}, "blend": {"old", "new", "share"}}
+             "translate": {"with", "direction", "captions", "everyday_of"}}
     stages = []
     for values in read_json(path)["stages"]:
         kind = next((kind for kind in KINDS if kind in values), None)
@@ -82,10 +81,6 @@ def in_order(name: str, folder: Path = RECIPES) -> list[Stage]:
 def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     """What makes a stage: arguments of `python -m`, one program after the other. A program with a single ">" writes
     into the file behind it; one with "<" reads from there."""
-    if stage.kind == "blend":
-        old, new = (str(work / stage.settings[name] / CHECKPOINT) for name in ("old", "new"))
-        return [["model.training.blend", "--old", old, "--new", new, "--share", str(stage.settings["share"]),
-                 "--out", str(work / stage.path / CHECKPOINT)]]
     return _train(stage, data, work) if stage.kind == "train" else _translate(stage, data, work)
 
 
