@@ -18,12 +18,13 @@ from playwright.sync_api import sync_playwright
 
 from bench.browser_explorer import first_paint, growth, head_switches, payload_size
 from bench.browser_stage import ROOT, Measurement, Stage
-from bench.browser_tabs import lab_checks, lab_inside, lab_positions, stepper
+from bench.browser_tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
 from bench.chromium import launch_chromium
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
-    head_switches, first_paint, payload_size, growth, lab_positions, lab_inside, lab_checks, stepper)
+    head_switches, first_paint, payload_size, growth, lab_positions, lab_inside, lab_heads, lab_checks,
+    stepper)
 
 
 def main(argv: list[str] | None = None) -> None:

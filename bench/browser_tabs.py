@@ -25,6 +25,27 @@ def lab_inside(stage: Stage) -> Iterator[Measurement]:
     yield from lab_panels(stage, "inside")
 
 
+def lab_heads(stage: Stage) -> Iterator[Measurement]:
+    """The panels on what heads do; all heads filtered by name, in each view."""
+    yield from lab_panels(stage, "heads")
+    page = tab_page(stage, "heads")
+    page.wait_for_selector("#panel-heads-survey .head-cell")
+    for view in ("grid", "scatter", "table"):
+        page.locator("#panel-heads-survey select").first.select_option(view)
+        yield Measurement(f"filter_heads_{view}", round(median_of(lambda _: filter_heads(page)), 1), "ms")
+    page.context.close()
+
+
+def filter_heads(page: Page) -> float:
+    """Ask for the heads without a name, or for all of them again; done when they are counted."""
+    page.evaluate("window.__count = document.querySelector('#panel-heads-survey .count').textContent")
+    menu = """[...document.querySelectorAll('#panel-heads-survey select')].find(
+        menu => [...menu.options].some(option => option.value === 'none'))"""
+    return timed(page, f"const menu = {menu}; menu.value = menu.value ? '' : 'none';"
+                 "menu.dispatchEvent(new Event('change'))",
+                 "document.querySelector('#panel-heads-survey .count').textContent !== window.__count")
+
+
 def lab_checks(stage: Stage) -> Iterator[Measurement]:
     """All checks, from the click on their button to the last verdict; BLEU."""
     yield from (found for found in lab_panels(stage, "verify") if found.name != "panel_verify")
