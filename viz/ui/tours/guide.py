@@ -19,9 +19,9 @@ from viz.ui.rpc import Question
 from viz.ui.session import Session
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
-from viz.ui.tours.measures.measured import Measured, written
+from viz.ui.tours.measures.measured import NOTHING, Measured, written
 from viz.ui.tours.place import Place
-from viz.ui.tours.tour import WORDS, Claim, Stop, Tour, tours, words
+from viz.ui.tours.tour import FIELD, WORDS, Claim, Stop, Tour, tours, words
 from viz.words import say
 
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
@@ -86,8 +86,9 @@ def route_of(translators: Translators, tour: Tour, *wanted: str | None) -> Route
 
 
 def _route(translators: Translators, direction: str) -> Route | None:
-    found = translators.find(direction, "")
-    return found if found and isinstance(translators[found.label].model, Transformer) else None
+    """The first route of this direction whose model is a Transformer."""
+    return next((route for route in translators.routes if route.direction == direction
+                 and isinstance(translators[route.label].model, Transformer)), None)
 
 
 def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
@@ -106,7 +107,10 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
     found = {"title": words(stop.title, values), "open": {**place.fields(), **stop.open}, "missing": missing}
     if missing is not None:
         return found | {"text": None, "claim": None}
-    return found | {"text": words(stop.text, values), "claim": claimed(place, stop.claim, values)}
+    measured = measure(place, stop.claim)
+    values |= measured.also
+    blank = dict.fromkeys(FIELD.findall(stop.text), "–")  # what could not be measured cannot be named either
+    return found | {"text": words(stop.text, blank | values), "claim": claimed(place, stop.claim, measured, values)}
 
 
 def _values(place: Place) -> dict[str, object]:
@@ -123,18 +127,23 @@ def _values(place: Place) -> dict[str, object]:
     return found
 
 
-def claimed(place: Place, claim: Claim, values: Mapping[str, object]) -> dict:
-    """A claim with what was measured: whether it holds, and the number."""
+def measure(place: Place, claim: Claim) -> Measured:
+    """What a claim is about, measured now. Of what cannot be asked, such as a place in a code of positions that has no
+    waves, nothing is."""
     try:
-        measured = MEASURES[claim.measure](place, **claim.given)
-    except Refusal:  # such as a translation too long to be asked about: there is nothing that fulfils it
-        measured = Measured(None)
+        return MEASURES[claim.measure](place, **claim.given)
+    except ValueError:
+        return NOTHING
+
+
+def claimed(place: Place, claim: Claim, measured: Measured, values: Mapping[str, object]) -> dict:
+    """A claim with what was measured: whether it holds, and the number. values: what its text may name besides."""
     bound = claim.at_least if claim.at_least is not None else claim.at_most
     found = measured.value
     holds = found is not None and (claim.at_least is None or found >= claim.at_least) and (
         claim.at_most is None or found <= claim.at_most)
     said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=place.trace.translation)
     if found is not None:
-        said = words(claim.text, {**values, **measured.also, "value": written(found, measured.unit),
+        said = words(claim.text, {**values, "value": written(found, measured.unit),
                                   "bound": written(bound, measured.unit)})
     return {"text": said, "holds": holds, "learned": claim.learned}

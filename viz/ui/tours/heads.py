@@ -50,5 +50,5 @@ def _largest(values: np.ndarray) -> tuple[int, int]:
 HEADS: Mapping[str, Callable[[Place], Head]] = {
     "points": points, "reads": reads,
     "previous_encoder": _by(ENCODER, "previous"), "previous_decoder": _by(DECODER, "previous"),
-    "aligned": _by(CROSS, "alignment_predicted"), "needed": _by(CROSS, "ablation"),
+    "aligned": _by(CROSS, "alignment_predicted"), "aligned_read": _by(CROSS, "alignment_read"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from viz.words import Words
 
 FOLDER = assets.WEB.parent / "tours"
 WORDS = LANGUAGES / "tours"  # their words: a file a language, which is fetched when a tour is started
+FIELD = re.compile(r"\{(\w+)\}")
 MINUTE = 2  # stops that a reader takes in, in one minute
 
 

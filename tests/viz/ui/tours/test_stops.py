@@ -25,11 +25,11 @@ NAMES = [f"{tour.name} {direction}" for tour, direction in CASES]
 def random_translators(shipped_translators) -> dict[str, Translator]:
     """Of the shipped shapes, tokenizers and surveys, with weights drawn at random. By direction."""
     found = {}
-    for shipped in shipped_translators.all:
+    for shipped in (one for one in shipped_translators.all if isinstance(one.model, Transformer)):
         read = checkpoint.load(shipped.folder)
         torch.manual_seed(5)
         model = Transformer(read.model.config).eval()
-        made = Translator(dataclasses.replace(read, model=model, folder=None), torch.device("cpu"))
+        made = Translator(dataclasses.replace(read, model=model, folder=None, digest="0" * 16), torch.device("cpu"))
         found |= dict.fromkeys(read.directions, made)
     return found
 
@@ -51,8 +51,8 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, tour, direc
         for name, size in (("query", len(trace.target_ids)), ("key", len(trace.source_ids)),
                            ("step", len(trace.target_ids))):
             assert 1 <= int(found["open"].get(name, 1)) <= size, stop.title
-        if stop.pair:  # its word was written, and is pinned
-            assert found["text"]["with"]["target"] in translator.translate(found["open"]["text"], direction).translation
+        if "{target}" in stop.text:  # it was written
+            assert found["text"]["with"]["target"] in trace.translation, stop.title
 
 
 @pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)

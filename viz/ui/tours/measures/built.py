@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from model.analysis.positions import geometry
 from model.checks import verify
 from model.checks.evidence import Evidence
 from viz.ui.tours.measures.measured import Measured, Unit
 from viz.ui.tours.place import Place
 
+ROWS = 64  # positions
 CHECKS = {check.measure.__name__: check for check in verify.CHECKS}
 
 
@@ -20,4 +22,17 @@ def check(place: Place, name: str) -> Measured:
     return Measured(float(error), Unit.ERROR)
 
 
-MEASURES: Mapping[str, Callable[..., Measured]] = {check.__name__: check}
+def rotation(place: Place, shift: int) -> Measured:
+    """How far the codes of positions are from those that stand `shift` places further on and are turned back to them
+    (Vaswani et al. 2017, section 3.5)."""
+    translator = place.translator
+    table = translator.model.source_positions(0, ROWS).detach().float().cpu().numpy()
+    return Measured(geometry.rotation_residual(table, shift, geometry.waves_of(translator.config)), Unit.ERROR)
+
+
+def wider(place: Place) -> Measured:
+    """How many times wider the feed-forward network's inner layer is than the model."""
+    return Measured(place.translator.config.d_feedforward / place.translator.config.d_model, Unit.COUNT)
+
+
+MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (check, rotation, wider)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind, Side
+from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
 from viz.ui.tours.place import Place, text_of
@@ -67,9 +67,8 @@ def mean_probability(place: Place) -> Measured:
     return Measured(found if place.trace.finished else None, also={"steps": len(place.trace.target_ids)})
 
 
-def later(place: Place) -> Measured:
-    """By how many words of the source the pair's word stands behind the one that reads it out of turn: how far its
-    place in the source lies behind its place in the translation, in shares of the sentence."""
+def moved(place: Place) -> Measured:
+    """How far the pair's word stands from where it stood in the source, each place a share of its sentence."""
     if not (place.source and place.target):
         return NOTHING
     at, by = place.source[0] / (len(place.trace.source_ids) - 1), place.target[0] / len(place.trace.target_ids)
@@ -80,31 +79,31 @@ def pieces(place: Place) -> Measured:
     """How many pieces the pair's source word is made of."""
     if not place.source:
         return NOTHING
-    spelled = " + ".join(text_of(place.trace.source_tokens, [i]) for i in place.source)
+    spelled = " + ".join(text_of(place.trace.source_tokens, [i]) or "␣" for i in place.source)
     return Measured(float(len(place.source)), Unit.COUNT, {"pieces": spelled})
 
 
 def copied(place: Place) -> Measured:
-    """1 where the pair's translation was written."""
-    return Measured(float(bool(place.target)), Unit.COUNT, {"translation": place.trace.translation})
-
-
-def least_sure(place: Place) -> Measured:
-    """The smallest probability of a piece that was written; with its runner-up."""
-    step = int(np.argmin(place.trace.log_probability))
-    others = [(token, float(p)) for token, p in zip(place.trace.top_tokens[step], place.trace.top_probabilities[step])
-              if token != place.trace.target_tokens[step]]
-    token, p = others[0]
-    return Measured(float(np.exp(place.trace.log_probability[step])), also={
-        "piece": text_of(place.trace.target_tokens, [step]), "other": text_of((token,), (0,)), "p": share(p)})
-
-
-def candidates(place: Place) -> Measured:
-    """The entropy of the next piece's distribution where the pair's translation begins, in bits."""
-    if not place.target:
+    """The least that any piece of the pair's word is read with when it is written again, each by the head that reads it
+    most: of a word that is the same on both sides, piece by piece."""
+    source, target = place.source, place.target
+    if not target or len(source) != len(target):
         return NOTHING
-    bits = float(place.trace.entropy[place.target[0]])
-    return Measured(bits, Unit.BITS, {"choices": f"{2 ** bits:.1f}"})
+    weights = place.trace.maps(AttentionKind.CROSS).weights[:, :, list(target), list(source)]  # [layers, heads, piece]
+    found = weights.max((0, 1))
+    return Measured(float(found.min()), also={"count": len(source)})
+
+
+def uneven(place: Place) -> Measured:
+    """How much surer the model was of its surest piece than of its least sure one."""
+    trace = place.trace
+    p = np.exp(trace.log_probability)
+    step = int(np.argmin(p))
+    token, other = next((token, float(q)) for token, q in zip(trace.top_tokens[step], trace.top_probabilities[step])
+                        if token != trace.target_tokens[step])
+    return Measured(float(p.max() - p.min()), also={
+        "piece": text_of(trace.target_tokens, [step]), "least": share(float(p.min())), "most": share(float(p.max())),
+        "other": text_of((token,), (0,)), "p": share(other)})
 
 
 def future(place: Place) -> Measured:
@@ -119,13 +118,17 @@ def rows(place: Place) -> Measured:
                         for kind in place.trace.kinds), Unit.ERROR)
 
 
-def heads(place: Place) -> Measured:
-    """How many heads there are."""
-    count = {kind: place.trace.maps(kind).num_layers * place.trace.maps(kind).num_heads for kind in place.trace.kinds}
-    decoder = sum(number for kind, number in count.items() if kind.side is Side.DECODER)
-    return Measured(float(sum(count.values())), Unit.COUNT, {"decoder": decoder, "maps": len(count)})
+def sharper(place: Place) -> Measured:
+    """How much larger the mean largest weight of a row of cross-attention would be without the division by √d_k: a
+    softmax of scores that are √d_k times as large is the weights to that power, each row summing to 1 again."""
+    weights = place.trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
+    config = place.translator.config
+    raised = weights ** np.sqrt(config.d_model / config.num_heads)
+    raised /= raised.sum(-1, keepdims=True)
+    before, after = float(weights.max(-1).mean()), float(raised.max(-1).mean())
+    return Measured(after - before, also={"before": share(before), "after": share(after)})
 
 
 MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (
-    probability, weight, read_back, best_head, statistic, sharpest, mean_probability, later, pieces, copied,
-    least_sure, candidates, future, rows, heads)}
+    probability, weight, read_back, best_head, statistic, sharpest, mean_probability, moved, pieces, copied, uneven,
+    future, rows, sharper)}

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from model.analysis import ablation, paths
+from model.analysis.survey.own import surveyed
 from model.analysis.why.case import masked
 from model.analysis.why.experiments import cutting, heads, removal
-from model.trace.interventions import Edge
-from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
-from viz.ui.tours.place import Place
+from model.trace.interventions import Edge, Interventions, Positions
+from model.trace.kinds import AttentionKind
+from viz.ui.tours.measures.measured import NOTHING, Measured, share
+from viz.ui.tours.place import Place, text_of
 
 
 def hidden(place: Place) -> Measured:
@@ -45,14 +48,23 @@ def without_head(place: Place) -> Measured:
     return _kept(place, float(effects[0]))
 
 
-def rank_of_head(place: Place) -> Measured:
-    """The head's rank among all heads by what the pair's translation loses when each is silent; 1: most."""
+def without_all(place: Place) -> Measured:
+    """What the pair's translation keeps of its probability when all cross-attention heads are silent."""
     if not place.target:
         return NOTHING
-    every = heads.all_heads(place.case)
-    effects, _ = heads.ablate(place.case, heads.silence(), [[head] for head in every])
-    own = effects[every.index(place.head)]
-    return Measured(float((effects > own).sum() + 1), Unit.COUNT, {"of": len(every)})
+    every = [head for head in heads.all_heads(place.case) if head[0] is AttentionKind.CROSS]
+    effects, _ = heads.ablate(place.case, heads.silence(), [every])
+    return _kept(place, float(effects[0]))
+
+
+def on_average(place: Place, name: str) -> Measured:
+    """One of the head's statistics, over the sentences that the model was surveyed with."""
+    survey = surveyed(place.translator, place.trace.direction)
+    kind, layer, head = place.head
+    if survey is None or (place.translator.survey and place.translator.survey.digest != place.translator.digest):
+        return NOTHING  # of other weights it says nothing
+    found = survey.kinds[kind].statistics[name]
+    return Measured(float(found.value[layer, head]), also={"chance": share(found.chance), "count": found.sentences})
 
 
 def without_edge(place: Place) -> Measured:
@@ -60,9 +72,44 @@ def without_edge(place: Place) -> Measured:
     if not (place.source and place.target):
         return NOTHING
     kind, layer, head = place.head
-    edges = [Edge(kind, place.target[0], key, layer, head) for key in place.source]
+    return _cut(place, [Edge(kind, place.target[0], key, layer, head) for key in place.source])
+
+
+def without_edges(place: Place) -> Measured:
+    """The same of all cross-attention heads at once."""
+    if not (place.source and place.target):
+        return NOTHING
+    return _cut(place, [Edge(AttentionKind.CROSS, place.target[0], key) for key in place.source])
+
+
+def _cut(place: Place, edges: list[Edge]) -> Measured:
     case = place.case
     return _kept(place, case.metric() - cutting.metric_without(case, edges, cutting.Cut.RENORMALISE))
+
+
+def unordered(place: Place) -> Measured:
+    """What the written pieces keep of their mean probability (geometric) when the encoder is told no positions."""
+    if not place.target:
+        return NOTHING
+    compared = ablation.compare(place.translator, place.trace, Interventions(source_positions=Positions(enabled=False)))
+    before, after = (float(np.exp(np.mean(found))) for found in (
+        place.trace.log_probability, compared.forced_log_probability))
+    return Measured(after / before, also={
+        "before": share(before), "after": share(after), "broken": compared.broken.translation})
+
+
+def forced(place: Place) -> Measured:
+    """The probability (geometric mean) of what the model writes after it was made to begin the pair's translation with
+    its second choice."""
+    if not place.target:
+        return NOTHING
+    trace, step = place.trace, place.target[0]
+    second = next(int(token) for token in trace.top_ids[step] if token != trace.target_ids[step])
+    found = paths.complete(place.translator, trace.source_text, [*trace.target_ids[:step], second], trace.direction)
+    rest = found.log_probability[step + 1:]
+    return Measured(float(np.exp(rest.mean())) if len(rest) and found.finished else None, also={
+        "second": text_of(found.target_tokens, [step]), "p": share(float(np.exp(found.log_probability[step]))),
+        "instead": found.translation})
 
 
 def _kept(place: Place, nats: float) -> Measured:
@@ -72,4 +119,4 @@ def _kept(place: Place, nats: float) -> Measured:
 
 
 MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (
-    hidden, matters_most, without_head, rank_of_head, without_edge)}
+    hidden, matters_most, without_head, without_all, on_average, without_edge, without_edges, unordered, forced)}
