@@ -78,12 +78,21 @@ def missing(environment, requirements):
     return found.stdout.split()
 
 
+def is_ours(environment):
+    """Whether it is an environment, or one that was begun here."""
+    return (environment / "pyvenv.cfg").exists() or (environment / UNDER_WAY).exists()
+
+
 def make(environment):
-    """An empty environment in this place; whatever was there goes."""
+    """An empty environment in this place. An environment that was there goes; anything else is left alone, in words."""
+    if environment.exists() and not is_ours(environment) and any(environment.iterdir()):
+        sys.exit(f"{environment} is no environment of Python's, and not empty: name another place, as in VENV=.venv")
     version = ".".join(map(str, sys.version_info[:3]))
     print(f"Making an environment of Python {version} in {environment} ...", flush=True)
     if environment.exists():
         shutil.rmtree(str(environment))
+    environment.mkdir(parents=True)
+    (environment / UNDER_WAY).touch()
     done = subprocess.run([sys.executable, "-m", "venv", str(environment)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     if done.returncode:
@@ -121,7 +130,7 @@ def main(arguments):
         reason = refusal(sys.version_info)
         if reason:
             sys.exit(reason)
-        if environment.exists():
+        if is_ours(environment):
             print(f"{environment} is damaged or half-installed: it is made anew.", flush=True)
         make(environment)
     if "--mend" in arguments:

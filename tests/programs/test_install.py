@@ -45,6 +45,7 @@ def run(place: Path, *options: str, **environment: str) -> subprocess.CompletedP
 @pytest.mark.long
 def test_without_a_network_it_says_so_and_a_second_try_heals_what_was_left(place):
     offline = run(place, PIP_NO_INDEX="0", PIP_INDEX_URL="http://127.0.0.1:9/", PIP_RETRIES="1", PIP_FIND_LINKS="")
+    assert not (place / ".venv" / install.UNDER_WAY).exists(), "nothing was begun"
     assert offline.returncode == 1 and "Making an environment of Python" in offline.stdout
     assert "package index could not be reached" in offline.stderr and "Traceback" not in offline.stderr
     second = run(place)
@@ -79,6 +80,15 @@ def test_a_python_that_is_too_old_is_refused_before_anything_is_made(tmp_path, m
         install.main([str(tmp_path / "new"), str(tmp_path / "wanted.txt")])
     assert not (tmp_path / "new").exists()
     assert f'requires-python = ">={".".join(map(str, install.OLDEST))}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    (tmp_path / "wanted.txt").write_text("first_thing\n")
+    with pytest.raises(SystemExit, match="no environment of Python's"):
+        install.main([str(tmp_path / "mine"), str(tmp_path / "wanted.txt")])
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 
 
 def test_an_old_python_can_read_it():

@@ -105,7 +105,7 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
 
 def test_long_inputs_load_their_layers_when_asked(open_traces):
     trace = random_trace(128, 128, layers=3)
-    page = open_traces(trace)
+    page = open_traces(trace, random_trace(90, 110, layers=3, seed=1))
     assert payload(trace)["lazy"]
     page.locator(".thumbnail[data-layer='2'][data-head='5']").click()
     page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
@@ -117,10 +117,18 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     assert np.abs(drawn(page)["z"] - expected).max() < 5e-4
     assert page.locator(".axis-label.row").count() <= 40
     page.keyboard.press(KEYS[AttentionKind.ENCODER_SELF])  # whose thumbnails come after those that it opened with
-    page.wait_for_function("""() => [...document.querySelectorAll('.thumbnail canvas')].every((canvas) => {
+    painted = """(within) => [...document.querySelectorAll(`${within} .thumbnail canvas`)].every((canvas) => {
       const { width, height } = canvas, data = canvas.getContext('2d').getImageData(0, 0, width, height).data;
       return width >= 40 && data.every((value, i) => i % 4 < 3 || value === 255);
-    })""")
+    })"""
+    page.wait_for_function(painted, arg=".thumbnails")
+    page.locator("#next").click()
+    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.locator(".thumbnails .thumbnail").first.press("3")
+    page.locator(".thumbnails .thumbnail").first.press("c")
+    page.locator(".segmented button", has_text="Sentences").click()
+    assert page.locator(".compare-body .thumbnail").count() == 16
+    page.wait_for_function(painted, arg=".compare-body")  # of both sentences
 
 
 @pytest.mark.parametrize("dark", [False, True])

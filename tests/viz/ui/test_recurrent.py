@@ -21,6 +21,7 @@ from tests.conftest import SENTENCES
 from tests.viz.ui import panels
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.train import recurrent
+from viz.ui.server import api
 from viz.ui.session import Selection
 from viz.words import for_page
 
@@ -104,6 +105,14 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
         assert (number in table["marked"]) is bool(ours.argmax() != theirs.argmax())
     agreed = next(block["items"][0][1] for block in found if block["type"] == "facts")
     assert agreed == f"{len(table['rows']) - len(table['marked'])} of {len(table['rows'])} words"
+
+
+def test_a_program_gets_all_maps_of_either_network(scene) -> None:
+    found = api._all_maps(scene.trace, "json")["trace"]
+    for kind in scene.trace.kinds:
+        given = np.array(found[kind.value]["weights"], np.float32)
+        np.testing.assert_array_equal(given, scene.trace.maps(kind).weights)
+    assert "npz" in api._all_maps(scene.trace, "npz")
 
 
 def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_updates_take(tiny_translator, served) -> None:

@@ -160,7 +160,8 @@ def _all_maps(trace: TranslationTrace, form: str) -> dict:
     if FORMATS[form].media_type == "application/json" and numbers > MAX_JSON_NUMBERS:
         raise ValueError(f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
                          "Ask for format \"npz\", or for one map.")
-    data = FORMATS[form].trace.write(Taken(trace, View(), score_map(trace, View())))
+    view = View(trace.kinds[-1])
+    data = FORMATS[form].trace.write(Taken(trace, view, score_map(trace, view)))
     return _file("trace", form, data)
 
 

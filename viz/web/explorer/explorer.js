@@ -13,6 +13,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   let map = null;
   let awaited = null; // a state to take on when the translation of a shared link arrives
   let told = []; // selections that went to the server and have not come back: {text, at}
+  const beside = new Set(); // translations of which a view waits for thumbnails
   let asked = 0; // when something was asked for that has not come yet, else 0
 
   const overlays = atlas.explorerOverlays.create(api.options?.overlays);
@@ -22,7 +23,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     toggle: toggleHeads, hover: hoverThumbnail,
   });
   const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces, mapOf,
-    askFor: (one) => requestWeights(one, [], state.kind) });
+    askFor: (one) => beside.add(one) });
 
   const guide = el("p", { class: "guide" });
   const heading = el("h2", { class: "heading-line" });
@@ -86,6 +87,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     decoded.textContent = t("Decoding: {how}.", { how: trace.payload.decoding }) + (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
     reading.textContent = map ? words.reading(state, trace, map, overlay) : overlay ? t("Computing …") : t("Loading this layer…");
     clearTimeout(draw.wait);
+    beside.clear();
     if (map) {
       const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
       views.draw(state, map, colours, { ...words.titles(state, map), label: `${atlas.said(words.TITLES[state.kind])}, ${name}` });
@@ -250,7 +252,13 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   // While a person looks at one layer, the thumbnails of the other kinds come, then the other layers of this one, one by one.
   function fetchAhead() {
-    if (!trace.lazy || asked) return;
+    if (asked) return;
+    const waiting = [...beside].find((one) => one.lacks(state.kind));
+    if (waiting) {
+      beside.delete(waiting); // asked for once: what is no longer remembered would be asked for without end
+      return requestWeights(waiting, [], state.kind);
+    }
+    if (!trace.lazy) return;
     const small = [state.kind, ...Object.keys(trace.kinds)].find((kind) => trace.lacks(kind));
     if (small) return requestWeights(trace, [], small);
     const next = trace.weights[state.kind].findIndex((weights) => !weights);

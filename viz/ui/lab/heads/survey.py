@@ -96,7 +96,8 @@ def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, i
         statistic = STATISTICS[name]
         value, low, high = (float(part[layer, head]) for part in (e.value, e.low, e.high))
         tested = statistic.threshold is not None
-        rows.append([statistic.title, blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"), f"{low:.3f} – {high:.3f}",
+        rows.append([statistic.title, blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
+                     f"{low:.3f} – {high:.3f}".replace("-", "−"),
                      f"{e.chance:.3f}" if tested else "–", f"{statistic.threshold:.2f}" if tested else "–",
                      f"{float(now[name].values):.3f}" if name in now else "–"])
     marked = [index for index, name in enumerate(found.statistics) if name in names]
