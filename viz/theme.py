@@ -27,7 +27,7 @@ COLOURS = {
 }
 
 # One colour for each of several heads shown at once (Okabe and Ito 2008: told apart with any colour vision).
-HEAD_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a00", "#6b6b6b")
+HEAD_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9911ee", "#6b6b6b")
 
 # Sequential scales whose lightness rises or falls evenly, for any colour vision: viridis (van der Walt and Smith 2015),
 # cividis (Nunez et al. 2018), greys (ColorBrewer).

@@ -92,5 +92,6 @@ def _find(tokens: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:
     for word in words:
         for group in groups:
             if text_of(tokens, group).casefold() == word.casefold():
-                return group
+                # A space that stands as a piece of its own is not what the word is about.
+                return group[1:] if len(group) > 1 and not text_of(tokens, group[:1]) else group
     return ()

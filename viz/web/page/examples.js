@@ -8,7 +8,7 @@ AttentionAtlas.register("examples", (root, api) => {
       cost ? el("p", { class: "cost" }, cost) : "",
       sentences.length ? el("span", { class: "label" }, t("Try")) : "",
       ...sentences.map((text) =>
-        el("button", { type: "button", class: "example", title: text, onclick: () => api.trigger("pick", { text }) }, text)
+        el("button", { type: "button", class: "example", title: text, style: `flex-shrink: ${text.length ** 2}`, onclick: () => api.trigger("pick", { text }) }, text)
       ),
       tour ? el("button", { type: "button", class: "example tour", onclick: begin }, t("Take the tour ({n} minutes)", { n: tour.minutes })) : ""
     );

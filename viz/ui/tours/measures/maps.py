@@ -79,7 +79,7 @@ def pieces(place: Place) -> Measured:
     """How many pieces the pair's source word is made of."""
     if not place.source:
         return NOTHING
-    spelled = " + ".join(text_of(place.trace.source_tokens, [i]) or "␣" for i in place.source)
+    spelled = " + ".join(text_of(place.trace.source_tokens, [i]) for i in place.source)
     return Measured(float(len(place.source)), Unit.COUNT, {"pieces": spelled})
 
 

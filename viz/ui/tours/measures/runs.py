@@ -88,10 +88,12 @@ def _cut(place: Place, edges: list[Edge]) -> Measured:
 
 
 def unordered(place: Place) -> Measured:
-    """What the written pieces keep of their mean probability (geometric) when the encoder is told no positions."""
+    """What the written pieces keep of their mean probability (geometric) when neither side is told any positions."""
     if not place.target:
         return NOTHING
-    compared = ablation.compare(place.translator, place.trace, Interventions(source_positions=Positions(enabled=False)))
+    off = Positions(enabled=False)
+    changes = Interventions(source_positions=off, target_positions=off)
+    compared = ablation.compare(place.translator, place.trace, changes)
     before, after = (float(np.exp(np.mean(found))) for found in (
         place.trace.log_probability, compared.forced_log_probability))
     return Measured(after / before, also={
