@@ -25,11 +25,11 @@ from tqdm import tqdm
 
 from model.analysis.alignment.choose import (
     Chosen,
+    averaged,
     best_of_columns,
     best_of_rows,
     choose,
     score_maps,
-    summed,
     voters,
 )
 from model.analysis.alignment.words import pieces
@@ -100,16 +100,20 @@ class Aligner:
                       others=_voters(self.reverse) if self.reverse else ())
 
     def align(self, pairs: Sequence[Pair], chosen: Chosen, how: str) -> list[Links]:
-        """Links of each pair; none for a pair with an empty side. how: "forward", "backward", or a symmetrisation."""
+        """Links of each pair; none for a pair with an empty side. how: "forward" or "backward", by the heads of one
+        side; or a symmetrisation. With a model of the other direction, that joins the best of rows and the best of
+        columns of both models' scores together: where one hesitates, the other's certainty decides."""
         real = [at for at, pair in enumerate(pairs) if all(pair)]
         found: list[Links] = [frozenset()] * len(pairs)
         maps = score_maps(self.translator, [pieces(self.translator, self.direction, *pairs[at]) for at in real])
-        forward = [best_of_rows(summed(one, chosen.forward)) for one in maps]
+        rows = [averaged(one, chosen.forward) for one in maps]
+        columns = rows if how == FORWARD else [averaged(one, chosen.backward) for one in maps]
         if self.reverse and how != FORWARD:
             other = score_maps(self.reverse, [pieces(self.reverse, self.back, *pairs[at][::-1]) for at in real])
-            backward = [turned(best_of_rows(summed(one, chosen.backward))) for one in other]
-        else:
-            backward = [best_of_columns(summed(one, chosen.backward)) for one in maps]
+            columns = [averaged(one, chosen.backward).T for one in other]
+            if how != BACKWARD:
+                rows = columns = [mine + theirs for mine, theirs in zip(rows, columns)]
+        forward, backward = map(best_of_rows, rows), map(best_of_columns, columns)
         for at, a, b in zip(real, forward, backward):
             found[at] = a if how == FORWARD else b if how == BACKWARD else SYMMETRISATIONS[how](a, b)
         return found

@@ -65,6 +65,11 @@ def summed(maps: dict[tuple[Row, bool], np.ndarray], chosen: Sequence[Voter]) ->
     return total
 
 
+def averaged(maps: dict[tuple[Row, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
+    """The same for the mean of the chosen heads: however many they are, two sides weigh alike."""
+    return summed(maps, chosen) / len(chosen)
+
+
 def best_of_rows(scores: np.ndarray) -> Links:
     """Each target word with its best source word; words without a piece have none."""
     return frozenset((int(row.argmax()), target) for target, row in enumerate(scores) if row.any())
