@@ -135,6 +135,14 @@ def test_a_body_that_is_too_large_is_refused(served):
     assert status == 413 and "8,000,000 bytes" in json.loads(body)["detail"]
 
 
+@pytest.mark.parametrize("name", ["cancel", "reset"])
+def test_what_has_no_number_yet_is_ended_without_an_error_in_the_console(served, name):
+    status, _ = Caller(served.port).post(f"/gradio_api/{name}", {"session_hash": "a", "fn_index": 1, "event_id": None})
+    assert status == 200
+    status, _ = Caller(served.port).post(f"/gradio_api/{name}", {"session_hash": "a", "fn_index": 1, "event_id": [1]})
+    assert status == 422, "what Gradio itself says of such a number"
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"data": 1}', b"\xff\xfe", b"null", b'{"text": {"a": []}}',
                                   b"[" * 50_000, b'{"fn_index": 1, "data": [], "session_hash": "a"}'])
 @pytest.mark.parametrize("path", ["/gradio_api/call/translate", "/gradio_api/call/v2/translate",

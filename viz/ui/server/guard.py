@@ -22,6 +22,9 @@ CALLS = re.compile(r"/gradio_api/(?:call/(?:v2/)?|run/|api/)([^/]+)")
 # Endpoints that have one more input than at first, how many that were, and what it is for those who do not know of it:
 # a plain call's values are counted.
 LATER = {"translate": (2, 1)}
+# Gradio's page asks to end an event before it has heard its number, if a visitor is quick; Gradio itself answers with
+# an error, which stands in the console. Nothing can be ended by no number.
+ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
 PAGE = "predict"  # what the page posts to for handlers outside the queue, which it names in the body
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
@@ -82,6 +85,9 @@ class Guard:
         if body is None:
             await _refuse(send_guarded, 413, f"The request is larger than {MAX_BODY:,} bytes.")
             return
+        if path in ENDS and _names_nothing(body):
+            await _answer(send_guarded, 200, {"success": True})
+            return
         if called and called[1] in LATER:
             body = _completed(body, *LATER[called[1]])
         await self.app(scope, _replay(body, receive), send_guarded)
@@ -101,16 +107,26 @@ async def _read(receive: Receive) -> bytes | None:
             return bytes(body)
 
 
+def _names_nothing(body: bytes) -> bool:
+    call = _read_json(body)
+    return isinstance(call, dict) and call.get("event_id", "") is None
+
+
 def _completed(body: bytes, known: int, later: object) -> bytes:
     """A call of the older form with the input that came later; anything else as it is."""
-    try:
-        call = json.loads(body)
-    except (ValueError, RecursionError):
-        return body
+    call = _read_json(body)
     data = call.get("data") if isinstance(call, dict) else None
     if not isinstance(data, list) or len(data) != known:
         return body
     return json.dumps({**call, "data": [*data, later]}).encode()
+
+
+def _read_json(body: bytes) -> object:
+    """What a body says; None if it is no JSON."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -127,7 +143,11 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, status: int, words: str) -> None:
-    body = json.dumps({"detail": words}).encode()
+    await _answer(send, status, {"detail": words})
+
+
+async def _answer(send: Send, status: int, content: dict) -> None:
+    body = json.dumps(content).encode()
     await send({"type": "http.response.start", "status": status,
                 "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]})
     await send({"type": "http.response.body", "body": body})
