@@ -12,7 +12,7 @@ import numpy as np
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz import assets, theme, words
-from viz.export.library import Library
+from viz.export.bundle import Bundle
 from viz.wire.payload import payload
 from viz.wire.readback import payload_maps
 from viz.words import for_page, say
@@ -32,7 +32,7 @@ def document(traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, he
              alone: bool = True) -> str:
     """A page with the explorer over these payloads (viz/wire/payload.py, ready for the page) of these traces, the last
     one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
-    library = Library.read()
+    bundle = Bundle.read()
     lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
     title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
     return "\n".join((
@@ -40,11 +40,11 @@ def document(traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, he
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{theme.css_variables()}{frame}</style></head>",
         "<body><main>", *(_heading(trace, line) for trace, line in zip(traces, lines) if heading),
-        f'<div class="atlas-root atlas-explorer" id="explorer" data-library="{library.name}">',
+        f'<div class="atlas-root atlas-explorer" id="explorer" data-bundle="{bundle.name}">',
         f'<p class="waiting" hidden>{html.escape(WAITING.english)}</p></div></main>',
         *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
         f'<script type="application/json" id="words">{_json(_waiting())}</script>',
-        *([f'<script type="text/plain" id="library">{library.packed()}</script>'] if alone else []),
+        *([f'<script type="text/plain" id="bundle">{bundle.packed()}</script>'] if alone else []),
         *(f"<script>{path.read_text(encoding='utf-8')}</script>" for path in (assets.LANGUAGE, assets.ALONE)),
         "</body></html>"))
 

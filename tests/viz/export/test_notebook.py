@@ -15,7 +15,7 @@ from viz.export.standalone import from_html
 
 def carried(output: str) -> bool:
     """Whether a cell's output brings the scripts."""
-    return 'id="library"' in html.unescape(output)
+    return 'id="bundle"' in html.unescape(output)
 
 
 def request(run: str, cell: str | None = None) -> dict:

@@ -1,8 +1,8 @@
-// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/library.py) stands in this
+// The explorer alone: a page of its own, or a frame in a notebook. What it is made of (viz/export/bundle.py) stands in this
 // document, or in that of another frame of the same notebook, which leaves it in the window that both can see.
 (async () => {
   "use strict";
-  const byId = (id) => document.getElementById(id), root = byId("explorer"), own = byId("library");
+  const byId = (id) => document.getElementById(id), root = byId("explorer"), own = byId("bundle");
   const notebook = (() => {
     try {
       return window.parent.document && window.parent !== window ? window.parent : null;
@@ -16,7 +16,7 @@
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
 
-  async function library(name) {
+  async function bundle(name) {
     if (!own) {
       if (!notebook?.[name]) await waiting(name);
       return notebook[name];
@@ -62,7 +62,7 @@
   system.addEventListener("change", follow);
   if (notebook) followNotebook();
 
-  const { style, scripts, languages } = JSON.parse(await library(root.dataset.library));
+  const { style, scripts, languages } = JSON.parse(await bundle(root.dataset.bundle));
   const add = (tag, text) => document.head.append(Object.assign(document.createElement(tag), { textContent: text }));
   add("style", style);
   for (const script of scripts) add("script", script);

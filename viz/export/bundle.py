@@ -13,7 +13,7 @@ from viz import assets, theme, words
 
 
 @dataclass(frozen=True)
-class Library:
+class Bundle:
     """text   JSON of style, scripts (in their order) and languages, which viz/web/alone/alone.js reads
     name      under which several explorers in one notebook find it: of the same scripts the same
     """
@@ -29,11 +29,11 @@ class Library:
         return base64.b64encode(gzip.compress(self.text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
     @staticmethod
-    def read() -> Library:
+    def read() -> Bundle:
         """The one of the installed files. It speaks every language of the page: who will open it nobody knows, there is
         no server to ask, and beside Plotly.js the words are little."""
         paths = (assets.PLOTLY, *assets.scripts("explorer"))
-        return Library(json.dumps({
+        return Bundle(json.dumps({
             "style": theme.css_variables() + assets.style("explorer").read_text(encoding="utf-8"),
             "scripts": [path.read_text(encoding="utf-8") for path in paths],
             "languages": {language: words.read(path) for language, path in words.files().items()}}, ensure_ascii=False))
