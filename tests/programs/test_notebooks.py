@@ -87,7 +87,7 @@ def test_the_first_look_shows_every_weight(run, shipped_translators):
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', shown[1])[1])
     for kind, weights in from_html(page).items():
         np.testing.assert_allclose(weights, trace.maps(kind).weights, atol=1e-5)
-    carried = ['id="library"' in html.unescape(part) for part in shown]
+    carried = ['id="bundle"' in html.unescape(part) for part in shown]
     assert carried == [False, True, False], "one copy of Plotly.js"
 
 
