@@ -1,8 +1,8 @@
 """The first view's part of the benchmark: how long whoever opens the page waits for what, and what it costs to send.
 
 Each run is a browser context of its own, so nothing is cached: no file, no compiled script. The times are the browser's
-own (Element Timing, W3C: the frame in which an element was painted first), since the navigation began. A canvas has none
-such: it counts from a task after the frame in which it was drawn.
+own (Element Timing, W3C: the frame in which an element was painted first), since the navigation began. A canvas has
+none such: it counts from a task after the frame in which it was drawn.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ HEADER, FRAME, PICTURE, PLOTLY = "header", "frame", "picture", "picture by Plotl
 # What counts as each: the page's name; the tabs; the cells of the selected head; the same drawn by Plotly.
 WATCH = """(parts) => {
   const painted = (window.__painted = {});
-  new PerformanceObserver((list) => list.getEntries().forEach((entry) => (painted[entry.identifier] ??= entry.startTime)))
-    .observe({ type: 'element', buffered: true });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) painted[entry.identifier] ??= entry.startTime;
+  }).observe({ type: 'element', buffered: true });
   const seen = new Set(), look = () => {
     for (const [name, selector] of Object.entries(parts)) {
       const node = !seen.has(name) && document.querySelector(selector);
