@@ -34,6 +34,6 @@ class Bundle:
         no server to ask, and beside Plotly.js the words are little."""
         paths = (assets.PLOTLY, *assets.scripts("explorer"))
         return Bundle(json.dumps({
-            "style": theme.css_variables() + assets.style("explorer").read_text(encoding="utf-8"),
+            "style": theme.css_variables() + assets.picture_style() + assets.style("explorer").read_text(encoding="utf-8"),
             "scripts": [path.read_text(encoding="utf-8") for path in paths],
             "languages": {language: words.read(path) for language, path in words.files().items()}}, ensure_ascii=False))
