@@ -18,7 +18,8 @@ pytestmark = pytest.mark.browser
 
 PAD = 24  # pixels around a picture
 CLIPBOARD = """async () => {
-  const [item] = await navigator.clipboard.read(), found = new Uint8Array(await (await item.getType('image/png')).arrayBuffer());
+  const [item] = await navigator.clipboard.read(), png = await item.getType('image/png');
+  const found = new Uint8Array(await png.arrayBuffer());
   return btoa([...found].map((byte) => String.fromCharCode(byte)).join(''));
 }"""
 # As on a page that did not come over a safe connection; what it hands to the person is kept, with its name.
