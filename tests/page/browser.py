@@ -14,8 +14,8 @@ from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
-# listed; no style sheet is fetched again, which only an experimental rule would read. What panels that are not shown hold
-# is put aside for as long as axe looks, which would else spend most of its time on styles that nobody sees.
+# listed; no style sheet is fetched again, which only an experimental rule would read. What hidden panels hold is put
+# aside for as long as axe looks, which would else spend most of its time on styles that nobody sees.
 AXE = """async ([context, all]) => {
   const hidden = all ? [] : [...document.querySelectorAll(".atlas-panel")].filter((panel) => !panel.offsetParent);
   const aside = hidden.map((panel) => [panel, [...panel.childNodes]]);
