@@ -34,6 +34,8 @@ from viz.ui import header, language, tabs
 from viz.ui.component import serve_web_files
 from viz.ui.server import api
 from viz.ui.server.discreet import keep_text_out_of_tracebacks
+from viz.ui.server.files import Files
+from viz.ui.server.front import Front
 from viz.ui.server.guard import Guard, check_port
 from viz.ui.server.options import parse
 from viz.ui.server.visitors import use_visitors
@@ -71,7 +73,8 @@ def launch_options() -> dict:
     return {"theme": colours, "css": theme.css_variables() + assets.page_style(),
             "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
             **language.launch_options(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
-            "app_kwargs": {"middleware": [Middleware(Guard)], "docs_url": None, "redoc_url": None}}
+            "app_kwargs": {"middleware": [Middleware(one) for one in (Guard, Files, Front)],
+                           "docs_url": None, "redoc_url": None}}
 
 
 def launch(demo: gr.Blocks, **options: object) -> str:

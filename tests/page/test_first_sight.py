@@ -18,6 +18,22 @@ SHIFTS = """() => new Promise((done) => {
     (source) => `${name(source.node)}: ${box(source.previousRect)} -> ${box(source.currentRect)}`)])))
     .observe({ type: 'layout-shift', buffered: true });
   setTimeout(() => done(found), 500); })"""
+# The colours in the middle of a picture's cells, as many as the sketch has pixels: red, green, blue, one by one.
+PIXELS = """async (selector) => {
+  const { width, height } = window.__sketch ||= document.querySelector('.atlas-explorer .detail .sketch');
+  let picture = document.querySelector(selector);
+  if (picture.tagName === 'image') {
+    picture = Object.assign(new Image(), { src: picture.getAttribute('href') });
+    await picture.decode();
+  }
+  const canvas = Object.assign(document.createElement('canvas'), { width: 9 * width, height: 9 * height });
+  const context = canvas.getContext('2d');
+  context.imageSmoothingEnabled = false;
+  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height), found = [];
+  for (let row = 0; row < height; row++) for (let column = 0; column < width; column++)
+    found.push(...data.slice(4 * ((9 * row + 4) * canvas.width + 9 * column + 4)).slice(0, 3));
+  return found; }"""
 TABS = ("explorer", "stepper", "positions", "inside", "verify")
 LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
@@ -60,8 +76,9 @@ def visible_tabs(page: Page) -> list[str]:
     return [name for name in TABS if page.locator(f"#tab-{name}-button").is_visible()]
 
 
-def test_all_that_needs_no_plotly_is_there_before_it(app_url, open_page) -> None:
-    """Plotly.js is held back: the frame, the heads, the labels and the facts stand; the cells come with it."""
+def test_all_is_there_before_plotly(app_url, open_page) -> None:
+    """Plotly.js is held back: the frame, the heads, the labels, the facts and the picture stand; its own then takes the
+    place, of the same cells in the same colours."""
     page = open_page("about:blank")
     held = []
     page.route("**/plotly.min.js*", lambda route: held.append(route))
@@ -69,11 +86,18 @@ def test_all_that_needs_no_plotly_is_there_before_it(app_url, open_page) -> None
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
     expect(page.locator(".atlas-explorer .axis-label.row").first).to_be_visible()
     expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer")
+    sketch = page.locator(".atlas-explorer .detail .sketch")
+    box, drawn = sketch.bounding_box(), page.evaluate(PIXELS, ".atlas-explorer .detail .sketch")
     height = page.locator(".atlas-explorer").bounding_box()["height"]
+    page.wait_for_function("document.querySelector('script[src*=plotly]')")
     assert height > 400 and page.locator(CELLS).count() == 0 and len(held) == 1
     held[0].continue_()
     page.wait_for_selector(CELLS)
     assert page.locator(".atlas-explorer").bounding_box()["height"] == height
+    found = page.locator(CELLS).bounding_box()
+    assert all(abs(found[side] - box[side]) <= 1 for side in box), (found, box)
+    theirs = page.evaluate(PIXELS, CELLS)
+    assert len(drawn) == len(theirs) > 100 and max(abs(a - b) for a, b in zip(drawn, theirs)) <= 2  # of 255
 
 
 def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page) -> None:
@@ -91,3 +115,19 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     page.wait_for_selector(CELLS)
     found = page.locator(".atlas-explorer").bounding_box()
     assert (found["x"], found["y"], found["width"]) == (frame["x"], frame["y"], frame["width"])
+
+
+def test_what_the_first_view_needs_is_named_at_the_top_of_the_page(app_url, open_page) -> None:
+    """No script waits for another one to name it, and Plotly.js for all."""
+    page = open_page("about:blank")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(app_url)
+    page.wait_for_selector(CELLS)
+    named = set(page.locator("head link[rel=modulepreload], head link[rel=preload]").evaluate_all(
+        "links => links.map((link) => link.href)"))
+    scripts = [url for url in asked if ".js" in url.rsplit("/", 1)[-1]]
+    plotly = next(i for i, url in enumerate(scripts) if "plotly.min.js" in url)
+    late = {url for url in scripts[:plotly] if url not in named and "iframeResizer" not in url}
+    assert len(named) > 50 and len(late) <= 3, late  # three: what no table of Gradio's names
+    assert all("/viz/web/" not in url for url in scripts[plotly:]), "scripts of ours that the first view does not need"

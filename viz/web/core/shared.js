@@ -6,7 +6,7 @@
   // Called from a component's js_on_load. The component's script, or the page's words, may still be loading then. Gradio
   // reads the names of the events off the call; options: what the component is told once; plotly: where Plotly.js is.
   atlas.mount = function (name, element, props, trigger, watch, server, events, options, plotly) {
-    if (plotly) atlas.plotly(plotly);
+    if (plotly) address = plotly;
     const start = () => {
       const root = element.querySelector(".atlas-root") || element;
       const api = {
@@ -24,15 +24,22 @@
     else window.addEventListener(`atlas:${name}`, startInWords, { once: true });
   };
 
-  // Once Plotly.js is there. It is large: whoever draws with it draws all else meanwhile.
-  let loading = null;
-  atlas.plotly = function (address) {
-    loading ||= window.Plotly ? Promise.resolve() : new Promise((resolve, reject) => {
+  // Once Plotly.js is there. It is most of all that is loaded, and reading it takes longer than all else together: it is
+  // fetched when somebody first asks, and after what is on the page by then has been painted.
+  let address = null, loading = null;
+  atlas.plotly = function () {
+    loading ||= window.Plotly ? Promise.resolve() : painted().then(() => new Promise((resolve, reject) => {
       const script = atlas.element("script", { src: address, onload: resolve, onerror: () => reject(new Error(address)) });
       document.head.append(script);
-    });
+    }));
     return loading;
   };
+
+  // After the next frame; at once in a page that is not shown, which has none.
+  const painted = () => new Promise((resolve) => {
+    if (document.hidden) return resolve();
+    requestAnimationFrame(() => setTimeout(resolve, 0));
+  });
 
   // A component's script ends with this.
   atlas.register = function (name, component) {

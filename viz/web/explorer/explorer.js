@@ -36,13 +36,17 @@ AttentionAtlas.register("explorer", (root, api) => {
     thumbnails, overlays, say: (text) => status.replaceChildren(text) });
   const cut = atlas.explorerCut.create({ able: Boolean(api.options?.formats), ask, state: () => state, trace: () => trace, map: () => map, pinned: () => pinnedCells() });
   const help = atlas.explorerHelp.create(overlays.available.length > 0);
+  const caption = () => `${trace.text} → ${trace.translation}`;
+  const heads = atlas.pictured(el("div", {}, thumbnails.root, legend), { title: () => thumbnails.root.getAttribute("aria-label"), caption });
+  const shown = atlas.pictured(views.root, { title: () => `${atlas.said(words.TITLES[state.kind])}, ${heading.textContent}`, caption,
+    svg: () => atlas.explorerPicture.svg({ views, state: () => state }) });
   const parts = [
     el("div", { class: "bar" }, controls.kind, guide),
     el("div", { class: "panes" },
-      el("section", { class: "atlas-pane", "aria-label": t("All heads") }, thumbnails.root, legend, tip, thumbnails.several, controls.options),
+      el("section", { class: "atlas-pane", "aria-label": t("All heads") }, heads, tip, thumbnails.several, controls.options),
       el("section", { class: "detail-pane", "aria-label": t("Selected head") },
         el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, decoded, reading), controls.view),
-        views.root, status, cut.root)),
+        shown, status, cut.root)),
     el("div", { class: "actions" }, actions.root, help.button), summary, help.root];
 
   // Change the state and redraw what depends on it.

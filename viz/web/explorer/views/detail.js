@@ -1,4 +1,4 @@
-// One map as a Plotly heatmap. Plotly draws the cells; pointing, pinning and the keyboard's cursor are a layer of our own
+// One map as a Plotly heatmap, and until Plotly is there as a canvas. Plotly draws the cells; pointing, pinning and the keyboard's cursor are a layer of our own
 // above it, so that a redraw costs no more than the picture, and touch still scrolls the page.
 (function (atlas) {
   "use strict";
@@ -94,6 +94,15 @@
       return node;
     }
 
+    // The same cells in the same colours, long before Plotly has been fetched and read: the first picture that one sees. It
+    // stays below Plotly's, which the browser decodes a frame later, until the next one.
+    function sketch(map, colouring, size) {
+      const canvas = root.querySelector(".sketch") || el("canvas", { class: "sketch" });
+      atlas.explorerAtlas.paint(canvas, { values: map.values, rows: map.rows.length, columns: map.columns.length }, colouring);
+      Object.assign(canvas.style, { left: `${size.left}px`, top: `${size.top}px`, width: `${size.plotWidth}px`, height: `${size.plotHeight}px` });
+      plot.before(canvas);
+    }
+
     function mark(pinned) {
       const nodes = [];
       if (pinned.row !== null && pinned.column !== null) nodes.push(box("pinned cell", pinned.row, pinned.column));
@@ -146,8 +155,13 @@
         const { data, layout } = cells(map, colouring, size);
         const picture = () => Plotly.react(plot, data, layout, CONFIG);
         const mine = current;
-        if (window.Plotly) picture();
-        else atlas.plotly().then(() => current === mine && picture());
+        if (window.Plotly) {
+          root.querySelector(".sketch")?.remove();
+          picture();
+        } else {
+          sketch(map, colouring, size);
+          atlas.plotly().then(() => current === mine && picture());
+        }
         Object.assign(plot.style, { left: `${size.left}px`, top: `${size.top}px` });
         Object.assign(root.style, { width: `${size.width}px`, height: `${size.height}px` });
         root.setAttribute("aria-label", titles.label);

@@ -1,0 +1,84 @@
+"""The files that a page is made of, answered from memory: as they are, no others, and kept by browsers."""
+
+from __future__ import annotations
+
+import gzip
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPResponse
+from pathlib import Path
+
+import anyio
+import pytest
+
+from viz import assets
+from viz.ui.component import url
+from viz.ui.server import files
+from viz.ui.server.front import front_end
+
+
+def get(address: str, **headers: str) -> HTTPResponse:
+    return urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=30)
+
+
+def some() -> list[tuple[str, Path]]:
+    """A script and a style sheet of Gradio's, and of ours."""
+    return list({(path.suffix, path.is_relative_to(assets.WEB)): (address, path)
+                 for address, path in files.offered().items() if path != assets.PLOTLY}.values())
+
+
+@pytest.mark.parametrize(("address", "path"), some(), ids=lambda value: Path(value).suffix)
+def test_a_file_arrives_as_it_is_packed_or_not(tiny_url, address, path) -> None:
+    with get(tiny_url + address.lstrip("/"), **{"Accept-Encoding": "gzip"}) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert gzip.decompress(answer.read()) == path.read_bytes()
+    with get(tiny_url + address.lstrip("/"), **{"Accept-Encoding": "identity"}) as answer:
+        assert answer.headers["Content-Encoding"] is None and answer.read() == path.read_bytes()
+
+
+def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
+    def kept(address: str) -> str:
+        with get(tiny_url + address, **{"Accept-Encoding": "gzip"}) as answer:
+            return answer.headers["Cache-Control"]
+
+    path = assets.scripts("prose")[-1]
+    assert "immutable" in kept(url(path)) and "immutable" in kept(f"assets/{front_end(())[0]}")
+    assert kept(f"gradio_api/file={path}") == "no-cache"
+
+
+@pytest.mark.parametrize("address", ["assets/../index.html", "gradio_api/file=/etc/hostname",
+                                     "gradio_api/file={web}/../theme.py", "assets/none.js"])
+def test_nothing_else_can_be_asked_for(tiny_url, address) -> None:
+    with pytest.raises(urllib.error.HTTPError):
+        get(tiny_url + address.format(web=assets.WEB), **{"Accept-Encoding": "gzip"})
+
+
+def test_a_file_that_was_changed_is_read_again(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "words.js"
+    monkeypatch.setattr(files, "offered", lambda: {"/words.js": path})
+    middleware = files.Files(None)
+    scope = {"type": "http", "method": "GET", "path": "/words.js", "query_string": b"",
+             "headers": [(b"accept-encoding", b"gzip, br")]}
+
+    def body() -> bytes:
+        sent = []
+
+        async def send(message: dict) -> None:
+            sent.append(message)
+        with ThreadPoolExecutor(1) as apart:  # in this thread a browser's loop may run
+            apart.submit(anyio.run, middleware, scope, None, send).result()
+        return gzip.decompress(sent[1]["body"])
+
+    path.write_text("one")
+    assert body() == body() == b"one"
+    path.write_text("another")
+    assert body() == b"another"
+
+
+def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
+    with get(tiny_url, **{"Accept-Encoding": "gzip"}) as packed, get(tiny_url) as plain:
+        text = gzip.decompress(packed.read())
+        assert len(text) == len(plain.read()) and b"<gradio-app" in text
+        assert int(packed.headers["Content-Length"]) < len(text) / 2

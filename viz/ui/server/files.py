@@ -1,0 +1,82 @@
+"""The files that the page is made of, answered from memory.
+
+A first page asks for a hundred small files at once. Gradio opens, compresses and routes each anew, which on two cores
+takes the server longer than the browser needs for all else; and it lets browsers keep none without asking again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import mimetypes
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import gradio
+from anyio import to_thread
+
+from viz import assets
+
+FRONT_END = Path(gradio.__file__).resolve().parent / "templates" / "frontend"
+KINDS = (".js", ".css", ".json")  # what packing makes smaller
+FOREVER = b"public, max-age=31536000, immutable"  # for an address that another content would not have
+
+Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A file as it is sent. changed: when the file was, in nanoseconds."""
+
+    changed: int
+    body: bytes
+
+    @classmethod
+    def read(cls, path: Path) -> Packed:
+        return cls(path.stat().st_mtime_ns, gzip.compress(path.read_bytes(), compresslevel=6))
+
+
+def offered() -> dict[str, Path]:
+    """What is answered: the address below the page's own -> the file. Nothing else can be asked for."""
+    front_end = {f"/assets/{path.name}": path for path in (FRONT_END / "assets").iterdir()}
+    own = {f"/gradio_api/file={path}": path for path in (*assets.WEB.rglob("*"), assets.PLOTLY)}
+    return {address: path for address, path in {**front_end, **own}.items() if path.suffix in KINDS}
+
+
+class Files:
+    """ASGI middleware: answers for the files that are `offered`, gzipped, whoever takes that; all else goes on to
+    Gradio."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app, self._offered = app, offered()
+        self._packed: dict[Path, Packed] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = self._offered.get(below(scope)) if scope["type"] == "http" and scope["method"] == "GET" else None
+        if path is None or not takes_gzip(scope):
+            await self.app(scope, receive, send)
+            return
+        # The addresses of Gradio's files have their content's digest in them; ours have the time of their change.
+        lasting = path.is_relative_to(FRONT_END) or scope["query_string"].startswith(b"v=")
+        body = await self._read(path)
+        await send({"type": "http.response.start", "status": 200, "headers": [
+            (b"content-type", f"{mimetypes.types_map[path.suffix]}; charset=utf-8".encode()),
+            (b"content-encoding", b"gzip"), (b"content-length", str(len(body)).encode()), (b"vary", b"accept-encoding"),
+            (b"cache-control", FOREVER if lasting else b"no-cache")]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _read(self, path: Path) -> bytes:
+        found = self._packed.get(path)
+        if found is None or found.changed != path.stat().st_mtime_ns:
+            found = self._packed[path] = await to_thread.run_sync(Packed.read, path)
+        return found.body
+
+
+def below(scope: Scope) -> str:
+    """The path of a request, without what the page itself lies below."""
+    return "/" + scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
+
+
+def takes_gzip(scope: Scope) -> bool:
+    """Whether whoever asks can read gzip."""
+    return any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])

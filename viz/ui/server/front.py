@@ -1,0 +1,105 @@
+"""The page itself: what it needs first is named at its top, and it is packed.
+
+Gradio's page names one script, which names others when it has been read and run, and those again: the components' own
+scripts are the fifth generation, and ours the sixth. Each waits for the one before. Named at the top, all are under way
+at once, while the browser still reads the page.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from pathlib import Path
+
+from anyio import to_thread
+
+from viz import assets
+from viz.ui.component import url
+from viz.ui.server.files import FRONT_END, Receive, Scope, Send, below, takes_gzip
+
+FIRST = (*assets.EARLY, "explorer")  # our components that the first view shows
+TABLE = re.compile(r"m\.f=(\[[^]]*\])")  # in a script of Gradio's: the files that its parts need, by number
+PART = re.compile(r"__vite__mapDeps\(\[([\d,]+)\]\)")  # what a part needs, as numbers in the table, itself first
+ENTRY = re.compile(r'src="\./assets/([^"]+\.js)"')
+
+
+class Front:
+    """ASGI middleware: adds to Gradio's page, and packs it for whoever takes that."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+        self._hints: bytes | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET" or below(scope) != "/":
+            await self.app(scope, receive, send)
+            return
+        if self._hints is None:
+            kinds = {component["type"] for component in scope["app"].get_blocks().config["components"]}
+            self._hints = "".join(hints(kinds)).encode()
+        start, body = {}, bytearray()
+
+        async def collect(message: dict) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            body.extend(message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._answer(start, bytes(body), takes_gzip(scope), send)
+
+        await self.app(scope, receive, collect)
+
+    async def _answer(self, start: dict, body: bytes, packs: bool, send: Send) -> None:
+        headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
+        if start["status"] == 200:
+            body = body.replace(b"<style>", self._hints + b"<style>", 1)
+            if packs:
+                body = await to_thread.run_sync(lambda: gzip.compress(body, compresslevel=4))
+                headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
+        await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
+        await send({"type": "http.response.body", "body": body})
+
+
+def hints(kinds: Iterable[str]) -> Iterator[str]:
+    """Links to what the first view needs, in the order in which it does. kinds: of Gradio's components in it."""
+    for name in front_end(kinds):
+        yield (f'<link rel="modulepreload" href="./assets/{name}">' if name.endswith(".js")
+               else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">')
+    ours = dict.fromkeys(path for name in FIRST for path in assets.scripts(name))
+    # Itself, and no hint: Gradio adds no style sheet of which there is a link of any kind.
+    yield f'<link rel="stylesheet" href="{url(assets.style("explorer"))}">'
+    yield from (f'<link rel="preload" as="script" href="{url(path)}">' for path in ours)
+
+
+def front_end(kinds: Iterable[str]) -> tuple[str, ...]:
+    """Names of the files in Gradio's assets/ that a page of such components loads, as its scripts say. Of scripts that
+    say it otherwise none: the page then is as Gradio makes it."""
+    entry = ENTRY.search((FRONT_END / "index.html").read_text(encoding="utf-8"))
+    if entry is None:
+        return ()
+    found = dict.fromkeys((entry[1], *_needed(entry[1])))
+    for name in tuple(found):
+        found |= dict.fromkeys(name for name in _table(_read(name)) if name.startswith("Blocks-"))
+    core = next((name for name in found if re.fullmatch(r"core-.*\.js", name)), None)
+    for kind in sorted(kinds) if core else ():
+        found |= dict.fromkeys(_needed(core, rf"[,{{]{kind}:{{.*?component:"))
+    return tuple(found)
+
+
+def _needed(script: str, after: str = "") -> tuple[str, ...]:
+    """What the first part that a script loads, with its needs, after this pattern: itself, and those."""
+    text = _read(script)
+    table, place = _table(text), re.search(after, text)
+    part = PART.search(text, place.end()) if place else None
+    return tuple(table[int(i)] for i in part[1].split(",")) if part and table else ()
+
+
+def _read(name: str) -> str:
+    return (FRONT_END / "assets" / Path(name).name).read_text(encoding="utf-8")
+
+
+def _table(text: str) -> list[str]:
+    table = TABLE.search(text)
+    return [name.removeprefix("./") for name in json.loads(table[1])] if table else []
