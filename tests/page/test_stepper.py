@@ -242,7 +242,8 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
 
 
 @pytest.mark.parametrize(("width", "dark"), [
-    (1280, False), (390, True), *(pytest.param(*look, marks=pytest.mark.long) for look in ((1280, True), (390, False)))])
+    (1280, False), (390, True), pytest.param(1280, True, marks=pytest.mark.long),
+    pytest.param(390, False, marks=pytest.mark.long)])
 def test_fits_the_window(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, dark=dark)
     page.wait_for_selector("#translation-text")
