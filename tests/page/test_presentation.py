@@ -15,7 +15,8 @@ LECTERN, PRESENTED = ".atlas-lectern", ".atlas-presented"
 SIZE = """(selector) => { const { width, height } = document.querySelector(selector).getBoundingClientRect();
   return [width, height]; }"""
 REFUSED = "() => { document.documentElement.requestFullscreen = () => Promise.reject(new Error('refused')); }"
-REACHED = f"Boolean(document.activeElement.closest('{LECTERN}, {PRESENTED}')) || document.activeElement === document.body"
+REACHED = f"""document.activeElement === document.body
+  || Boolean(document.activeElement.closest('{LECTERN}, {PRESENTED}'))"""
 
 
 def link(page: Page) -> dict[str, str]:

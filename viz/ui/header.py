@@ -58,7 +58,7 @@ def build(translators: Translators) -> Header:
         menu = gr.Dropdown(
             direction.entries(translators), value=direction.entry_of(translators, default), label=label("Direction"),
             scale=3, min_width=160, elem_id="direction", filterable=False)
-        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=110,
+        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=130,
                              elem_id="decoding", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     languages = Component("languages", direction.menus(translators, default), events=("choose",), elem_id="languages",
