@@ -10,8 +10,9 @@ import gradio as gr
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
+from viz import assets
 from viz.ui import direction
-from viz.ui.component import Component
+from viz.ui.component import Component, fetched
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
@@ -63,7 +64,8 @@ def build(translators: Translators) -> Header:
     languages = Component("languages", direction.menus(translators, default), events=("choose",), elem_id="languages",
                           visible=any(translator.languages for translator in translators.all))
     examples = Component("examples", direction.offer(translators, default), events=("pick",),
-                         options={"tour": guide.invitation(translators)}, elem_id="examples")
+                         options={"tour": guide.invitation(translators), "presentation": fetched(assets.PRESENTATION)},
+                         elem_id="examples")
     result = Component("translation", summarise(first, model, registry.lacking(first, model)) if first
                        else inviting(model), events=("pin", "open"), elem_id="translation")
     do = _Handlers(translators)

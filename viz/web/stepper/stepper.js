@@ -205,7 +205,11 @@ AttentionAtlas.register("stepper", (root, api) => {
   };
   const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
   const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
-  root.replaceChildren(alert, bar, sentences.root, said, panes,
+  const steps = { title: () => counter.textContent, caption: about("").caption, main: true, hint: t("← → steps"), move: (down, right) => {
+    pause();
+    move((now) => now + (right || down));
+  } };
+  root.replaceChildren(alert, bar, atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps), said,
     el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, Object.values(tabs)), stage);
 
   function showPanel(name) {
