@@ -1,6 +1,6 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
 # make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
-# make test-all   the same with the long runs: all strange text, hundreds of sentences, kill after kill
+# make test-all   the same with the long runs: all strange text, hundreds of sentences, kill after kill; and make wheels
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 7860
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # In words; what is damaged or was cut short is made anew.
 INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check browser mcp clean
+.PHONY: app test test-all lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp clean
 
 app: $(VENV)/.app
 	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
@@ -24,7 +24,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --
 test: lint browser mcp
 	$(PYTEST) -m "not long" $(ARGS)
 
-test-all: lint browser mcp
+test-all: lint browser mcp wheels
 	SCREENSHOTS=1 $(PYTEST) $(ARGS)
 
 lint: $(VENV)/.dev
@@ -74,6 +74,10 @@ bench-load: $(VENV)/.dev
 # A clean virtual environment, the variables of a Hugging Face Space, a walk through the page in a real browser.
 space-check: browser
 	$(BIN)/python -m tests.server.space_check $(ARGS)
+
+# Whether there are wheels of everything for each Python that README.md names; told from metadata, nothing is installed.
+wheels: $(VENV)/.dev
+	$(BIN)/python -m tests.programs.wheels
 
 # The tests drive a real browser: the system's Chromium, else one that Playwright brings.
 browser: $(VENV)/.dev

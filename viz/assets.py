@@ -12,29 +12,33 @@ PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.j
 LANGUAGE = WEB / "core" / "language.js"  # stands in the page itself
 ALONE = WEB / "alone" / "alone.js"  # what an explorer outside the app begins with
 CORE = ("core/shared.js", "core/rpc.js")  # what every component's scripts need, before all else
+PICTURE = ("picture/drawing.js", "picture/copy.js")  # what whoever shows pictures needs; their style is the page's
 
 # A component's scripts in the order in which they need each other; the last one registers it under its name.
 SCRIPTS = {
     "explorer": (
+        *PICTURE,
         *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
         *(f"explorer/views/{name}.js" for name in (
             "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
         *(f"explorer/{name}.js" for name in ("actions", "cut", "help", "keys", "explorer"))),
-    "stepper": ("explorer/trace.js", "explorer/views/atlas.js",
+    "stepper": (*PICTURE, "explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
-    "panel": ("explorer/views/picture.js",
+    "panel": (*PICTURE,
               *(f"lab/{name}.js" for name in ("maps", "blocks", "cells")), "why/kept.js",
               *(f"lab/{name}.js" for name in ("heads", "matrix", "exports")), "why/words.js", "heads/survey.js",
               "heads/links.js", "lab/panel.js"),
-    "train": tuple(f"train/{name}.js" for name in ("settings", "maps", "curves", "train")),
+    "train": (*PICTURE, *(f"train/{name}.js" for name in ("settings", "maps", "curves", "train"))),
     "question": ("why/kept.js", "why/question.js"),
     "prose": ("page/prose.js",),
-    "examples": ("page/examples.js",),
+    "examples": ("present/way.js", "page/examples.js"),
     "languages": ("page/languages.js",),
     "translation": ("page/translation.js",),
     "guide": ("tour/guide.js",),
 }
-TOUR = WEB / "tour" / "tour.js"  # what guide.js fetches, with the style sheet beside it, when a tour is started
+# What is fetched when a tour or a presentation is started, each with the style sheet beside it.
+TOUR = WEB / "tour" / "tour.js"
+PRESENTATION = WEB / "present" / "present.js"
 
 
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
@@ -52,6 +56,12 @@ def style(component: str) -> Path:
     return (WEB / SCRIPTS[component][-1]).with_suffix(".css")
 
 
+def picture_style() -> str:
+    """The style sheet of PICTURE."""
+    return (WEB / PICTURE[-1]).with_suffix(".css").read_text(encoding="utf-8")
+
+
 def page_style() -> str:
-    """What is part of the page itself: its own style sheet and those of EARLY."""
-    return "".join(path.read_text(encoding="utf-8") for path in (WEB / "page" / "page.css", *map(style, EARLY)))
+    """What is part of the page itself: its own style sheet, that of pictures, and those of EARLY."""
+    own = (WEB / "page" / "page.css", *map(style, EARLY))
+    return picture_style() + "".join(path.read_text(encoding="utf-8") for path in own)

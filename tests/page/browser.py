@@ -14,9 +14,19 @@ from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
-# listed; no style sheet is fetched again, which only an experimental rule would read.
-AXE = """async (context) => (await axe.run(context || document, {
-  rules: { "image-redundant-alt": { enabled: false } }, resultTypes: ["violations"], preload: false })).violations"""
+# listed; no style sheet is fetched again, which only an experimental rule would read. What hidden panels hold is put
+# aside for as long as axe looks, which would else spend most of its time on styles that nobody sees.
+AXE = """async ([context, all]) => {
+  const hidden = all ? [] : [...document.querySelectorAll(".atlas-panel")].filter((panel) => !panel.offsetParent);
+  const aside = hidden.map((panel) => [panel, [...panel.childNodes]]);
+  for (const panel of hidden) panel.replaceChildren();
+  try {
+    return (await axe.run(context || document, { rules: { "image-redundant-alt": { enabled: false } },
+      resultTypes: ["violations"], preload: false })).violations;
+  } finally {
+    for (const [panel, nodes] of aside) if (!panel.hasChildNodes()) panel.append(...nodes);
+  }
+}"""
 
 
 def screenshot(page: Page, name: str) -> None:
@@ -26,11 +36,14 @@ def screenshot(page: Page, name: str) -> None:
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
-def no_violations(page: Page, part: str | Locator | None = None) -> None:
-    """Fail on what axe-core finds wrong with the page, or the part of it that a selector or a locator names."""
+def no_violations(page: Page, part: str | Locator | None = None, *, hidden: bool = False) -> None:
+    """Fail on what axe-core finds wrong with the page, or the part of it that a selector or a locator names.
+
+    hidden: among all that hidden panels hold, where an id could stand a second time.
+    """
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=AXE_FILE_PATH)
-    found = page.evaluate(AXE, part.element_handle() if isinstance(part, Locator) else part)
+    found = page.evaluate(AXE, [part.element_handle() if isinstance(part, Locator) else part, hidden])
     assert not found, json.dumps(found, indent=1)[:3000]
 
 
@@ -38,7 +51,8 @@ class Pages:
     """Pages of one browser, each used again by a later test that asks for the same kind of browser.
 
     A page that has shown the app before opens it in a quarter of the processor's time, because its process still holds
-    the compiled scripts. In between it is empty, and so is what it stored.
+    the compiled scripts. In between it is empty, and so is what it stored; and a language and permissions, which
+    Playwright knows only of a context, it has from one test to the next only.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -48,12 +62,19 @@ class Pages:
     @contextmanager
     def one(self, *, width: int, height: int, dark: bool, options: dict) -> Iterator[Page]:
         """A page of this size, for as long as the context lasts. options: of Playwright's browser context."""
-        kind = json.dumps(options, sort_keys=True)
-        idle = self._idle.setdefault(kind, [])
-        page = idle.pop() if idle else self._browser.new_context(**options).new_page()
+        kind = {name: value for name, value in options.items() if name not in ("locale", "permissions")}
+        idle = self._idle.setdefault(json.dumps(kind, sort_keys=True), [])
+        page = idle.pop() if idle else self._browser.new_context(**kind).new_page()
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")
+        page.context.grant_permissions(options.get("permissions", []))
+        emulation = page.context.new_cdp_session(page)
+        if "locale" in options:  # as Playwright does it
+            emulation.send("Emulation.setLocaleOverride", {"locale": options["locale"]})
+            emulation.send("Emulation.setUserAgentOverride", {"userAgent": "", "acceptLanguage": options["locale"]})
         yield page  # after an error in between, it is not used again
+        emulation.detach()
+        page.context.clear_permissions()
         for other in page.context.pages:
             if other is not page:
                 other.close()

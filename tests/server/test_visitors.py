@@ -29,10 +29,14 @@ from viz.wire.payload import key_of
 
 
 @pytest.fixture()
-def demo(serve, tiny_translator) -> gr.Blocks:
-    page = app.build_demo(Translators([tiny_translator]))
-    page.url = serve(page)
-    return page
+def demo(tiny_translator) -> gr.Blocks:
+    return app.build_demo(Translators([tiny_translator]))
+
+
+@pytest.fixture()
+def served(serve, demo) -> gr.Blocks:
+    demo.url = serve(demo)
+    return demo
 
 
 def remembered(demo: gr.Blocks) -> list[TranslationTrace]:
@@ -43,8 +47,8 @@ def remembered(demo: gr.Blocks) -> list[TranslationTrace]:
             if header in session.state_data]
 
 
-def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(demo):
-    port = int(demo.url.rsplit(":", 1)[1].strip("/"))
+def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(served):
+    demo, port = served, int(served.url.rsplit(":", 1)[1].strip("/"))
     demo.app.state_holder.capacity = 4
     texts = [f"Ein Hund und {number} Katzen." for number in range(9)]
     for text in texts:
@@ -57,8 +61,8 @@ def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(demo):
     assert not shared, "visitors share what their pages show"
 
 
-def test_callers_of_the_api_take_no_visitor_s_place(demo):
-    port = int(demo.url.rsplit(":", 1)[1].strip("/"))
+def test_callers_of_the_api_take_no_visitor_s_place(served):
+    demo, port = served, int(served.url.rsplit(":", 1)[1].strip("/"))
     Caller(port).visit("Ein Hund.")
     before = dict(demo.app.state_holder.session_data)
     caller = Caller(port)
@@ -91,7 +95,7 @@ def test_beyond_their_bytes_the_one_longest_idle_is_forgotten_first(demo):
     assert sum(visitor.held for visitor in store.session_data.values()) == pytest.approx(4 * size, rel=0.05)
 
 
-def test_what_stands_in_two_states_counts_once(demo):
+def test_what_stands_in_two_states_counts_once():
     one = random_trace(20, 20)
     assert visitors.held_bytes([one, (one,), one]) < visitors.held_bytes([one]) + 500
     view = np.zeros((100, 1000), np.float32)[:2]

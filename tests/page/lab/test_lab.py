@@ -73,6 +73,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             elif every:
                 no_violations(page, panel.locator("xpath=ancestor::*[@role='tabpanel'][1]"))
             screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
+    no_violations(page, hidden=True)
 
 
 def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped_translators) -> None:

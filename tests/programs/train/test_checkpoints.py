@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_stage_is_made_once_and_goes_on_where_it_was_stopped(tmp_path):
     assert stopped and not (folder / CHECKPOINT).exists()
     process = subprocess.Popen([sys.executable, "-m", *command, "--device", "cpu"], cwd=ROOT, stderr=subprocess.DEVNULL)
     while not (folder / "run" / "state.safetensors").exists() and process.poll() is None:
-        pass
+        time.sleep(0.01)
     process.kill()
     process.wait()
     assert checkpoints.finish(stage, args, None) and (folder / CHECKPOINT / "model.safetensors").exists()

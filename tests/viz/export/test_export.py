@@ -3,8 +3,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
@@ -13,7 +11,6 @@ import pytest
 from model.trace import storage
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.trace.translation import TranslationTrace
-from tests import ROOT
 from viz.export import standalone, table
 from viz.maps.reduce import View, score_map
 
@@ -69,11 +66,6 @@ def test_a_changed_weight_does_not_pass_for_a_trace(hand_made_trace):
     found["cross"]["weights"][0][0][0][0] += 0.5
     with pytest.raises(ValueError, match="sums to 1"):
         storage.from_json(json.dumps(found))
-
-
-def test_trace_files_need_no_torch():
-    program = "import sys; sys.modules['torch'] = None; import model.trace.storage"
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_csv_reads_back_as_the_same_float32(hand_made_trace):

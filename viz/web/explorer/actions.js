@@ -14,7 +14,7 @@
     async function picture(format) {
       try {
         const svgText = await atlas.explorerPicture.svg(context);
-        const blob = format === "svg" ? new Blob([svgText], { type: "image/svg+xml" }) : await atlas.explorerPicture.png(svgText);
+        const blob = format === "svg" ? new Blob([svgText], { type: "image/svg+xml" }) : await atlas.picture.png(svgText);
         atlas.download(name(format), blob);
       } catch (error) {
         context.say(t("No picture could be made: {why}.", { why: error.message }));

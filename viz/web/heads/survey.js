@@ -146,7 +146,7 @@
       draw();
     } });
     const threshold = el("label", {}, el("span", {}, t("threshold")), slider, told), about = el("p", { class: "text note" });
-    const root = el("div", { class: "survey" }, el("div", { class: "survey-controls" }, [views, kinds, first, second, labels].map((box) => box.parentElement), threshold, count), about, stage);
+    const root = el("div", { class: "survey" }, el("div", { class: "survey-controls" }, [views, kinds, first, second, labels].map((box) => box.parentElement), threshold, count), about, atlas.pictured(stage, { ...api.about(""), title: () => [state.view === "grid" ? said(block.kinds.find((one) => one.kind === state.kind).title) : "", title(state.x), ...(state.view === "grid" ? [] : [title(state.y)])].filter(Boolean).join(" · ") }));
     draw();
     return root;
   };

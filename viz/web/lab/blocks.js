@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   const { element: el, t, said } = AttentionAtlas;
-  const { shaded, maps } = AttentionAtlas.lab;
+  const { shaded, maps } = AttentionAtlas.lab, { pictured, picture } = AttentionAtlas;
 
   // One row of numbers as cells of a canvas, with the number under the pointer in its title.
   function strip(cell) {
@@ -56,9 +56,15 @@
         el("table", {}, head, body, foot)));
   }
 
-  function figure(block, keep) {
-    const box = el("div", { class: "figure", role: "img", "aria-label": block.label,
-      style: `height: ${block.height}px;${block.width ? ` max-width: ${block.width}px` : ""}` });
+  function figure(block, keep, api) {
+    const box = el("div", { class: "figure", role: "img", "aria-label": block.label, style: `height: ${block.height}px` });
+    const fit = (room) => {
+      const height = room ? Math.min(room.height, Math.max(block.height, room.width / 2)) : block.height;
+      box.style.height = `${height}px`;
+      if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
+    };
+    const whole = pictured(box, { ...api.about(said(block.label)), fit });
+    if (block.width) whole.style.maxWidth = `${block.width}px`;
     const layout = { ...block.figure.layout, height: block.height, autosize: true };
     for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
     for (const note of layout.annotations || []) note.text = said(note.text);
@@ -74,7 +80,7 @@
         }
       }).observe(box);
     }));
-    return box;
+    return whole;
   }
 
   function flow(block, keep, api) {
@@ -114,6 +120,7 @@
       el("div", { class: "marked-text" }, el("h2", {}, title), el("p", { dir: "auto" }, words.map(([word, n]) => [
         n ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n))) : word, " "]).flat()),
       note ? el("small", {}, note) : null))),
-    table, figure, flow, maps,
+    maps: (b, keep, api) => maps(b, (map, title) => pictured(map, { ...api.about(title), svg: () => picture.element(map.querySelector(".framed")) })),
+    table, figure, flow,
   };
 })();

@@ -11,10 +11,10 @@
     const status = el("span", { class: "caption", role: "status" });
     const button = (text, title, onclick) => el("button", { type: "button", class: "action", title, onclick }, text);
     async function picture(event, format) {
-      const shown = event.target.closest(".atlas-panel").querySelector(".matrix > .scroll > table, .heads > .kinds, .heads .cells");
+      const shown = event.target.closest(".atlas-panel").querySelector(".matrix .scroll > table, .heads .kinds, .heads .cells");
       try {
-        const svg = atlas.explorerPicture.element(shown);
-        const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await atlas.explorerPicture.png(svg);
+        const svg = atlas.picture.element(shown);
+        const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await atlas.picture.png(svg);
         atlas.download(`why.${format}`, blob);
       } catch (error) {
         status.textContent = t("No picture could be made: {why}.", { why: error.message });

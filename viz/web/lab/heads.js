@@ -8,14 +8,14 @@
   document.addEventListener("atlas-kept", ({ detail }) => drawn?.about === detail.about && drawn.changed());
 
   // Grids of all kinds under one status line, which says the cell that is pointed at.
-  function kinds(block, hooksFor) {
+  function kinds(block, about, hooksFor) {
     const status = el("p", { class: "status", role: "status" }, block.hint);
     const grids = block.kinds.map((kind) => atlas.cells({
       name: kind.title, corner: t("head"), columns: kind.rows[0].map((_, i) => String(i + 1)),
       rows: kind.rows.map((cells, i) => ({ label: t("layer {n}", { n: i + 1 }), title: t("Switch the whole layer off, or on"), cells })),
     }, { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) }));
     const root = el("div", { class: "heads" },
-      el("div", { class: "kinds" }, block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root))),
+      atlas.pictured(el("div", { class: "kinds" }, block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root))), about("")),
       block.legend.length ? el("p", { class: "legend" }, block.legend.map(({ marks, text }) =>
         el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text))) : null, status);
     return { root, grids };
@@ -24,10 +24,10 @@
   // {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
   // joint: the slot that says what is switched off together; none: to be read alone.
   function heads(block, keep, api) {
-    if (!block.joint) return kinds(block, () => ({})).root;
+    if (!block.joint) return kinds(block, api.about, () => ({})).root;
     const basket = atlas.kept(block.about).off, held = drawn?.focused() ?? null;
     const known = (kind, layer, head) => block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
-    const { root, grids } = kinds(block, (kind) => ({
+    const { root, grids } = kinds(block, api.about, (kind) => ({
       act: (layer, head) => toggle([[kind.kind, layer, head]]),
       actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
       pressed: (layer, head) => basket.has(same([kind.kind, layer, head])),
@@ -84,10 +84,10 @@
   }
 
   // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
-  function grid(block) {
+  function grid(block, keep, api) {
     const status = el("p", { class: "status", role: "status" });
     const { root } = atlas.cells(block, { point: (name) => (status.textContent = name ? said(name) : "") });
-    return el("div", { class: "heads wide" }, el("div", { class: "scroll" }, root), status);
+    return el("div", { class: "heads wide" }, atlas.pictured(el("div", { class: "scroll" }, root), { ...api.about(said(block.name)), svg: () => atlas.picture.element(root) }), status);
   }
 
   Object.assign(atlas.panelBlocks, { heads, grid });

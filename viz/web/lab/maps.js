@@ -80,5 +80,8 @@
       reading);
   }
 
-  AttentionAtlas.lab = { shaded, maps: (block) => el("div", { class: "maps" }, block.maps.map(heatmap)) };
+  // wrap(figure, title): what stands for a heatmap on the page
+  const maps = (block, wrap = (figure) => figure) => el("div", { class: "maps" }, block.maps.map((map) => wrap(heatmap(map), said(map.title))));
+
+  AttentionAtlas.lab = { shaded, maps };
 })();

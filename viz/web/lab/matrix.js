@@ -89,6 +89,7 @@
       for (const one of body.children) one.hidden = false;
       more.remove();
     } }, t("Show the other {n} methods all the same", { n: folded })) : null;
-    return el("div", { class: "matrix" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.label, onkeydown: walk }, el("table", {}, header(block, firsts), body)), more);
+    const table = el("table", {}, header(block, firsts), body), scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.label, onkeydown: walk }, table);
+    return el("div", { class: "matrix" }, atlas.pictured(scroll, { ...api.about(said(block.label)), svg: () => atlas.picture.element(table) }), more);
   };
 })(globalThis.AttentionAtlas);

@@ -3,6 +3,7 @@ AttentionAtlas.register("panel", async (root, api) => {
   const el = AttentionAtlas.element;
   const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
   let drawing = null; // a name for what stands here, where a panel draws in parts
+  let about = null; // which translation the panel is about, in words
   let shown = false, acts = 0, asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
@@ -20,6 +21,7 @@ AttentionAtlas.register("panel", async (root, api) => {
     if (value.more === false) stop.remove();
     if (!value.blocks || (value.drawing && String(value.drawing) === drawing)) return;
     drawing = String(value.drawing);
+    about = value.about;
     place(root, value.blocks);
     if (value.about) root.prepend(el("p", { class: "about", dir: "auto" }, value.about));
     if (value.more && api.options?.stops) root.prepend(stop);
@@ -29,9 +31,13 @@ AttentionAtlas.register("panel", async (root, api) => {
   function place(parent, blocks) {
     for (const figure of parent.querySelectorAll(".figure")) Plotly.purge(figure);
     const after = [];
-    parent.replaceChildren(...blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, { ...api, act, request, ask: beside })));
+    parent.replaceChildren(...blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, { ...api, act, request, ask: beside, about: pictureOf })));
     for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
   }
+
+  // Of a picture in it: what it is called, else what the panel is, and the sentence.
+  const pictureOf = (title) => ({ title: () => title || root.closest("[role=tabpanel]")?.parentElement.querySelector(":scope > .tab-wrapper [role=tab][aria-selected=true]")?.textContent.trim() || "",
+    caption: () => AttentionAtlas.said(about) || "" });
 
   const request = (name, data, answered) => rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
 

@@ -21,7 +21,7 @@
     return ids;
   }
 
-  // hooks: search(width, penalty), node(ids)
+  // hooks: search(width, penalty), node(ids), about(title): of a picture
   function create(hooks) {
     const width = el("select", { "aria-label": t("Beam width") }, Array.from({ length: 8 }, (_, i) => el("option", { value: i + 1, selected: i === 3 }, i + 1)));
     const penalty = el("input", { type: "range", min: "0", max: "2", step: "0.1", value: "0", "aria-label": t("Length penalty") });
@@ -44,7 +44,9 @@
           el("span", { class: "number" }, logP(h.score)), el("span", { class: "sentence", dir: "auto" }, words || t("(nothing)")),
           el("span", { class: "about" }, `${t("log-probability {value}", { value: logP(h.total) })}${h.finished ? "" : `, ${t("unfinished")}`}`)));
       }));
-      content.replaceChildren(list, legend(), el("div", { class: "scroll forest", tabindex: "0", role: "group", "aria-label": t("Search tree") }, drawn(nodes, best)));
+      const tree = el("div", { class: "whole" }, drawn(nodes, best));
+      content.replaceChildren(list, legend(), atlas.pictured(el("div", { class: "scroll forest", tabindex: "0", role: "group", "aria-label": t("Search tree") }, tree),
+        { ...hooks.about(t("Search tree")), svg: () => atlas.picture.element(tree) }));
     }
 
     const pieces = (nodes, index) => {

@@ -6,14 +6,14 @@
   const KINDS = [["cross", say("Cross-attention over the source")], ["decoder_self", say("Look back over the prefix")]];
   const LABELS = 64; // columns above which their tokens are not written out
 
-  // hooks: select(kind, layer, head)
+  // hooks: select(kind, layer, head), about(title): of a picture
   function create(hooks, colours) {
     const colouring = { place: (weight) => Math.min(1, weight), steps: atlas.steps(colours) };
     const status = el("p", { class: "caption reading", "aria-live": "polite" });
     const pictures = Object.fromEntries(KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]));
     const legend = el("p", { class: "legend caption" }, `${t("weight")} 0 `, el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }), " 1");
     const root = el("section", { class: "reading-pane" }, el("h2", {}, t("What this step reads")),
-      el("div", { class: "strips" }, KINDS.map(([kind]) => pictures[kind].root)), legend, status);
+      atlas.pictured(el("div", {}, el("div", { class: "strips" }, KINDS.map(([kind]) => pictures[kind].root)), legend), hooks.about(t("What this step reads"))), status);
     return {
       root,
       open: (path) => KINDS.forEach(([kind]) => pictures[kind].open(path)),

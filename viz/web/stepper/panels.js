@@ -3,12 +3,11 @@
   "use strict";
 
   const { element: el, t, say, said } = atlas;
-  const { percent, logP } = atlas.stepperPath;
+  const { percent, logP, written } = atlas.stepperPath;
   const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
   const origin = (branch) => said(ORIGINS[branch.origin] ?? branch.decoding);
-  const joined = (tokens) => tokens.filter((token) => !token.symbol).map((token) => token.text).join("").replaceAll("\u2581", " ").trim();
   // Named by what is its own: the rest it shares with its parent.
-  const title = (branch) => `${branch.number} · ${origin(branch)}: ${branch.fork ? "… " : ""}${atlas.shorten(joined(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
+  const title = (branch) => `${branch.number} · ${origin(branch)}: ${branch.fork ? "… " : ""}${atlas.shorten(written(branch.tokens.slice(branch.fork)), 60) || t("(end)")}`;
 
   // hooks: open(number)
   function branches(hooks) {
@@ -30,7 +29,7 @@
     }
 
     function item(branch, depth, current) {
-      const shared = joined(branch.tokens.slice(0, branch.fork)), own = joined(branch.tokens.slice(branch.fork));
+      const shared = written(branch.tokens.slice(0, branch.fork)), own = written(branch.tokens.slice(branch.fork));
       return el("li", { style: `--depth: ${depth}` }, el("button", {
         type: "button", class: `branch${current ? " current" : ""}`, "aria-current": current ? "true" : null,
         onclick: () => hooks.open(branch.number),
@@ -41,7 +40,7 @@
     return { root, draw };
   }
 
-  // hooks: compare(first, second), select(kind, layer, head)
+  // hooks: compare(first, second), select(kind, layer, head), about(title): of a picture
   function comparison(hooks) {
     const picks = [t("First branch"), t("Second branch")].map((name) => el("select", { "aria-label": name, onchange: ask }));
     const content = el("div", { class: "compared" });
@@ -88,7 +87,7 @@
           ? t("The two part at the last token of one of them: no later step can be compared.")
           : t("How much each head's attention differs after the fork (steps {first} to {last}): mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
             { first: found.steps[0] + 1, last: found.steps[1] })),
-        ...(found.cross === null ? [] : [el("div", { class: "maps" }, map("cross", t("Cross-attention"), found.cross), map("decoder_self", t("Decoder self-attention"), found.decoder_self))]));
+        ...(found.cross === null ? [] : [atlas.pictured(el("div", { class: "maps" }, map("cross", t("Cross-attention"), found.cross), map("decoder_self", t("Decoder self-attention"), found.decoder_self)), hooks.about(t("Compare")))]));
     }
 
     const ratio = (difference) => (difference > 13.8 ? t("more than a million") : Number(Math.exp(difference).toPrecision(2)).toLocaleString("en"));
@@ -105,12 +104,12 @@
     return { root, draw, show };
   }
 
-  // hooks: jump(step)
+  // hooks: jump(step), about(title): of a picture
   function lens(hooks) {
     const status = el("p", { class: "caption", "aria-live": "polite" }), scroll = el("div", { class: "scroll" });
     const root = el("div", {}, el("p", { class: "caption" },
       t("What each decoder layer would already predict: the final norm and the output projection on the residual stream after it. Colour: probability of that token. Point at a cell for the rank of the token finally taken.")),
-    scroll, status);
+    atlas.pictured(scroll, { ...hooks.about(t("Layer by layer")), svg: () => atlas.picture.element(scroll.firstChild) }), status);
     let columns = [];
 
     function draw(path, branch) {

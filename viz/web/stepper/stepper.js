@@ -2,7 +2,7 @@
 // server; what the model must compute is asked for one action at a time, in order.
 AttentionAtlas.register("stepper", (root, api) => {
   const atlas = AttentionAtlas, { element: el, t } = atlas;
-  const { Path } = atlas.stepperPath;
+  const { Path, written } = atlas.stepperPath;
   const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
   const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
   const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
@@ -82,7 +82,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     const other = !path || tree.text !== path.text;
     path = await Path.from(payload, held);
     if (!heads) {
-      heads = atlas.stepperHeads.create({ select }, payload.colours);
+      heads = atlas.stepperHeads.create({ select, about }, payload.colours);
       panes.append(heads.root);
     }
     path.text = tree.text;
@@ -187,24 +187,29 @@ AttentionAtlas.register("stepper", (root, api) => {
     button("play", "▶", t("Play"), t("Space"), play), button("next", "→", t("Next"), "→", () => (pause(), move((now) => now + 1))),
     button("last", "⇥", t("Last"), "End", () => (pause(), move(() => Infinity)))), speed, slider, counter,
   el("label", { class: "caption shading" }, `${t("Shade by")} `, shading));
+  const about = (title) => ({ title: () => `${title} · ${counter.textContent}`, caption: () => `${tree.text} → ${written(branch.tokens)}` });
   const say = (words) => (said.textContent = words);
   const said = el("p", { class: "caption said", "aria-live": "polite" });
   const sentences = atlas.stepperTokens.sentences({ jump: (step) => (pause(), move(() => step)), say });
-  const candidates = atlas.stepperTokens.candidates({ force, forceText, temperature: (value) => {
+  const candidates = atlas.stepperTokens.candidates({ force, forceText, about, temperature: (value) => {
     temperature = value;
     if (value !== 1) need("details");
     schedule();
   } });
   const panels = {
     branches: atlas.stepperPanels.branches({ open: (number) => ask("open", { branch: number }, true) }),
-    compare: atlas.stepperPanels.comparison({ compare: (a, b) => ask("compare", { first: a, second: b }), select }),
-    lens: atlas.stepperPanels.lens({ jump: (step) => (pause(), move(() => step)) }),
-    beam: atlas.stepperBeam.create({ search: (width, penalty) => ask("beam", { width, penalty }), node: (ids) => ask("node", { ids }, true) }),
+    compare: atlas.stepperPanels.comparison({ compare: (a, b) => ask("compare", { first: a, second: b }), select, about }),
+    lens: atlas.stepperPanels.lens({ jump: (step) => (pause(), move(() => step)), about }),
+    beam: atlas.stepperBeam.create({ search: (width, penalty) => ask("beam", { width, penalty }), node: (ids) => ask("node", { ids }, true), about }),
     own: atlas.stepperPanels.ownTarget({ target: (text) => ask("target", { text }, true) }),
   };
   const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
   const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
-  root.replaceChildren(alert, bar, sentences.root, said, panes,
+  const steps = { title: () => counter.textContent, caption: about("").caption, main: true, hint: t("← → steps"), move: (down, right) => {
+    pause();
+    move((now) => now + (right || down));
+  } };
+  root.replaceChildren(alert, bar, atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps), said,
     el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, Object.values(tabs)), stage);
 
   function showPanel(name) {

@@ -63,7 +63,7 @@
     return { root, open, step, expect };
   }
 
-  // hooks: force(candidate), forceText(text, joined), temperature(value)
+  // hooks: force(candidate), forceText(text, joined), temperature(value), about(title): of a picture
   function candidates(hooks) {
     const facts = el("p", { class: "facts", "aria-live": "polite" }), list = el("ol", { class: "candidates" });
     const heat = el("input", { type: "range", min: "0.1", max: "2", step: "0.1", value: "1", "aria-label": t("Temperature") });
@@ -78,7 +78,7 @@
       event.preventDefault();
       hooks.forceText(text.value, joined.checked);
     } }, text, el("label", {}, joined, t("no space before")), el("button", { type: "submit", class: "plain" }, t("Put here")));
-    const root = el("section", { class: "next-token" }, el("h2", {}, t("Next token")), facts, list,
+    const root = el("section", { class: "next-token" }, el("h2", {}, t("Next token")), facts, atlas.pictured(list, hooks.about(t("Next token"))),
       el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
       el("p", { class: "caption" }, t("Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.")),
       form);

@@ -34,10 +34,11 @@ AttentionAtlas.register("train", (root, api) => {
   const words = el("details", { class: "words", hidden: true });
   const result = el("section", { class: "result", hidden: true },
     el("div", { class: "transport" }, el("label", { for: "train-update" }, t("Look at update")), slider, counter),
-    chart, outputs, words,
+    AttentionAtlas.pictured(chart, { title: () => chart.getAttribute("aria-label"), caption: () => updated() }), outputs, words,
     el("div", { class: "fields" }, el("label", { class: "field", for: "train-kind" }, el("span", {}, t("Maps of")), kinds),
       el("label", { class: "field", for: "train-pair" }, el("span", {}, t("Sentence")), pairs)),
-    el("div", { class: "pair" }, ...["a", "b"].map((side) => el("div", { class: `side ${side}` }, headings[side], boxes[side]))), pointed, opening);
+    el("div", { class: "pair" }, ...["a", "b"].map((side) => el("div", { class: `side ${side}` }, headings[side],
+      AttentionAtlas.pictured(boxes[side], { title: () => `${said(AttentionAtlas.toyTitles[kind])} · ${headings[side].textContent}`, caption: () => `${pairs.selectedOptions[0].textContent} · ${updated()}` })))), pointed, opening);
 
   root.replaceChildren(
     el("p", { class: "look" }, t("Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates or a minute, and is gone with your visit.", { n: options.updates })),
@@ -49,6 +50,7 @@ AttentionAtlas.register("train", (root, api) => {
   choose(options.corpora[0]);
 
   const shown = () => [...runs.values()].filter((run) => run.side === "a" || !sides.b.node.hidden);
+  const updated = () => t("update {n}", { n: counter.textContent });
   const newest = () => Math.max(0, ...shown().map((run) => run.update));
   const going = () => shown().filter((run) => run.going);
 

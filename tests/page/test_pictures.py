@@ -1,0 +1,106 @@
+"""Pictures that are taken away as images: from the clipboard, or from a file where nothing may be written there."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Locator, Page, expect
+
+from tests.page.browser import no_violations
+from tests.page.explorer.page import drawn
+from viz.theme import COLOURS, HEAD_COLOURS, SCALES
+
+pytestmark = pytest.mark.browser
+
+PAD = 24  # pixels around a picture
+CLIPBOARD = """async () => {
+  const [item] = await navigator.clipboard.read(), png = await item.getType('image/png');
+  const found = new Uint8Array(await png.arrayBuffer());
+  return btoa([...found].map((byte) => String.fromCharCode(byte)).join(''));
+}"""
+# As on a page that did not come over a safe connection; what it hands to the person is kept, with its name.
+NO_CLIPBOARD = """() => {
+  Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
+  AttentionAtlas.download = async (name, blob) => {
+    const found = new Uint8Array(await blob.arrayBuffer());
+    window.__saved = [name, btoa([...found].map((byte) => String.fromCharCode(byte)).join(''))];
+  };
+}"""
+
+
+def pixels(png: str) -> np.ndarray:
+    """uint8 [height, width, 3] of a PNG in base64."""
+    return np.array(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB"))
+
+
+def coloured(image: np.ndarray, colour: object) -> int:
+    """How many pixels have a colour, but for rounding. colour: red, green, blue, or "#rrggbb"."""
+    if isinstance(colour, str):
+        colour = [int(colour[i:i + 2], 16) for i in (1, 3, 5)]
+    return int((np.abs(image.astype(int) - np.array(colour)).max(-1) <= 2).sum())
+
+
+def viridis(values: np.ndarray) -> np.ndarray:
+    """The colours [.., 3] of values between 0 and 1."""
+    steps = np.array([[int(colour[i:i + 2], 16) for i in (1, 3, 5)] for colour in SCALES["viridis"]])
+    return np.stack([np.interp(values * (len(steps) - 1), range(len(steps)), channel) for channel in steps.T], axis=-1)
+
+
+def saved(page: Page, picture: Locator) -> tuple[str, np.ndarray]:
+    """The file that the button of a picture gives where there is no clipboard: its name and its pixels."""
+    page.evaluate("window.__saved = null")
+    picture.hover()
+    picture.locator(".copy-picture").first.click()
+    name, png = page.wait_for_function("window.__saved").json_value()
+    expect(page.locator(".atlas-told")).to_contain_text(f"Saved as {name}")
+    return name, pixels(png)
+
+
+def test_a_map_is_copied_as_it_is_seen(open_traces, hand_made_trace) -> None:
+    page = open_traces(hand_made_trace, permissions=["clipboard-read", "clipboard-write"])
+    button = page.locator(".detail-pane .copy-picture")
+    expect(button).to_have_css("opacity", "0")
+    button.focus()
+    expect(button).to_have_css("opacity", "1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".atlas-told")).to_have_text("Copied as an image: paste it into a slide.")
+    image = pixels(page.evaluate(CLIPBOARD))
+    detail, cells = (page.locator(f".detail{part}").bounding_box() for part in ("", " .cells"))
+    assert image.shape[1] == 2 * (detail["width"] + 2 * PAD) and image.shape[0] > 2 * detail["height"] + 4 * PAD
+    z = drawn(page)["z"]
+    far = np.abs(viridis(z).reshape(-1, 1, 3) - viridis(z).reshape(1, -1, 3)).max(-1)
+    np.fill_diagonal(far, np.inf)
+    alone = np.unravel_index(far.min(1).argmax(), z.shape)  # the cell whose colour no other has
+    area = 4 * (cells["width"] / z.shape[1] - 1) * (cells["height"] / z.shape[0] - 1)  # less the lines between cells
+    assert coloured(image, viridis(z[alone])) == pytest.approx(area, rel=0.06)
+    assert coloured(image, COLOURS["ink"][0]) > 200, "the title"
+    no_violations(page, ".atlas-explorer")
+
+    page.evaluate(NO_CLIPBOARD)
+    name, image = saved(page, page.locator(".atlas-pane .pictured"))
+    assert name == "Cross-attention-3-layers-of-4-heads.png"
+    thumbnail = page.locator(".thumbnail[data-layer='0'][data-head='0']").bounding_box()
+    assert coloured(image, viridis(z[alone])) > 0.8 * 4 * thumbnail["width"] * thumbnail["height"] / z.size
+
+
+@pytest.mark.long
+def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
+    page = open_page(tiny_url, dark=True)
+    page.wait_for_selector(".atlas-explorer .thumbnail canvas")
+    page.evaluate(NO_CLIPBOARD)
+    page.locator("#tab-stepper-button").click()
+    expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
+    name, image = saved(page, page.locator(".atlas-stepper .reading-pane .pictured"))
+    assert name.startswith("What-this-step-reads-Step-1-of-")
+    assert coloured(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 4, "dark, as it is seen"
+    page.locator("#tab-positions-button").click()
+    page.locator("#positions-tabs [role=tab]", has_text="Curves").click()
+    figure = page.locator("#panel-position-curves .pictured", has=page.locator(".figure .main-svg")).first
+    figure.wait_for()
+    name, image = saved(page, figure)
+    assert coloured(image, HEAD_COLOURS[0]) > 300, "a curve"
+    assert coloured(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 2
