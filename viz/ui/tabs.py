@@ -11,7 +11,7 @@ from viz.ui import explorer, stepper, train
 from viz.ui.header import Header
 from viz.ui.lab import lab, registry
 from viz.ui.language import label
-from viz.ui.later import postpone
+from viz.ui.server.later import postpone
 from viz.ui.tours import guide
 
 TABS = (  # (title, id, build(translators, header))
