@@ -21,11 +21,11 @@ WATCH = """(parts) => {
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) painted[entry.identifier] ??= entry.startTime;
   }).observe({ type: 'element', buffered: true });
-  const seen = new Set(), look = () => {
+  const seen = new WeakSet(), look = () => {
     for (const [name, selector] of Object.entries(parts)) {
-      const node = !seen.has(name) && document.querySelector(selector);
-      if (!node) continue;
-      seen.add(name);
+      const node = name in painted ? null : document.querySelector(selector);
+      if (!node || seen.has(node)) continue; // what was replaced before it was painted has a successor
+      seen.add(node);
       if (node.tagName !== 'CANVAS') node.setAttribute('elementtiming', name);
       else requestAnimationFrame(() => setTimeout(() => (painted[name] ??= performance.now()), 0));
     }
