@@ -62,7 +62,8 @@ def survey(args: argparse.Namespace, translator: Translator, direction: str, cor
     means = means_of(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
     linked_by = linking_heads(translator, direction, first)
-    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(linked_by), parts(args))
+    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(linked_by) if linked_by else None,
+              parts(args))
     rank, world = processes.rank(), processes.count()
     if rank == 0:
         run.gather()

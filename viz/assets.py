@@ -31,12 +31,14 @@ SCRIPTS = {
     "train": (*PICTURE, *(f"train/{name}.js" for name in ("settings", "maps", "curves", "train"))),
     "question": ("why/kept.js", "why/question.js"),
     "prose": ("page/prose.js",),
-    "examples": ("page/examples.js",),
+    "examples": ("present/way.js", "page/examples.js"),
     "languages": ("page/languages.js",),
     "translation": ("page/translation.js",),
     "guide": ("tour/guide.js",),
 }
-TOUR = WEB / "tour" / "tour.js"  # what guide.js fetches, with the style sheet beside it, when a tour is started
+# What is fetched when a tour or a presentation is started, each with the style sheet beside it.
+TOUR = WEB / "tour" / "tour.js"
+PRESENTATION = WEB / "present" / "present.js"
 
 
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below

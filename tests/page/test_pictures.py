@@ -87,6 +87,7 @@ def test_a_map_is_copied_as_it_is_seen(open_traces, hand_made_trace) -> None:
     assert coloured(image, viridis(z[alone])) > 0.8 * 4 * thumbnail["width"] * thumbnail["height"] / z.size
 
 
+@pytest.mark.long
 def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
     page = open_page(tiny_url, dark=True)
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")

@@ -85,19 +85,19 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     assert pairs.count() >= len(own.target_ids)
     assert all(pairs.nth(i).locator(".same").count() == 2 for i in range(at))
     assert pairs.nth(at).locator(".same").count() == 0
-    no_violations(page)
+    no_violations(page, ".atlas-stepper")
 
     page.locator("[data-panel=lens]").click()
     page.wait_for_selector(".atlas-stepper .lens td")
     layers = translator.config.num_decoder_layers
     assert page.locator(".atlas-stepper .lens tbody tr").count() == layers + 1
-    no_violations(page)
+    no_violations(page, ".atlas-stepper")
 
     page.locator("[data-panel=beam]").click()
     page.locator(".atlas-stepper .settings [type=submit]").click()
     page.wait_for_selector(".atlas-stepper .node.finished")
     assert page.locator(".atlas-stepper .hypotheses .branch").count() == 4
-    no_violations(page)
+    no_violations(page, ".atlas-stepper")
     node = page.locator(".atlas-stepper .node.kept:not(.best)").nth(3)
     prefix = node.get_attribute("aria-label").split(" — ")[0]
     before = page.evaluate(f"{STEPPER}.dataset.opened")
@@ -110,7 +110,7 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     page.locator(".atlas-stepper .own textarea").fill("A tiny dog crosses the lawn.")
     act(page, ".own [type=submit]")
     assert step(page) == 0 and "Yours: log-probability" in page.inner_text(".atlas-stepper .own")
-    no_violations(page)
+    no_violations(page, ".atlas-stepper")
     page.locator("#tab-explorer-button").click()
     page.wait_for_function("[...document.querySelectorAll('.atlas-explorer option')].some(o => "
                            "o.textContent.includes('tiny') || o.textContent.includes('grüne'))")
@@ -241,8 +241,9 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         assert found[0] == found[1] and found[0]["length"] == len(mine.ids)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), [
+    (1280, False), (390, True), pytest.param(1280, True, marks=pytest.mark.long),
+    pytest.param(390, False, marks=pytest.mark.long)])
 def test_fits_the_window(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, dark=dark)
     page.wait_for_selector("#translation-text")

@@ -64,7 +64,8 @@ def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, 
     expect(button).to_be_focused()
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [
+    (390, True), pytest.param(1280, False, marks=pytest.mark.long)])
 def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
     page = open_page(f"{app_url}#tour=attention&stop=3", width=width, height=844, dark=dark)
     at_stop(page, 3, 8)

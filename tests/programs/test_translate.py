@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -92,12 +93,10 @@ def test_what_cannot_be_translated_is_named(run, arguments, stdin, message):
         run(*arguments, stdin=stdin)
 
 
-def test_as_a_program_errors_are_words(tiny_checkpoint, tmp_path):
-    def program(*arguments: object, text: str = "") -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-m", "model.translate", *map(str, arguments)], cwd=ROOT, input=text,
-                              capture_output=True, encoding="utf-8")
-
-    failed = program("--checkpoint", tmp_path, "Hund")
-    assert failed.returncode == 1 and failed.stderr.startswith("error: ") and "missing" in failed.stderr
-    assert "Traceback" not in failed.stderr
-    assert program("--checkpoint", tiny_checkpoint, text="Ein Hund 😀\n").stdout.count("\n") == 1
+def test_as_a_program_it_reads_and_its_errors_are_words(tiny_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["translate", "--checkpoint", str(tmp_path), "Hund"])
+    with pytest.raises(SystemExit, match=r"^error: .*missing"):
+        runpy.run_path(translate.__file__, run_name="__main__")
+    done = subprocess.run([sys.executable, "-m", "model.translate", "--checkpoint", str(tiny_checkpoint)], cwd=ROOT,
+                          input="Ein Hund 😀\n", capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")

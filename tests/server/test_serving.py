@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -186,12 +187,15 @@ def test_nothing_that_was_typed_is_logged_and_no_name_is_looked_up(served):
         assert re.search(r"'(127\.0\.0\.1|0\.0\.0\.0|localhost|::1)'|AF_UNIX|\('/|b'\\x00", line), line
 
 
-def test_a_port_in_use_is_an_error_in_words(served, tiny_checkpoint):
-    done = subprocess.run([sys.executable, "app.py", "--port", str(served.port)], cwd=ROOT, capture_output=True,
-                          text=True, env=environment(tiny_checkpoint.parent), timeout=60)
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr == (f"error: port {served.port} of 127.0.0.1 is already in use: stop what runs there, or choose "
-                           "another with --port\n")
+def test_a_port_in_use_is_an_error_in_words(served, tiny_checkpoint, monkeypatch, capsys):
+    options = ["--port", str(served.port), "--checkpoints", str(tiny_checkpoint.parent)]
+    monkeypatch.setattr(sys, "argv", ["app.py", *options])
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
+    assert end.value.code == (f"error: port {served.port} of 127.0.0.1 is already in use: stop what runs there, or "
+                              "choose another with --port")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_sigterm_ends_it_within_five_seconds_even_with_listeners(served):  # the last test of this process

@@ -56,6 +56,11 @@ def serve_web_files() -> None:
     gr.set_static_paths([assets.WEB, assets.PLOTLY])
 
 
+def fetched(script: Path) -> dict[str, str]:
+    """A script that the page asks for itself, with the style sheet beside it: atlas.fetched in core/shared.js."""
+    return {"script": url(script), "style": url(script.with_suffix(".css"))}
+
+
 def url(path: Path) -> str:
     """A served file's address. Relative, so that it holds behind any prefix; the time stamp keeps browsers from using a
     stale copy."""

@@ -10,8 +10,9 @@ import gradio as gr
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
+from viz import assets
 from viz.ui import direction
-from viz.ui.component import Component
+from viz.ui.component import Component, fetched
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
@@ -57,13 +58,14 @@ def build(translators: Translators) -> Header:
         menu = gr.Dropdown(
             direction.entries(translators), value=direction.entry_of(translators, default), label=label("Direction"),
             scale=3, min_width=160, elem_id="direction", filterable=False)
-        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=110,
+        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=130,
                              elem_id="decoding", filterable=False)
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
     languages = Component("languages", direction.menus(translators, default), events=("choose",), elem_id="languages",
                           visible=any(translator.languages for translator in translators.all))
     examples = Component("examples", direction.offer(translators, default), events=("pick",),
-                         options={"tour": guide.invitation(translators)}, elem_id="examples")
+                         options={"tour": guide.invitation(translators), "presentation": fetched(assets.PRESENTATION)},
+                         elem_id="examples")
     result = Component("translation", summarise(first, model, registry.lacking(first, model)) if first
                        else inviting(model), events=("pin", "open"), elem_id="translation")
     do = _Handlers(translators)

@@ -17,10 +17,12 @@ Linker = Callable[[Sequence[str], Sequence[str], np.ndarray], np.ndarray]
 
 
 def linking_heads(translator: Translator, direction: str, texts: Sequence[str]) -> tuple[Voter, ...]:
-    """The heads on whose rows and columns agree most, on these texts with the model's own translations. ValueError for
-    no text with words."""
+    """The heads on whose rows and columns agree most, on these texts with the model's own translations. None where
+    neither has words."""
     translated = translator.translate_batch(texts, direction)
     pairs = [(text.split(), found.split()) for text, found in zip(texts, translated) if text.split() and found.split()]
+    if not pairs:
+        return ()
     maps = score_maps(translator, [pieces(translator, direction, *pair) for pair in pairs])
     plain = [voter for voter in voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
              if not voter.by_length]

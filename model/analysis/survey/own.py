@@ -4,19 +4,25 @@ runs."""
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from model.analysis.alignment.linker import linker, linking_heads
 from model.analysis.sentences import languages, sentences
-from model.analysis.survey.corpus import Corpus
+from model.analysis.survey.corpus import Corpus, encoded
 from model.analysis.survey.run import Run
+from model.files import read_json, write_json
+from model.trace.alignment.voters import Row, Voter
 from model.trace.directions import parse_direction
 from model.trace.language import Refusal
 from model.trace.survey.survey import OWN, DirectionSurvey
 from model.translator import Translator
 
 SENTENCES, WINDOW = 200, 20  # a window is one question of the page: seconds, also of a large model
-PARTS = SENTENCES // WINDOW + 1  # the last one is induction's
+PARTS = 1 + SENTENCES // WINDOW + 1  # the first one chooses heads that link words, the last one is induction's
+LINKED = 2 * WINDOW  # sentences on which they are chosen: about a window's time
 
 
 def surveyed(translator: Translator, direction: str) -> DirectionSurvey | None:
@@ -24,8 +30,8 @@ def surveyed(translator: Translator, direction: str) -> DirectionSurvey | None:
     shipped = translator.survey.directions.get(direction) if translator.survey else None
     if shipped or not _folder(translator).is_dir() or not can(direction):
         return shipped
-    run = own(translator, direction)
-    return run.result() if run.is_done else None
+    found = own(translator, direction)
+    return found.result() if found.is_done else None
 
 
 def can(direction: str) -> bool:
@@ -33,17 +39,63 @@ def can(direction: str) -> bool:
     return parse_direction(direction)[0] in languages()
 
 
-def own(translator: Translator, direction: str) -> Run:
-    """The survey that is taken here, as far as it is. A Refusal where there are no sentences."""
+@dataclass(frozen=True)
+class OwnSurvey:
+    """One that is taken here, as far as it is."""
+
+    translator: Translator
+    direction: str
+    corpus: Corpus
+    folder: Path
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every part is measured."""
+        return self.linked_by is not None and self.run.is_done
+
+    def step(self) -> tuple[int, int]:
+        """Do the first part that is missing; how many are done, of how many. Whoever else steps at the same time at
+        worst does the same."""
+        if self.linked_by is None:
+            texts = [text for text, _ in islice(self.corpus.read(), LINKED)
+                     if encoded(self.translator, self.direction, text)]
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(self._links, [[v.layer, v.head, v.row.value]
+                                     for v in linking_heads(self.translator, self.direction, texts)])
+            return 1, 1 + self.run.windows
+        done, of = self.run.step()
+        return 1 + done, 1 + of
+
+    def result(self) -> DirectionSurvey:
+        """The survey. ValueError while parts are missing."""
+        return replace(self.run.result(), linked_by=self.linked_by or ())
+
+    @property
+    def linked_by(self) -> tuple[Voter, ...] | None:
+        """The heads that link words; none where a model's translations have no words. None: not chosen yet."""
+        if not self._links.is_file():
+            return None
+        return tuple(Voter(layer, head, Row(row), False) for layer, head, row in read_json(self._links))
+
+    @cached_property
+    def run(self) -> Run:
+        """What is measured of every sentence. To be asked for once heads are chosen."""
+        link = linker(self.linked_by) if self.linked_by else None
+        return Run(self.translator, self.direction, self.corpus, link=link, parts=self.folder, window=WINDOW)
+
+    @property
+    def _links(self) -> Path:
+        return self.folder / f"{self.direction}-links.json"
+
+
+def own(translator: Translator, direction: str) -> OwnSurvey:
+    """The survey that is taken here. A Refusal where there are no sentences."""
     language = parse_direction(direction)[0]
     if language not in languages():
         raise Refusal("There are no sentences of this project's own in {language}: run python -m model.survey with "
                       "sentences of yours.", language=language)
-    corpus = Corpus(OWN, lambda: ((line, "") for line in islice(sentences(language), SENTENCES)),
-                    own=True)
-    folder = _folder(translator)
-    folder.mkdir(parents=True, exist_ok=True)
-    return Run(translator, direction, corpus, parts=folder, window=WINDOW)
+    corpus = Corpus(OWN, lambda: ((line, "") for line in islice(sentences(language), SENTENCES)), own=True)
+    return OwnSurvey(translator, direction, corpus, _folder(translator))
 
 
 def _folder(translator: Translator) -> Path:

@@ -135,11 +135,14 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
 def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
     page = open_traces(hand_made_trace, random_trace(7, 6, layers=3, heads=4), dark=dark)
     page.locator("#next").click()
-    for key in "mltc":
+    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.evaluate("document.activeElement.blur()")  # a key pressed on a button outside is not the explorer's
+    for key, shown in (("m", ".detail .cells"), ("l", ".line-token"), ("t", ".piece"), ("c", ".compare-plot .plot")):
         page.keyboard.press(key)
-        page.wait_for_timeout(100)
+        page.locator(f".atlas-explorer {shown}").first.wait_for()
         no_violations(page, ".atlas-explorer")
     page.keyboard.press("?")
+    page.locator("dialog.help").wait_for()
     no_violations(page, "dialog.help")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import runpy
+import sys
 
 import pytest
 import torch
@@ -12,9 +13,8 @@ from model import checkpoint, train
 from model.config import TrainConfig
 from model.training.state import TrainingState
 from model.translator import Translator
-from tests import ROOT
 from tests.conftest import SENTENCES, build_tiny_model
-from tests.programs.train.runs import SMALL, command, losses
+from tests.programs.train.runs import SMALL, losses
 
 
 def test_a_warm_start_begins_with_the_given_weights(corpus, tiny_checkpoint, tmp_path):
@@ -63,11 +63,11 @@ def test_dev_sentences_that_are_also_trained_on_are_refused(corpus, tmp_path):
         train.main(["--run", str(tmp_path / "run"), *corpus, "--dev-pair", *corpus[-3:], *SMALL])
 
 
-def test_errors_of_the_program_are_words(tmp_path):
-    done = subprocess.run(command("--run", tmp_path / "run", "--data", tmp_path / "absent"), cwd=ROOT,
-                          capture_output=True, text=True)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.startswith("error: no corpus for the direction de-en")
+def test_errors_of_the_program_are_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["train", "--run", str(tmp_path / "run"), "--data", str(tmp_path / "absent")])
+    with pytest.raises(SystemExit, match=r"^error: no corpus for the direction de-en"):
+        runpy.run_path(train.__file__, run_name="__main__")
+    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [[], ["--no-attention"]], ids=["attention", "one vector"])

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.analysis.alignment.linker import linking_heads
 from model.analysis.alignment.sources import word_maps
 from model.analysis.survey import own
 from model.analysis.survey.corpus import Corpus
@@ -19,6 +20,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import Survey
 from model.trace.tokens import is_symbol
+from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from viz.ui import explorer
@@ -182,5 +184,17 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_p
         if found[0]["type"] != "take":
             break
         done.append((found[0]["done"], found[0]["of"]))
-    assert done == [(1, 3), (2, 3)] and found[1]["type"] == "survey"
+    assert done == [(1, 4), (2, 4), (3, 4)] and found[1]["type"] == "survey"
     assert survey.overview(scene)[1]["type"] == "survey"
+    taken = own.surveyed(tiny_translator, "de-en")
+    assert taken.linked_by == linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
+    assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
+    linked = alignment.alignment(scene, alignment.CHOSEN, "read")
+    assert linked[0]["type"] == "text" and linked[1]["type"] == "links"
+
+
+def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch, tmp_path):
+    monkeypatch.setattr(own, "_folder", lambda translator: tmp_path / "parts")
+    monkeypatch.setattr(Translator, "translate_batch", lambda translator, texts, direction: [""] * len(texts))
+    found = own.own(tiny_translator, "de-en")
+    assert found.step() == (1, own.PARTS) and found.linked_by == () and found.run.link is None

@@ -51,6 +51,12 @@ def scene(request, tiny_translator) -> Scene:
                  tiny_translator)
 
 
+@pytest.fixture(scope="module", params=[TEXTS[0], *(pytest.param(text, marks=pytest.mark.long) for text in TEXTS[1:])])
+def one_scene(request, tiny_translator) -> Scene:
+    """For what does not depend on the sentence."""
+    return Scene(tiny_translator.translate(request.param), Selection(), tiny_translator)
+
+
 def texts(found: object) -> list[str]:
     """Every string inside blocks."""
     if isinstance(found, str):
@@ -217,14 +223,14 @@ def test_verify_reports_progress_and_passes(scene) -> None:
     json.dumps(pictures, allow_nan=False)
 
 
-def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
+def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
     honest = checks.readback.drawn_maps
 
     def swapped(trace):
         return {kind: np.roll(weights, 1, axis=1) for kind, weights in honest(trace).items()}
 
     monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
-    last = list(checks.check_all(drawn(scene)))[-1]
+    last = list(checks.check_all(drawn(one_scene)))[-1]
     assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
     failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
     assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
@@ -232,9 +238,9 @@ def test_a_failing_check_is_shown_as_failing(scene, monkeypatch) -> None:
 
 @pytest.mark.parametrize("said", [
     None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}])
-def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(scene, said) -> None:
-    said = {"key": key_of(scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
-    last = list(checks.check_all(replace(scene, drawn=said)))[-1]
+def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(one_scene, said) -> None:
+    said = {"key": key_of(one_scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
+    last = list(checks.check_all(replace(one_scene, drawn=said)))[-1]
     row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
     assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]
 

@@ -45,7 +45,7 @@ def ends(control: gr.components.Component) -> list:
     return [value for _, value in control.choices] if hasattr(control, "choices") else [control.value, "A boat.", ""]
 
 
-@pytest.mark.parametrize("first", ["small", "tiny"])
+@pytest.mark.parametrize("first", ["tiny", pytest.param("small", marks=pytest.mark.long)])
 def test_every_panel_serves_models_of_every_size(tiny_translator, small_translator, first) -> None:
     order = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}[first]
     demo, asked = app.build_demo(Translators(order)), 0

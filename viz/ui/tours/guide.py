@@ -14,7 +14,7 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz import assets
-from viz.ui.component import Component, url
+from viz.ui.component import Component, fetched, url
 from viz.ui.rpc import Question
 from viz.ui.session import Session
 from viz.ui.tours.heads import HEADS
@@ -30,8 +30,7 @@ PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 def build(translators: Translators, session: Session) -> Component:
     """Lay out and wire the tours: nothing is seen of them before one is started."""
     every = tours()
-    options = {"script": url(assets.TOUR), "style": url(assets.TOUR.with_suffix(".css")),
-               "words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
+    options = {**fetched(assets.TOUR), "words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
     guide = Component("guide", None, events=("stop",), options=options, elem_id="tours")
 
     def show(event: gr.EventData, trace: TranslationTrace | None) -> dict:

@@ -41,6 +41,14 @@
     requestAnimationFrame(() => setTimeout(resolve, 0));
   });
 
+  // What few visitors need, fetched once they do: {script, style}. A promise that it is there.
+  atlas.fetched = function ({ script, style }) {
+    const load = (tag, attributes) => new Promise((resolve, reject) => {
+      document.head.append(atlas.element(tag, { ...attributes, onload: resolve, onerror: () => reject(new Error(script)) }));
+    });
+    return Promise.all([load("link", { rel: "stylesheet", href: style }), load("script", { src: script })]);
+  };
+
   // A component's script ends with this.
   atlas.register = function (name, component) {
     atlas.components[name] = component;
@@ -62,6 +70,9 @@
 
   // Words of the server as a list of texts and nodes: wrap(text) in place of each value whose name is among these.
   atlas.saidParts = (given, names, wrap) => split(given.say, (name) => (names.includes(name) ? wrap(said(given.with[name])) : said(given.with[name])));
+
+  // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
+  atlas.views ||= {};
 
   // What the part of the page's address behind # says, as URLSearchParams. No server sees it.
   atlas.link = () => new URLSearchParams(location.hash.replace(/^#/, ""));

@@ -35,11 +35,14 @@ AttentionAtlas.register("explorer", (root, api) => {
   const actions = atlas.explorerActions.create({ ask, formats: api.options?.formats, state: () => state, trace: () => trace, map: () => map, views,
     thumbnails, overlays, say: (text) => status.replaceChildren(text) });
   const cut = atlas.explorerCut.create({ able: Boolean(api.options?.formats), ask, state: () => state, trace: () => trace, map: () => map, pinned: () => pinnedCells() });
-  const help = atlas.explorerHelp.create(overlays.available.length > 0);
-  const caption = () => `${trace.text} → ${trace.translation}`;
-  const heads = atlas.pictured(el("div", {}, thumbnails.root, legend), { title: () => thumbnails.root.getAttribute("aria-label"), caption });
+  const help = atlas.explorerHelp.create(overlays.available.length > 0, Boolean(api.options?.formats));
+  const caption = () => `${trace.text} → ${trace.translation}`, moves = { move: step, hint: t("← → heads · ↑ ↓ layers") };
+  const heads = atlas.pictured(el("div", {}, thumbnails.root, legend), { title: () => thumbnails.root.getAttribute("aria-label"), caption, ...moves });
   const shown = atlas.pictured(views.root, { title: () => `${atlas.said(words.TITLES[state.kind])}, ${heading.textContent}`, caption,
-    svg: () => atlas.explorerPicture.svg({ views, state: () => state }) });
+    svg: () => atlas.explorerPicture.svg({ views, state: () => state }), main: true, ...moves, fit: (room) => {
+      views.fit(room);
+      if (trace) draw(state);
+    } });
   const parts = [
     el("div", { class: "bar" }, controls.kind, guide),
     el("div", { class: "panes" },
@@ -126,6 +129,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     tip.textContent = layer !== null
       ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: readings[layer][head], bits: entropies[layer][head].toFixed(2) }) + (named && ` · ${named}`)
       : words.thumbnailsTip(overlays.find(state));
+  }
+
+  // To the head so many layers below and heads to the right.
+  function step(down, right) {
+    const { layers, heads } = trace.kinds[state.kind], within = (value, count) => Math.min(count - 1, Math.max(0, value));
+    update({ layer: within(state.layer + down, layers), head: within(state.head + right, heads) });
   }
 
   // Add these heads to the choice; if all of them are in it, take them out. A choice begins with the selected head.
@@ -293,10 +302,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }
 
+  atlas.views.explorer = () => trace && states.toFragment(state, trace);
+
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
   atlas.drawn = () => trace && { key: trace.key, layers: trace.digests() };
 
-  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, toggleHeads, thumbnails, views, help, overlays });
+  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, step, toggleHeads, thumbnails, views, help, overlays });
   atlas.onTheme(() => trace && draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
   new ResizeObserver(atlas.debounce(() => {

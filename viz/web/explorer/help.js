@@ -25,10 +25,11 @@
     ["<s> </s>", say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning")],
   ];
 
-  // overlays: whether there is anything to show in attention's place
-  function create(overlays) {
+  // overlays: whether there is anything to show in attention's place; app: whether it stands in the app
+  function create(overlays, app) {
     const el = atlas.element;
-    const keys = overlays ? KEYS.toSpliced(5, 0, ["o", say("attention, or another measure in its place")]) : KEYS;
+    const keys = [...(overlays ? KEYS.toSpliced(5, 0, ["o", say("attention, or another measure in its place")]) : KEYS),
+      ...(app ? [["f", say("a presentation: the picture that is pointed at, or the map, fills the screen")]] : [])];
     const list = (rows) => el("dl", {}, rows.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]));
     const close = el("button", { type: "button", class: "plain", onclick: () => root.close() }, t("Close"));
     const root = el("dialog", { class: "help", "aria-label": t("Keys and marks") },

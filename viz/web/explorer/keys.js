@@ -14,18 +14,17 @@
     return target === document.body || root.contains(target);
   }
 
-  function listen(root, { state, trace, update, toggleHeads, thumbnails, views, help, overlays }) {
+  function listen(root, { state, trace, update, step, toggleHeads, thumbnails, views, help, overlays }) {
     const next = (name) => {
       const all = atlas.explorerState.CHOICES[name];
       update({ [name]: all[(all.indexOf(state()[name]) + 1) % all.length] });
     };
 
     function move([down, right], event) {
-      const { kind, layer, head } = state(), { layers, heads } = trace().kinds[kind];
-      const to = { layer: Math.min(layers - 1, Math.max(0, layer + down)), head: Math.min(heads - 1, Math.max(0, head + right)) };
-      update(to);
-      if (event.shiftKey) toggleHeads([[to.layer, to.head]]);
-      if (event.target.classList?.contains("thumbnail")) thumbnails.focus(to.layer, to.head);
+      step(down, right);
+      const { layer, head } = state();
+      if (event.shiftKey) toggleHeads([[layer, head]]);
+      if (event.target.classList?.contains("thumbnail")) thumbnails.focus(layer, head);
     }
 
     function handle(event) {

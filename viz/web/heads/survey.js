@@ -155,12 +155,15 @@
       if (state.chosen) choose(state.chosen, stage.querySelector(".chosen"));
     }
 
-    async function copyLink() {
+    function linked() {
       const { kind, layer, head } = state.chosen && (state.view !== "grid" || state.chosen.kind === state.kind) ? state.chosen : state;
-      const fields = new URLSearchParams({ ...block.link, tab: "heads", panel: "heads-survey",
+      return new URLSearchParams({ ...block.link, tab: "heads", panel: "heads-survey",
         ...Object.fromEntries(Object.entries(LINKED).map(([name, field]) => [field, state[name]])), kind,
         ...(layer === undefined ? {} : { layer: layer + 1, head: head + 1 }) });
-      const field = await atlas.copyLink(fields, t("Link to this view"));
+    }
+
+    async function copyLink() {
+      const field = await atlas.copyLink(linked(), t("Link to this view"));
       copied.replaceChildren(field ?? t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
       field?.focus();
     }
@@ -189,6 +192,7 @@
     const root = el("div", { class: "survey" }, el("div", { class: "survey-controls" }, Object.values(menus).map((menu) => menu.parentElement), threshold, count, link, copied), about, stage);
     keep.push(() => {
       drawn = () => root.isConnected && takeOver();
+      atlas.views.heads = () => (root.offsetParent ? linked() : atlas.views.explorer());
       takeOver();
     });
     return root;

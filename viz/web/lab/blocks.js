@@ -58,7 +58,12 @@
 
   function figure(block, keep, api) {
     const box = el("div", { class: "figure", role: "img", "aria-label": block.label, style: `height: ${block.height}px` });
-    const whole = pictured(box, api.about(said(block.label)));
+    const fit = (room) => {
+      const height = room ? Math.min(room.height, Math.max(block.height, room.width / 2)) : block.height;
+      box.style.height = `${height}px`;
+      if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
+    };
+    const whole = pictured(box, { ...api.about(said(block.label)), fit });
     if (block.width) whole.style.maxWidth = `${block.width}px`;
     const layout = { ...block.figure.layout, height: block.height, autosize: true };
     for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);

@@ -1,11 +1,13 @@
 // Example sentences as a row of buttons, and the ways into what goes through the page.
 AttentionAtlas.register("examples", (root, api) => {
   const { element: el, t } = AttentionAtlas;
-  const tour = api.options?.tour;
+  const { tour, presentation } = api.options;
+  const present = AttentionAtlas.presenting(presentation);
   const begin = () => document.dispatchEvent(new CustomEvent("atlas-tour", { detail: { tour: tour.name } }));
   const draw = ({ sentences, cost }) => {
     root.replaceChildren(
-      el("div", { class: "ways" }, tour ? el("button", { type: "button", class: "example tour", onclick: begin }, t("Take the tour ({n} minutes)", { n: tour.minutes })) : null),
+      el("div", { class: "ways" }, tour ? el("button", { type: "button", class: "way tour", onclick: begin }, t("Take the tour ({n} minutes)", { n: tour.minutes })) : null,
+        el("button", { type: "button", class: "way present", title: t("One picture fills the screen, for a class (f)"), onclick: present }, t("Present"))),
       cost ? el("p", { class: "cost" }, cost) : "",
       sentences.length ? el("span", { class: "label" }, t("Try")) : "",
       ...sentences.map((text) =>

@@ -60,12 +60,18 @@
     }
   }
 
+  atlas.pictures = new WeakMap(); // what stands for a picture -> {node, ...about}
+
   // What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
-  // svg(), its SVG as text (or a promise), where that is more than what stands on the page.
+  // svg(), its SVG as text (or a promise), where that is more than what stands on the page. For presentations, each if need
+  // be: main, whether it is what its tab is about; move(down, right), what the arrow keys do, and hint, what that is in
+  // words; fit(room), which lays it out for {width, height} in pixels, or with null for the page again.
   atlas.pictured = function (node, about) {
-    if (!told) document.body.append(told = el("p", { class: "atlas-told", role: "status" }));
+    if (!told) (document.querySelector(".gradio-container") ?? document.body).append(told = el("p", { class: "atlas-told", role: "status" }));
     const name = t("Copy as image");
-    return el("div", { class: "pictured" }, node,
+    const whole = el("div", { class: "pictured" }, node,
       el("button", { type: "button", class: "copy-picture", "aria-label": name, title: name, onclick: () => copy(node, about) }));
+    atlas.pictures.set(whole, { node, ...about });
+    return whole;
   };
 })(globalThis.AttentionAtlas);

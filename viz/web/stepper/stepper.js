@@ -135,10 +135,14 @@ AttentionAtlas.register("stepper", (root, api) => {
     move(() => step);
   }
 
-  async function copyLink() {
+  function linked() {
     const { text, direction, checkpoint, beam } = tree;
-    const fields = new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "stepper", step: at + 1 });
-    const field = await atlas.copyLink(fields, t("Link to this view"));
+    return new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "stepper", step: at + 1 });
+  }
+  atlas.views.stepper = () => path && linked();
+
+  async function copyLink() {
+    const field = await atlas.copyLink(linked(), t("Link to this view"));
     copied.replaceChildren(field ?? t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
     field?.focus();
   }
@@ -236,7 +240,11 @@ AttentionAtlas.register("stepper", (root, api) => {
   };
   const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
   const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
-  root.replaceChildren(alert, bar, sentences.root, said, panes,
+  const steps = { title: () => counter.textContent, caption: about("").caption, main: true, hint: t("← → steps"), move: (down, right) => {
+    pause();
+    move((now) => now + (right || down));
+  } };
+  root.replaceChildren(alert, bar, atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps), said,
     el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, Object.values(tabs)), stage);
 
   function showPanel(name) {

@@ -1,15 +1,11 @@
 // The way into the tours: the button beside the examples, and links to a stop (#tour=..&stop=..). All else of them is
 // fetched when one is started.
 AttentionAtlas.register("guide", (root, api) => {
-  const atlas = AttentionAtlas, { element: el } = atlas;
+  const atlas = AttentionAtlas;
   let loading = null;
 
   function load() {
-    const { script, style, words } = api.options;
-    const fetched = (tag, attributes) => new Promise((resolve, reject) => {
-      document.head.append(el(tag, { ...attributes, onload: resolve, onerror: () => reject(new Error(script)) }));
-    });
-    loading ||= Promise.all([fetched("link", { rel: "stylesheet", href: style }), fetched("script", { src: script }), atlas.learn(words)])
+    loading ||= Promise.all([atlas.fetched(api.options), atlas.learn(api.options.words)])
       .then(() => atlas.tour(root, api))
       .catch(() => (loading = null)); // whoever asks again has it tried again
     return loading;

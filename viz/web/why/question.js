@@ -119,7 +119,7 @@ AttentionAtlas.register("question", (root, api) => {
     ask({ step, ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}) });
   }
 
-  async function copyLink() {
+  function linked() {
     const { text, direction, checkpoint, beam, step, contrast_id: against } = shown;
     const fields = new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "why", step: step + 1 });
     if (against === null) fields.set("alone", "1");
@@ -127,7 +127,12 @@ AttentionAtlas.register("question", (root, api) => {
     const panel = [...document.querySelectorAll("[id^=panel-why-]")].find((one) => one.offsetParent);
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
     for (const [name, value] of Object.entries(atlas.kept.fields(shown.about))) fields.set(name, value);
-    const field = await atlas.copyLink(fields, t("Link to this question"));
+    return fields;
+  }
+  atlas.views.why = () => shown && linked();
+
+  async function copyLink() {
+    const field = await atlas.copyLink(linked(), t("Link to this question"));
     copied.replaceChildren(field ?? t("Link copied: it asks this very question. The sentence stands behind # and reaches no server log."));
     field?.focus();
   }

@@ -15,10 +15,10 @@ from model.analysis.why.method import Answer, Method
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
 
-SEGMENTS = 8  # of the integral, at first
+SEGMENTS = 64  # of the integral, at first
 MOST = 200  # gradients that it may take
 COMPLETE = 0.02  # of the gap between the sentence and the baseline
-LEAST = 0.02  # nats: 2 % of a gap of one; of less, a share is a quotient of nothings (as in model.trace.why.patches)
+LEAST = 1e-3  # nats: what float32 leaves of a metric over hundreds of operations, also where the gap is nearly none
 
 
 def gradients(case: Case, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -43,12 +43,13 @@ def integrated_gradients(case: Case) -> Answer:
     """(e - e') . integral of the gradient on the line from e' to e (Sundararajan et al. 2017, section 3), e' the mean
     embedding at every position.
 
-    The integral of all columns together is known on any stretch of the line: what the metric gains on it. So of
-    Simpson's rule (for smooth slopes) and the trapezoid's (for slopes with jumps, as ReLU has them) the one counts that
-    comes nearer to it. Steps are halved where that still misses, and only there, until the misses, and the root of
-    their summed squares (what they would be with signs drawn by lot), are within 2 % of m(e) - m(e'), or 200 gradients
-    are taken. A sum that is still off by more than that says so. Measured on the shipped weights against 1024 even
-    steps: positions are off by 1 to 5 % of all together, as with 128 even steps, which miss the sum by 2 to 40 %.
+    The integral of all columns together is known on any stretch of the line: what the metric gains on it. Every rule
+    that weighs a stretch's ends by 1 - w and its middle by w is exact for linear slopes, from the trapezoid's (w = 0)
+    by Simpson's (2/3) to the midpoint's (1); on each stretch that one counts whose sum is the known gain, or comes
+    nearest to it. Where that still misses, steps are halved, until the misses, and the root of their summed squares
+    (what they would be with signs drawn by lot), are within 2 % of m(e) - m(e'), or 200 gradients are taken. A sum that
+    is still off by more than that says so. Measured on 32 words of the shipped German model against 1024 even steps:
+    positions are off by 1.4 % of all together (median; nine of ten words by less than 2.5 %), with 132 gradients.
     """
     mean_source, mean_target, of_what = case.mean_rows
     line = _Line(case, (mean_source.expand_as(case.source_rows), mean_target.expand_as(case.target_rows)))
@@ -106,9 +107,11 @@ class _Line:
     def part(self, segment: Segment) -> np.ndarray:
         """The slope's integral over a segment, float64 [positions]."""
         (start, end), gain = segment, self.gain(segment)
-        ends, middle = (self.slope[start] + self.slope[end]) / 2, self.slope[_middle(segment)]
-        simpson, trapezoid = (end - start) * (ends + 2 * middle) / 3, (end - start) * (ends + middle) / 2
-        return min(simpson, trapezoid, key=lambda found: abs(found.sum() - gain))
+        length = end - start
+        ends, middle = length * (self.slope[start] + self.slope[end]) / 2, length * self.slope[_middle(segment)]
+        apart = float((middle - ends).sum())
+        weight = min(max((gain - float(ends.sum())) / apart, 0.0), 1.0) if apart else 2 / 3
+        return (1 - weight) * ends + weight * middle
 
     def gain(self, segment: Segment) -> float:
         """What the metric gains on a segment, in nats."""

@@ -55,7 +55,9 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, tour, direc
             assert found["text"]["with"]["target"] in trace.translation, stop.title
 
 
-@pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)
+# One checkpoint, and so one random model, has the directions from English.
+@pytest.mark.parametrize(("tour", "direction"), [
+    pytest.param(*case, marks=[pytest.mark.long] * (case[1] == "en-fr")) for case in CASES], ids=NAMES)
 def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
     for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
         if not found["missing"]:

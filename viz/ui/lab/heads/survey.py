@@ -48,9 +48,9 @@ def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
 
 def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """One more window of a survey that is taken here; at its end the survey."""
-    run = surveys.own(scene.translator, scene.trace.direction)
-    done, of = run.step()
-    return [take(done, of, surveys.SENTENCES)] if done < of else _found(scene, run.result())
+    own = surveys.own(scene.translator, scene.trace.direction)
+    done, of = own.step()
+    return [take(done, of, surveys.SENTENCES)] if done < of else _found(scene, own.result())
 
 
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:

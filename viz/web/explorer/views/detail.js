@@ -73,7 +73,8 @@
     // Plot pixels -> {row, column}; beside the labels one of them is null.
     function cellAt(event) {
       const { map, size } = current, box = root.getBoundingClientRect();
-      const x = event.clientX - box.left - size.left, y = event.clientY - box.top - size.top;
+      const scale = size.width / box.width; // of a presentation
+      const x = (event.clientX - box.left) * scale - size.left, y = (event.clientY - box.top) * scale - size.top;
       const column = Math.floor((x / size.plotWidth) * map.columns.length);
       const row = Math.floor((y / size.plotHeight) * map.rows.length);
       const inColumns = column >= 0 && column < map.columns.length, inRows = row >= 0 && row < map.rows.length;
@@ -146,10 +147,11 @@
 
     return {
       root,
-      // map: of explorerModel.scoreMap; pinned: {row, column}; titles: {rows, columns, label}
-      draw(map, colouring, pinned, titles, { compact = false } = {}) {
+      // map: of explorerModel.scoreMap; pinned: {row, column}; titles: {rows, columns, label}; compact: without a colour
+      // bar; height: what there is to fill, in pixels, or as high as the cells are wide
+      draw(map, colouring, pinned, titles, { compact = false, height = null } = {}) {
         const width = root.parentElement.clientWidth || 640;
-        const size = frame.draw(map, colouring, titles, width, compact);
+        const size = frame.draw(map, colouring, titles, { width, compact, height });
         current = { map, colouring, size, titles, pinned };
         cursor = null;
         const { data, layout } = cells(map, colouring, size);

@@ -32,17 +32,19 @@
   }
 
   // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
-  function measure(map, width, compact) {
-    const rows = axisTicks(map.rows, Infinity);
+  function measure(map, { width, compact, height }) {
+    const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
     const left = Math.ceil(rows.widest) + 38, right = compact ? 14 : map.overlay ? 84 : 58;
-    const inner = Math.max(80, width - left - right), columns = axisTicks(map.columns, inner);
+    const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // the height that is given
+    const inner = Math.max(80, width - left - right), widest = height ? Math.max(8, 2 * filling(90)) : 54;
+    const columns = axisTicks(map.columns, Math.min(inner, widest * map.columns.length));
     const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // lines between cells then fall on pixels
-    const cellWidth = whole(Math.min(54, inner / map.columns.length));
-    const highest = Math.max(300, inner * 1.15) / map.rows.length, lowest = 130 / map.rows.length;
-    const cellHeight = whole(Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))));
+    const cellWidth = whole(Math.min(54, widest, inner / map.columns.length));
     const between = cellWidth * (columns.shown[1] || 1);
     const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
     const top = angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
+    const highest = Math.max(300, inner * 1.15) / map.rows.length, lowest = 130 / map.rows.length;
+    const cellHeight = whole(height ? filling(top) : Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))));
     return { rows, columns, left, right, top, cellWidth, cellHeight, angle, plotWidth: cellWidth * map.columns.length,
       plotHeight: cellHeight * map.rows.length, width: left + cellWidth * map.columns.length + right,
       height: top + cellHeight * map.rows.length + 8 };
@@ -98,14 +100,14 @@
     return {
       root,
       // The sizes for this map; what stands around it is redrawn if need be.
-      draw(map, colouring, titles, width, compact) {
-        const { ticks, colours, unit } = colouring;
+      draw(map, colouring, titles, given) {
+        const { ticks, colours, unit } = colouring, { compact } = given;
         const names = (items) => items.map((item) => item.label).join("\u0000");
-        const key = [names(map.rows), names(map.columns), width, compact, map.joint && map.sourceColumns, titles.rows,
+        const key = [names(map.rows), names(map.columns), given.width, compact, given.height, map.joint && map.sourceColumns, titles.rows,
           titles.columns, ticks.texts, colours, unit && atlas.said(unit)].join("\u0001");
         if (key === drawn) return size;
         drawn = key;
-        size = measure(map, width, compact);
+        size = measure(map, given);
         root.replaceChildren(grid(map, size), ...labels(size, titles), ...(compact ? [] : [colourBar(colouring, size)]));
         return size;
       },

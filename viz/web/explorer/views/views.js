@@ -20,7 +20,7 @@
     const parts = { map: detail, lines, text, compare };
     const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
     const root = el("div", { class: "stage" });
-    let shown = "map";
+    let shown = "map", room = null; // room: what there is to fill, in a presentation
 
     function stage(name) {
       if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
@@ -46,11 +46,12 @@
       root,
       draw(state, map, colouring, titles) {
         stage(state.view);
-        if (shown === "map") detail.draw(map, colouring, { row: null, column: null }, titles);
+        if (shown === "map") detail.draw(map, colouring, { row: null, column: null }, titles, { height: room?.height });
         else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
         else if (shown === "compare") compare.draw(state, map, colouring, titles);
         else text.draw(map, colouring, titles, { words: state.words });
       },
+      fit: (given) => (room = given),
       wait: () => root.replaceChildren(waiting),
       pin: (pinned) => parts[shown].pin?.(pinned),
       focus: () => (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),

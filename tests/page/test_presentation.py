@@ -1,0 +1,106 @@
+"""A presentation: one picture fills the screen, keys lead on, and nothing else is in the way. In a real browser."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations, screenshot
+
+pytestmark = pytest.mark.browser
+
+LECTERN, PRESENTED = ".atlas-lectern", ".atlas-presented"
+SIZE = """(selector) => { const { width, height } = document.querySelector(selector).getBoundingClientRect();
+  return [width, height]; }"""
+REFUSED = "() => { document.documentElement.requestFullscreen = () => Promise.reject(new Error('refused')); }"
+REACHED = f"""document.activeElement === document.body
+  || Boolean(document.activeElement.closest('{LECTERN}, {PRESENTED}'))"""
+
+
+def link(page: Page) -> dict[str, str]:
+    """The fields of the page's address."""
+    return {name: values[0] for name, values in parse_qs(urlparse(page.url).fragment).items()}
+
+
+def drawn_within(page: Page, selector: str, width: int, height: int) -> tuple[float, float]:
+    """Wait until this lies within the window; how much of its width and height it takes."""
+    page.wait_for_function("""([selector, width, height]) => {
+      const box = document.querySelector(selector).getBoundingClientRect();
+      return box.left >= -1 && box.top >= -1 && box.right <= width + 1 && box.bottom <= height + 1; }""",
+                           arg=[selector, width, height])
+    across, down = page.evaluate(SIZE, selector)
+    return across / width, down / height
+
+
+@pytest.mark.parametrize(("width", "height", "dark"), [(1280, 720, False), (390, 844, True)])
+def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) -> None:
+    page = open_page(tiny_url, width=width, height=height, dark=dark)
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    before = page.evaluate(SIZE, ".atlas-explorer .axis-label.row")
+    field = page.locator("#source-text textarea, #source-text input").first
+    field.press("f")
+    assert field.input_value().endswith("f") and page.locator(LECTERN).count() == 0, "whoever types is left alone"
+    if width < 600:  # as in a frame that may not have the whole screen
+        page.evaluate(REFUSED)
+    page.locator(".atlas-examples .present").click()
+    expect(page.locator(LECTERN)).to_be_visible()
+    shares = drawn_within(page, f"{PRESENTED} .detail", width, height)
+    assert max(shares) > 0.55, shares
+    if width > 600:
+        assert page.evaluate("Boolean(document.fullscreenElement)")
+        assert page.evaluate(SIZE, f"{PRESENTED} .axis-label.row")[1] > 1.3 * before[1], "larger type"
+        expect(page.locator(f"{LECTERN} .hint")).to_have_text("← → heads · ↑ ↓ layers · Esc ends the presentation")
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        assert page.evaluate(REACHED)
+    no_violations(page)
+    screenshot(page, f"presentation-{width}")
+    where = link_of_head(page)
+    page.keyboard.press("ArrowUp") if where[0] > 1 else page.keyboard.press("ArrowDown")
+    page.locator(LECTERN).get_by_role("button", name="Back" if where[1] > 1 else "Next").click()
+    now = (where[0] + (-1 if where[0] > 1 else 1), where[1] + (-1 if where[1] > 1 else 1))
+    expect(page.locator(f"{LECTERN} h2")).to_contain_text(f"Layer {now[0]} · Head {now[1]}")
+    page.wait_for_function("(fields) => location.hash.includes(fields)", arg=f"layer={now[0]}&head={now[1]}")
+    assert link(page)["present"] == "1" and link(page)["tab"] == "explorer"
+    page.keyboard.press("Escape")
+    expect(page.locator(PRESENTED)).to_have_count(0)
+    expect(page.locator(".atlas-examples .present")).to_be_focused()
+    assert page.locator("[inert]").count() == 0 and "present" not in link(page)
+    assert not page.evaluate("document.fullscreenElement")
+    if width > 600:  # another tab's own steps
+        page.locator("#tab-stepper-button").click()
+        expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
+        page.keyboard.press("f")
+        expect(page.locator(f"{LECTERN} h2")).to_contain_text("Step 1")
+        page.keyboard.press("PageDown")
+        expect(page.locator(f"{LECTERN} h2")).to_contain_text("Step 2")
+
+
+def link_of_head(page: Page) -> tuple[int, int]:
+    """The layer and the head that the address of a presentation names."""
+    page.wait_for_function("location.hash.includes('present=1')")
+    fields = link(page)
+    return int(fields["layer"]), int(fields["head"])
+
+
+def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
+    page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
+    count, sheet = page.locator(".atlas-tour .count"), page.locator(".atlas-tour")
+    expect(count).to_have_text("3 of 8")
+    expect(page.locator(f"{LECTERN} .hint")).to_have_text("← → stops of the tour · Esc ends the presentation")
+    expect(page.locator(f"{PRESENTED} .detail")).to_be_visible()
+    drawn_within(page, f"{PRESENTED} .detail", 1280, round(900 - sheet.bounding_box()["height"]))
+    page.keyboard.press("ArrowRight")
+    expect(count).to_have_text("4 of 8")
+    expect(page.locator(f"{PRESENTED} .thumbnails")).to_be_visible()
+    page.keyboard.press("PageUp")
+    expect(count).to_have_text("3 of 8")
+    page.get_by_role("button", name="Next", exact=True).last.click()
+    expect(count).to_have_text("4 of 8")
+    page.wait_for_function("location.hash.includes('stop=4') && location.hash.includes('present=1')")
+    page.keyboard.press("Escape")
+    expect(page.locator(PRESENTED)).to_have_count(0)
+    expect(sheet).to_be_visible()
+    assert "present" not in link(page) and link(page)["stop"] == "4"
