@@ -17,13 +17,14 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from bench.browser_explorer import first_paint, growth, head_switches, payload_size
+from bench.browser_first import first_view
 from bench.browser_stage import ROOT, Measurement, Stage
 from bench.browser_tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
 from bench.chromium import launch_chromium
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
-    head_switches, first_paint, payload_size, growth, lab_positions, lab_inside, lab_heads, lab_checks,
+    first_view, head_switches, first_paint, payload_size, growth, lab_positions, lab_inside, lab_heads, lab_checks,
     stepper)
 
 
@@ -41,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         for measure in chosen:
             for measurement in measure(stage):
                 found.append(measurement)
-                print(f"{measurement.name:<28} {measurement.value:>10,.1f} {measurement.unit}", flush=True)
+                print(f"{measurement.name:<46} {measurement.value:>10,.1f} {measurement.unit}", flush=True)
         browser.close()
     if args.json:
         args.json.write_text(json.dumps([asdict(m) for m in found], indent=1) + "\n", encoding="utf-8")

@@ -51,9 +51,12 @@ class Stage:
 
     def app_page(self) -> Page:
         """The app itself over its checkpoints."""
-        page = self.page(self._serve("app.py", "--checkpoints", str(self._checkpoints)))
+        page = self.page(self.app_url())
         page.wait_for_selector(".atlas-explorer .thumbnail")
         return page
+
+    def app_url(self) -> str:
+        return self._serve("app.py", "--checkpoints", str(self._checkpoints))
 
     def _serve(self, *command: str) -> str:
         if command not in self._urls:

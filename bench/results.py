@@ -40,6 +40,9 @@ SECTIONS = (
             "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2."),
     Section("The page in a browser", "browser.json", 'make bench-browser ARGS="--json {file}"',
             "Headless Chromium with software rendering. gr_plot is the same picture as a server round trip."),
+    Section("The first view", "first_view.json", "python -m bench.browser --only first_view --json {file}",
+            "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
+            "are painted, by the browser's own timing, and what had come by then. Plotly.js comes after it."),
     Section("Many people at once", "load.json", 'make bench-load ARGS="--json {file}"',
             "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
             "were told to come back. Then memory, over minutes and sessions; its growth is a share."),

@@ -107,8 +107,8 @@ def test_what_a_visitor_typed_as_reference_stays_with_the_sentence(tiny_url, ope
     field = page.locator(REFERENCE).first
     field.fill("A dog lies under the table.")
     open_tab(page, "stepper")
-    page.wait_for_function("""() => { const { dataset, ariaBusy } = document.querySelector('.atlas-stepper');
-      return dataset.opened && ariaBusy === 'false'; }""")
+    page.wait_for_function("""() => { const stepper = document.querySelector('.atlas-stepper');
+      return stepper?.dataset.opened && stepper.ariaBusy === 'false'; }""")
     page.locator(".atlas-stepper .candidate").nth(2).click()  # another translation of the same sentence
     expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
     page.wait_for_timeout(1500)  # the other tabs have heard of it

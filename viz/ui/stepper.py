@@ -44,15 +44,10 @@ class Reply:
 
 def build(translators: Translators, header: Header) -> None:
     """Lay out and wire the tab."""
-    session, tree, start = header.session, None, {"invitation": INVITATION}
-    if header.first and AttentionKind.CROSS not in header.first.kinds:
-        start = {"invitation": RECURRENT}
-    elif header.first:
-        tree = Tree.of(header.first)
-        start = _opened(serving(translators, tree), tree, tree.branches[0], header.first, at=0).page
-    start |= {"selection": selection_dict(header.first_selection)}
-    stepper = Component("stepper", told(**start), events=("act", "select", "publish"), elem_id="stepper")
-    tree_state, opened_state = gr.State(tree), gr.State(header.first)
+    session = header.session
+    # It begins by asking: when the tab is opened the page may be at another sentence than it began with.
+    stepper = Component("stepper", told(stale=True), events=("act", "select", "publish"), elem_id="stepper")
+    tree_state, opened_state = gr.State(None), gr.State(header.first)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
     def act(tree: Tree | None, trace: TranslationTrace | None, selection: Selection, event: gr.EventData):

@@ -74,9 +74,11 @@ class Text:
     known: Callable[[TranslationTrace, Translator], str] | None = None
     scale: int | None = None
     elem_id: str | None = None
+    start: str = ""
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
-        return gr.Textbox("", label=self.label, placeholder=self.placeholder, scale=self.scale, elem_id=self.elem_id)
+        return gr.Textbox(self.start, label=self.label, placeholder=self.placeholder, scale=self.scale,
+                          elem_id=self.elem_id)
 
     def fitted(self, value: str | None, config: ModelConfig) -> str:
         """What the panel is given: without outer white space."""

@@ -8,10 +8,11 @@ is computed again for another question as for another sentence, and a Refusal of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isgeneratorfunction
 
 import gradio as gr
+from gradio.context import get_blocks_context
 from gradio.events import Dependency
 from gradio.i18n import I18nData
 
@@ -21,7 +22,7 @@ from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.header import Header
 from viz.ui.lab import frame, registry
-from viz.ui.lab.controls import Text
+from viz.ui.lab.controls import Control, Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.rpc import Question, stale, told
 from viz.ui.session import TRANSLATES, Selection, Session, serving
@@ -141,7 +142,8 @@ class Lab:
         configs = [translator.config for translator in self.translators.values()]
 
         def built() -> tuple[list[gr.components.Component], gr.Button | None]:
-            return [control.build(configs) for control in panel.controls], panel.again and panel.again.build()
+            controls = [self._begun(control).build(configs) for control in panel.controls]
+            return controls, panel.again and panel.again.build()
 
         if len(panel.controls) > 1 or panel.again:
             with gr.Row():
@@ -153,6 +155,13 @@ class Lab:
                 self._follow(control, declared)
         return controls, button
 
+    def _begun(self, control: Control) -> Control:
+        """With what is known of the translation that the page opens with."""
+        first = self.session.trace.value
+        if first is None or not isinstance(control, Text) or not control.known:
+            return control
+        return replace(control, start=control.known(first, serving(self.translators, first)))
+
     def _follow(self, box: gr.Textbox, declared: Text) -> None:
         def known_for(trace: TranslationTrace) -> str:
             return declared.known(trace, serving(self.translators, trace))
@@ -162,9 +171,10 @@ class Lab:
             return (gr.skip(), gr.skip()) if now in (None, about) else (known_for(trace), now)
 
         first = self.session.trace.value
-        box.value = known_for(first) if first else ""
         about = gr.State(_sentence(first) if first else None)
-        self.session.trace.change(changed, [self.session.trace, about], [box, about], **PRIVATE)
+        # Once loaded, too: the page may have gone on before the tab came.
+        gr.on([self.session.trace.change, get_blocks_context().root_block.load], changed, [self.session.trace, about],
+              [box, about], **PRIVATE)
 
     def _show(self, panel: Panel) -> Callable[..., dict]:
         return self._answering(lambda scene, data, *values: panel.missing(scene) or panel.content(scene, *values))

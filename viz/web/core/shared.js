@@ -35,10 +35,10 @@
     return loading;
   };
 
-  // After the next frame; at once in a page that is not shown, which has none.
+  // After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
   const painted = () => new Promise((resolve) => {
     if (document.hidden) return resolve();
-    requestAnimationFrame(() => setTimeout(resolve, 0));
+    requestAnimationFrame(() => (window.requestIdleCallback ? requestIdleCallback(resolve, { timeout: 500 }) : setTimeout(resolve)));
   });
 
   // What few visitors need, fetched once they do: {script, style}. A promise that it is there.
