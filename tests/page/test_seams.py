@@ -63,10 +63,16 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
     plain = drawn(page)
     assert page.locator(".colour-bar .unit").count() == 0
+    guide, tip = page.locator(".atlas-explorer .guide"), page.locator(".atlas-explorer .tip")
+    about_attention = [guide.inner_text(), tip.inner_text()]
+    assert "the model looked at" in about_attention[0] and about_attention[1].startswith("Rows are layers")
     choose(page, "Measure", "widgets")
     page.wait_for_function("document.querySelector('.colour-bar .unit')?.textContent === 'widgets'")
     assert drawn(page)["heading"] == "Layer 1 · Head 1 · Widgets"
     assert page.inner_text(".reading") == "How many widgets a cell has."
+    # What is said of the picture is said of this one; the thumbnails are still of attention, and say so.
+    assert guide.inner_text().startswith("Not attention but “Widgets”: each row is still a step of the translation")
+    assert tip.inner_text() == f"These small pictures show attention, whatever is shown large. {about_attention[1]}"
     weights = hand_made_trace.cross.weights
     for layer, head in ((0, 0), (2, 3)):
         page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
@@ -104,6 +110,9 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     page.keyboard.press("2")  # a kind that it is not made for
     page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 2 · Head 4'")
     assert page.locator(".field:has(> span:text-is('Measure')) select").input_value() == ""
+    assert "bright cells" in guide.inner_text() and tip.inner_text() == about_attention[1]
+    choose(page, "Measure", "layer_difference")
+    page.wait_for_function("document.querySelector('.guide').textContent.includes('each row is still a source token')")
 
 
 def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_traces, hand_made_trace):

@@ -47,6 +47,8 @@ def build(translators: Translators) -> Header:
     """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
     default = translators.routes[0]
     example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
+    if example:  # a process's first pass loads what all later ones use: its time would stand on every visitor's page
+        model.translate(example.split()[0], default.direction)
     first = model.translate(example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
     trace_state, selection_state, pair = gr.State(first), gr.State(selection), gr.State("")

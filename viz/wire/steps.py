@@ -24,9 +24,11 @@ _BYTES_A_WEIGHT = 2 * 4 / 3
 
 
 def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
-    """The branches with their tokens and probabilities; of those the page knows, numbers."""
-    return {"key": tree.key, "text": tree.source_text, "direction": tree.direction, "limit": MAX_BRANCHES,
-            "dropped": tree.dropped,
+    """The branches with their tokens and probabilities; of those the page knows, numbers. beam: the width of the search
+    that found the translation which the tree began with; null where that is not known."""
+    first = tree.branches[0].decoding
+    return {"key": tree.key, "text": tree.source_text, "direction": tree.direction, "checkpoint": tree.checkpoint,
+            "beam": first and first.beam, "limit": MAX_BRANCHES, "dropped": tree.dropped,
             "branches": [b.number if b.number in known else _branch(b) for b in tree.branches]}
 
 

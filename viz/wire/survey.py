@@ -8,6 +8,7 @@ import numpy as np
 
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
+from model.trace.translation import TranslationTrace
 from viz.maps.labels import KIND_TITLES
 from viz.words import Words
 
@@ -18,11 +19,14 @@ MARKS = {"previous": "←", "itself": "○", "next": "→", "two_before": "←2"
          "rare_token": "*", "diagonal": "↘", "induction": "↻", "alignment_read": "⇄", "alignment_predicted": "⇄+"}
 
 
-def survey(found: DirectionSurvey) -> dict:
-    """A block: the overview of all heads."""
+def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
+    """A block: the overview of all heads. trace: what a link to it is to bring back beside it."""
+    beam = trace.decoding.beam if trace.decoding else 1
     used = {name for kind in found.kinds.values() for name in kind.statistics}
     return {
         "type": "survey",
+        "link": {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint,
+                 **({"beam": beam} if beam > 1 else {})},
         "statistics": {name: {"title": s.title, "plain": s.plain, "exact": s.exact, "threshold": s.threshold,
                               "share": s.unit == "share"} for name, s in STATISTICS.items() if name in used},
         "kinds": [{"kind": kind.value, "title": KIND_TITLES[kind], **_kind(k)} for kind, k in found.kinds.items()]}

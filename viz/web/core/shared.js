@@ -77,6 +77,21 @@
   // What the part of the page's address behind # says, as URLSearchParams. No server sees it.
   atlas.link = () => new URLSearchParams(location.hash.replace(/^#/, ""));
 
+  // Whether a link's fields are about a translation, an object that has these names; of what either does not say, any will do.
+  atlas.isAbout = (link, { text, direction, checkpoint, beam }) => Object.entries({ text, direction, checkpoint })
+    .every(([name, value]) => !link.get(name) || link.get(name) === value) && (beam === null || Number(link.get("beam") ?? 1) === beam);
+
+  // Copy the page's address with these fields. Where that is not allowed: a field to copy it from, to be shown; else null.
+  atlas.copyLink = async function (fields, label) {
+    const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      return null;
+    } catch {
+      return atlas.element("input", { class: "link", readonly: true, value: address, "aria-label": label, onfocus: (event) => event.target.select() });
+    }
+  };
+
   // document.createElement with attributes and children; strings become text, never markup.
   atlas.element = function (tag, attributes = {}, ...children) {
     const node = document.createElement(tag);

@@ -32,16 +32,9 @@
 
     async function link() {
       const { trace, state } = context;
-      const fragment = atlas.explorerState.toFragment(state(), trace());
-      const address = `${location.origin}${location.pathname}${location.search}#${fragment}`;
-      try {
-        await navigator.clipboard.writeText(address);
-        context.say(t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
-      } catch {
-        const field = el("input", { class: "link", readonly: true, value: address, "aria-label": t("Link to this view") });
-        context.say(field);
-        field.select();
-      }
+      const field = await atlas.copyLink(atlas.explorerState.toFragment(state(), trace()), t("Link to this view"));
+      context.say(field ?? t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
+      field?.focus();
     }
 
     const button = (text, title, onclick) => el("button", { type: "button", class: "plain", title, onclick }, text);

@@ -102,8 +102,9 @@ AttentionAtlas.register("explorer", (root, api) => {
     else views.wait();
     const repaint = !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
     if (repaint) drawAtlas();
+    else if (before.overlay !== state.overlay) hoverThumbnail(null);
     thumbnails.select(state);
-    guide.textContent = atlas.said(words.GUIDES[state.kind]);
+    guide.textContent = words.guide(state, overlay);
     showPinned();
     fetchAhead();
     clearTimeout(draw.timer);
@@ -127,7 +128,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     const { entropies, readings } = trace.kinds[state.kind], named = layer === null ? "" : words.named(trace, state.kind, layer, head);
     tip.textContent = layer !== null
       ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: readings[layer][head], bits: entropies[layer][head].toFixed(2) }) + (named && ` · ${named}`)
-      : t("Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.");
+      : words.thumbnailsTip(overlays.find(state));
   }
 
   // To the head so many layers below and heads to the right.

@@ -12,6 +12,19 @@
     decoder_self: say("Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead."),
   };
 
+  // What is drawn large may be another measure (viz/ui/overlays.py); the thumbnails always show attention.
+  function guide(state, overlay) {
+    if (!overlay) return said(GUIDES[state.kind]);
+    const title = said(overlay.title);
+    return state.kind === "encoder_self" ? t("Not attention but “{title}”: each row is still a source token, and what a cell says stands below the heading.", { title })
+      : t("Not attention but “{title}”: each row is still a step of the translation, and what a cell says stands below the heading.", { title });
+  }
+
+  function thumbnailsTip(overlay) {
+    const how = t("Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.");
+    return overlay ? `${t("These small pictures show attention, whatever is shown large.")} ${how}` : how;
+  }
+
   // A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
   // where it leaves the nearest of them.
   function name(trace, traces, limit) {
@@ -122,5 +135,5 @@
     return names.length ? t("over {n} sentences: {names}", { n: trace.payload.marks.sentences, names: names.join(", ") }) : "";
   }
 
-  atlas.explorerWords = { named, name, TITLES, GUIDES, titles, heading, reading, pointing, summary };
+  atlas.explorerWords = { named, name, guide, thumbnailsTip, TITLES, titles, heading, reading, pointing, summary };
 })(globalThis.AttentionAtlas);

@@ -25,6 +25,20 @@
       .sort((a, b) => (head.of(b[0], "low") - b[1]) - (head.of(a[0], "low") - a[1])).map(([name]) => name);
   }
 
+  // What a person or a link has chosen to see: a survey that is drawn anew, for another sentence, shows it again.
+  const LINKED = { view: "view", kind: "kind", x: "statistic", y: "against", label: "named" }; // a menu -> its field of a link
+  const kept = { head: null }; // and by the names of menus; head: {kind, layer, head}
+  let drawn = null; // how the survey that stands on the page takes it over
+  function follow() {
+    const link = atlas.link(), at = (name) => (/^\d{1,3}$/.test(link.get(name) || "") ? Number(link.get(name)) - 1 : null);
+    if (link.get("panel") !== "heads-survey") return;
+    for (const [name, field] of Object.entries(LINKED)) kept[name] = link.get(field);
+    kept.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
+    drawn?.();
+  }
+  window.addEventListener("hashchange", follow);
+  follow();
+
   const short = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−")); // a cell is narrow
   const number = (value) => (value === null ? "–" : value.toFixed(3).replace("-", "−"));
   const place = (head) => t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
@@ -40,9 +54,10 @@
 
     const choose = (head, button) => {
       state.chosen = head;
+      kept.head = { kind: head.kind, layer: head.layer, head: head.head };
       for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
       button?.classList.add("chosen");
-      api.act("card", "card", { kind: head.kind, layer: head.layer, head: head.head });
+      api.act("card", "card", kept.head);
     };
     const shown = () => heads.filter((head) => {
       const own = namesOf(head, thresholds);
@@ -117,37 +132,69 @@
 
     function draw() {
       const chosen = new Set(shown());
+      copied.replaceChildren(); // it was about what was shown before
       count.replaceChildren(t("{n} of {all} heads", { n: chosen.size, all: heads.length }));
       threshold.hidden = !(state.label in thresholds);
-      kinds.parentElement.hidden = state.view !== "grid";
-      second.parentElement.hidden = state.view === "grid";
+      if (!threshold.hidden) {
+        slider.value = thresholds[state.label];
+        told.textContent = thresholds[state.label].toFixed(2);
+      }
+      menus.kind.parentElement.hidden = state.view !== "grid";
+      menus.y.parentElement.hidden = state.view === "grid";
       about.replaceChildren(`${title(state.x)}: ${said(statistics[state.x].plain)} (${said(statistics[state.x].exact)})`);
       stage.replaceChildren({ grid, scatter, table }[state.view](chosen));
     }
 
-    const select = (label, options, value, set) => {
-      const box = el("select", { onchange: (event) => { set(event.target.value); draw(); } }, options.map(([name, text]) => el("option", { value: name, selected: name === value }, text)));
+    function takeOver() {
+      for (const [name, menu] of Object.entries(menus)) {
+        if ([...menu.options].some((option) => option.value === kept[name])) menu.value = state[name] = kept[name];
+      }
+      const named = (head) => ["kind", "layer", "head"].every((name) => head[name] === kept.head?.[name]);
+      state.chosen = heads.find(named) ?? state.chosen;
+      draw();
+      if (state.chosen) choose(state.chosen, stage.querySelector(".chosen"));
+    }
+
+    function linked() {
+      const { kind, layer, head } = state.chosen && (state.view !== "grid" || state.chosen.kind === state.kind) ? state.chosen : state;
+      return new URLSearchParams({ ...block.link, tab: "heads", panel: "heads-survey",
+        ...Object.fromEntries(Object.entries(LINKED).map(([name, field]) => [field, state[name]])), kind,
+        ...(layer === undefined ? {} : { layer: layer + 1, head: head + 1 }) });
+    }
+
+    async function copyLink() {
+      const field = await atlas.copyLink(linked(), t("Link to this view"));
+      copied.replaceChildren(field ?? t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
+      field?.focus();
+    }
+
+    const select = (name, label, options) => {
+      const box = el("select", { onchange: () => {
+        state[name] = kept[name] = box.value;
+        draw();
+      } }, options.map(([value, text]) => el("option", { value, selected: value === state[name] }, text)));
       return el("label", {}, el("span", {}, label), box).lastChild;
     };
     const all = names.map((name) => [name, title(name)]);
-    const views = select(t("show as"), [["grid", t("layers by heads")], ["scatter", t("scatter")], ["table", t("table")]], state.view, (value) => (state.view = value));
-    const kinds = select(t("attention"), block.kinds.map((kind) => [kind.kind, said(kind.title)]), state.kind, (value) => (state.kind = value));
-    const first = select(t("statistic"), all, state.x, (value) => (state.x = value)), second = select(t("against"), all, state.y, (value) => (state.y = value));
-    const labels = select(t("heads named"), [["", t("any")], ["none", t("no name")], ...Object.keys(thresholds).map((name) => [name, title(name)])], "", (value) => {
-      state.label = value;
-      if (value in thresholds) {
-        slider.value = thresholds[value];
-        told.textContent = Number(thresholds[value]).toFixed(2);
-      }
-    });
+    const menus = {
+      view: select("view", t("show as"), [["grid", t("layers by heads")], ["scatter", t("scatter")], ["table", t("table")]]),
+      kind: select("kind", t("attention"), block.kinds.map((kind) => [kind.kind, said(kind.title)])),
+      x: select("x", t("statistic"), all), y: select("y", t("against"), all),
+      label: select("label", t("heads named"), [["", t("any")], ["none", t("no name")], ...Object.keys(thresholds).map((name) => [name, title(name)])]),
+    };
     const told = el("output", {}), slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, oninput: () => {
       thresholds[state.label] = Number(slider.value);
-      told.textContent = Number(slider.value).toFixed(2);
       draw();
     } });
     const threshold = el("label", {}, el("span", {}, t("threshold")), slider, told), about = el("p", { class: "text note" });
-    const root = el("div", { class: "survey" }, el("div", { class: "survey-controls" }, [views, kinds, first, second, labels].map((box) => box.parentElement), threshold, count), about, atlas.pictured(stage, { ...api.about(""), title: () => [state.view === "grid" ? said(block.kinds.find((one) => one.kind === state.kind).title) : "", title(state.x), ...(state.view === "grid" ? [] : [title(state.y)])].filter(Boolean).join(" · ") }));
-    draw();
+    const copied = el("span", { class: "copied", role: "status" });
+    const link = el("button", { type: "button", class: "plain", title: t("A link that restores this view"), onclick: copyLink }, t("Copy link"));
+    const root = el("div", { class: "survey" }, el("div", { class: "survey-controls" }, Object.values(menus).map((menu) => menu.parentElement), threshold, count, link, copied), about, stage);
+    keep.push(() => {
+      drawn = () => root.isConnected && takeOver();
+      atlas.views.heads = () => (root.offsetParent ? linked() : atlas.views.explorer());
+      takeOver();
+    });
     return root;
   };
 
@@ -182,7 +229,9 @@
     }
     function done(blocks) {
       root.className = "stack";
-      root.replaceChildren(...blocks.map((one) => atlas.panelBlocks[one.type](one, keep, api)));
+      const after = [];
+      root.replaceChildren(...blocks.map((one) => atlas.panelBlocks[one.type](one, after, api)));
+      for (const complete of after) complete();
     }
     label();
     root.append(el("p", { class: "text" }, t("Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every head on each.")), el("div", { class: "row" }, button, bar, told));

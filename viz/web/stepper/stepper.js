@@ -12,6 +12,7 @@ AttentionAtlas.register("stepper", (root, api) => {
   let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", timer = null, stale = false, frame = 0;
   let opening = 0; // actions that will open a branch
   const later = []; // moves made meanwhile
+  let wanted = null; // what a link names, until its sentence is the one that is shown
 
   // --- what the server is asked -------------------------------------------------------------------------------------
   const queue = [];
@@ -96,6 +97,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     draw();
     if (temperature !== 1) need("details");
     root.dataset.opened = String(Number(root.dataset.opened || 0) + 1);
+    follow();
   }
 
   const publish = atlas.debounce(() => (opening ? publish() : api.trigger("publish", {})), 150);
@@ -112,6 +114,37 @@ AttentionAtlas.register("stepper", (root, api) => {
   function restart() {
     stale = false;
     ask("start", {}, true);
+  }
+
+  // --- links --------------------------------------------------------------------------------------------------------
+  // The branch that a link brings back: what the model wrote by itself.
+  const own = () => tree.branches.find((one) => one.origin === "own");
+
+  function openLink() {
+    const link = atlas.link();
+    wanted = link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "") ? link : null;
+    follow();
+  }
+
+  function follow() {
+    if (!wanted || !path || stale || !own() || !atlas.isAbout(wanted, tree)) return;
+    const step = Number(wanted.get("step")) - 1;
+    wanted = null;
+    pause();
+    if (path.number !== own().number) ask("open", { branch: own().number }, true);
+    move(() => step);
+  }
+
+  function linked() {
+    const { text, direction, checkpoint, beam } = tree;
+    return new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "stepper", step: at + 1 });
+  }
+  atlas.views.stepper = () => path && linked();
+
+  async function copyLink() {
+    const field = await atlas.copyLink(linked(), t("Link to this view"));
+    copied.replaceChildren(field ?? t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
+    field?.focus();
   }
 
   // --- moving -------------------------------------------------------------------------------------------------------
@@ -182,11 +215,13 @@ AttentionAtlas.register("stepper", (root, api) => {
   const counter = el("output", { class: "counter" });
   const shading = el("select", { "aria-label": t("Source shaded by"), onchange: () => ((shade = shading.value), schedule()) },
     el("option", { value: "mean" }, t("mean of all heads")), el("option", { value: "head" }, t("selected head")));
+  const sharing = el("button", { type: "button", class: "plain", title: t("A link that restores this view"), onclick: copyLink }, t("Copy link"));
+  const copied = el("span", { class: "caption", role: "status" });
   const bar = el("div", { class: "transport", role: "toolbar", "aria-label": t("Steps") }, el("div", { class: "segmented" },
     button("first", "⇤", t("First"), "Home", () => (pause(), move(() => 0))), button("back", "←", t("Back"), "←", () => (pause(), move((now) => now - 1))),
     button("play", "▶", t("Play"), t("Space"), play), button("next", "→", t("Next"), "→", () => (pause(), move((now) => now + 1))),
     button("last", "⇥", t("Last"), "End", () => (pause(), move(() => Infinity)))), speed, slider, counter,
-  el("label", { class: "caption shading" }, `${t("Shade by")} `, shading));
+  el("label", { class: "caption shading" }, `${t("Shade by")} `, shading), sharing, copied);
   const about = (title) => ({ title: () => `${title} · ${counter.textContent}`, caption: () => `${tree.text} → ${written(branch.tokens)}` });
   const say = (words) => (said.textContent = words);
   const said = el("p", { class: "caption said", "aria-live": "polite" });
@@ -252,6 +287,8 @@ AttentionAtlas.register("stepper", (root, api) => {
       : t("Done: {n} tokens", { n: path.length }) + (branch.finished ? "" : `, ${t("stopped by the limit")}`);
     for (const name of ["first", "back"]) buttons[name].disabled = at === 0 && !opening;
     for (const name of ["next", "last"]) buttons[name].disabled = !inside && !opening;
+    copied.replaceChildren(); // it was about what was shown before
+    sharing.hidden = branch.origin !== "own"; // what was forced is in no link
     root.dataset.step = String(at);
   }
 
@@ -279,4 +316,6 @@ AttentionAtlas.register("stepper", (root, api) => {
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   const rpc = atlas.rpc(api, told);
   rpc.take(api.value());
+  window.addEventListener("hashchange", openLink);
+  openLink();
 });

@@ -141,15 +141,9 @@
 
     async function copy() {
       const fields = new URLSearchParams({ tour: shown.tour, stop: shown.stop, direction: shown.direction });
-      const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
-      try {
-        await navigator.clipboard.writeText(address);
-        count.textContent = t("Link copied.");
-      } catch {
-        const field = el("input", { readonly: true, value: address, "aria-label": t("Link to this stop") });
-        count.replaceChildren(field);
-        field.select();
-      }
+      const field = await atlas.copyLink(fields, t("Link to this stop"));
+      count.replaceChildren(field ?? t("Link copied."));
+      field?.focus();
     }
 
     // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.

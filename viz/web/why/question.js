@@ -112,9 +112,7 @@ AttentionAtlas.register("question", (root, api) => {
 
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
-    const same = wanted && shown && ["text", "direction", "checkpoint"].every((name) => !wanted.get(name) || wanted.get(name) === shown[name])
-      && (shown.beam === null || Number(wanted.get("beam") ?? 1) === shown.beam);
-    if (!same) return;
+    if (!wanted || !shown || !atlas.isAbout(wanted, shown)) return;
     const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
     atlas.kept.restore(shown.about, wanted);
     wanted = null;
@@ -134,15 +132,9 @@ AttentionAtlas.register("question", (root, api) => {
   atlas.views.why = () => shown && linked();
 
   async function copyLink() {
-    const address = `${location.origin}${location.pathname}${location.search}#${linked()}`;
-    try {
-      await navigator.clipboard.writeText(address);
-      copied.textContent = t("Link copied: it asks this very question. The sentence stands behind # and reaches no server log.");
-    } catch {
-      const field = el("input", { class: "link", readonly: true, value: address, "aria-label": t("Link to this question") });
-      copied.replaceChildren(field);
-      field.select();
-    }
+    const field = await atlas.copyLink(linked(), t("Link to this question"));
+    copied.replaceChildren(field ?? t("Link copied: it asks this very question. The sentence stands behind # and reaches no server log."));
+    field?.focus();
   }
 
   function look() {

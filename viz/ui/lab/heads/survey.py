@@ -30,19 +30,19 @@ def overview(scene: Scene) -> list[dict]:
     direction = scene.trace.direction
     found = surveys.surveyed(scene.translator, direction)
     if found is not None:
-        return _found(found)
+        return _found(scene, found)
     if not surveys.can(direction):
         return [blocks.text(say("Nobody has surveyed these heads, and there are no sentences of this project's own in "
                                 "their source language: run python -m model.survey with sentences of yours."))]
     return [take(0, surveys.PARTS, surveys.SENTENCES)]
 
 
-def _found(found: DirectionSurvey) -> list[dict]:
+def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
     rule = say("A name is given where the lower end of the 95 % interval is above the threshold, and the value differs "
                "from that of random rows with at most 5 % false discoveries.")
     count = (say("{n} sentences of this project's own.", n=found.sentences) if found.corpus == OWN
              else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus))
-    return [blocks.text(join((count, rule), " "), tone="note"), survey(found),
+    return [blocks.text(join((count, rule), " "), tone="note"), survey(found, scene.trace),
             blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note"))]
 
 
@@ -50,7 +50,7 @@ def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """One more window of a survey that is taken here; at its end the survey."""
     own = surveys.own(scene.translator, scene.trace.direction)
     done, of = own.step()
-    return [take(done, of, surveys.SENTENCES)] if done < of else _found(own.result())
+    return [take(done, of, surveys.SENTENCES)] if done < of else _found(scene, own.result())
 
 
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:

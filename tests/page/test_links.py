@@ -1,0 +1,82 @@
+"""A link restores what was chosen in the survey of heads and in the stepper, whatever else the page shows."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations, screenshot
+from tests.page.test_stepper import act, idle, step, written
+
+pytestmark = pytest.mark.browser
+
+FIRST, SECOND = "Zwei Katzen sitzen auf dem Dach.", "Die alte Frau kauft frisches Brot."
+CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
+
+
+def follow(page: Page, text: str, **fields: str) -> None:
+    link = urlencode({"text": text, "direction": "de-en", "checkpoint": "de-en", **fields})
+    page.evaluate("link => { location.hash = link; }", link)
+
+
+def copied(page: Page, part: str) -> dict[str, str]:
+    """The fields of the link that a part of the page gives."""
+    page.evaluate("navigator.clipboard.writeText('')")
+    page.locator(part).get_by_role("button", name="Copy link").click()
+    address = page.wait_for_function("navigator.clipboard.readText().then((text) => text)").json_value()
+    return {name: one for name, (one,) in parse_qs(address.split("#")[1]).items()}
+
+
+def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_translators) -> None:
+    translator = shipped_translators["de-en"]
+    survey = {"tab": "heads", "panel": "heads-survey", "kind": "encoder_self", "layer": "2", "head": "3",
+              "statistic": "previous"}
+    page = open_page(f"{app_url}#{urlencode({'text': FIRST, 'direction': 'de-en', **survey})}", **CLIPBOARD)
+    panel = page.locator("#panel-heads-survey")
+    card = panel.locator(".slot .text").first
+    expect(card).to_contain_text("Encoder self-attention, layer 2, head 3")
+    view, kind, statistic = (panel.locator(".survey-controls select").nth(i) for i in range(3))
+    expect(kind).to_have_value("encoder_self")
+    expect(statistic).to_have_value("previous")
+    expect(panel.locator(".head-cell.chosen b")).to_have_text("2.3")
+    view.select_option("table")
+    panel.locator(".survey tbody button").first.click()
+    place = re.search(r"(\d+)\.(\d+)$", panel.locator(".survey tbody button").first.inner_text()).groups()
+    expect(card).to_contain_text("layer {}, head {}".format(*place))
+    fields = copied(page, "#panel-heads-survey")
+    assert {"text": FIRST, "checkpoint": "de-en", "statistic": "previous", "view": "table"}.items() <= fields.items()
+    assert (fields["layer"], fields["head"]) == place
+
+    follow(page, FIRST, **{**survey, "kind": "roof", "statistic": "roof", "head": "99", "view": "grid"})
+    expect(panel.locator(".head-cell").first).to_be_visible()
+    expect(statistic).to_have_value("previous")  # there is none of this name
+    expect(card).to_contain_text("layer {}, head {}".format(*place))  # nor such a head
+    no_violations(page, "#panel-heads-survey")
+    screenshot(page, "links-survey-1280")
+
+    follow(page, SECOND, tab="stepper", step="4")
+    stepper = page.locator(".atlas-stepper")
+    expect(stepper).to_have_attribute("data-step", "3")
+    own = translator.translate(SECOND, "de-en")
+    assert re.sub(r"\W", "", own.translation) in re.sub(r"\W", "", written(page))
+    assert {"text": SECOND, "tab": "stepper", "step": "4"}.items() <= copied(page, ".atlas-stepper").items()
+    follow(page, FIRST, tab="stepper", step="3")  # another sentence comes first
+    expect(stepper.locator(".sentences")).to_contain_text("Katze")
+    expect(stepper).to_have_attribute("data-step", "2")
+    idle(page)
+
+    own = translator.translate(FIRST, "de-en")
+    act(page, ".candidate", 1)
+    expect(stepper.get_by_role("button", name="Copy link")).to_be_hidden()  # what was forced is in no link
+    assert step(page) == 3
+    follow(page, FIRST, tab="stepper", step="2")
+    expect(stepper).to_have_attribute("data-step", "1")
+    idle(page)
+    expect(stepper.get_by_role("button", name="Copy link")).to_be_visible()
+    assert re.sub(r"\W", "", own.translation) in re.sub(r"\W", "", written(page))
+    screenshot(page, "links-stepper-1280")
+    follow(page, FIRST, tab="stepper", step="999")
+    expect(stepper.locator("[data-move=next]")).to_be_disabled()
