@@ -75,11 +75,17 @@ def build(translators: Translators, header: Header) -> None:
                 concurrency_id="model", queue=False, trigger_mode="multiple", **private)
     # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
     # event outside the queue changes a state without telling who listens to it.
-    stepper.publish(lambda opened: opened, [opened_state], [session.trace], trigger_mode="always_last", **private)
+    stepper.publish(published, [opened_state, tree_state, session.trace], [session.trace],
+                    trigger_mode="always_last", **private)
     stepper.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
     session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
     session.selection.change(lambda selection: told(selection=selection_dict(selection)), [session.selection],
                              [stepper], queue=False, trigger_mode="always_last", **private)
+
+
+def published(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None):
+    """What the other tabs are to show. Another sentence may have come meanwhile, by a link or typed: that one stays."""
+    return opened if tree is not None and trace is not None and tree.holds(trace) else gr.skip()
 
 
 def _words(error: Exception) -> str:

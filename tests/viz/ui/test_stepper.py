@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -170,6 +171,12 @@ def test_another_sentence_starts_another_tree(act, tiny_translator):
     reply = act("start", trace=other)
     assert [b.ids for b in reply.tree.branches] == [other.target_ids]
     assert reply.tree.source_ids == other.source_ids
+
+
+def test_a_sentence_that_came_meanwhile_stays(act, own, tiny_translator):
+    reply = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]))
+    assert stepper.published(reply.opened, reply.tree, own) is reply.opened
+    assert stepper.published(reply.opened, reply.tree, tiny_translator.translate("Ein rotes Boot.")) == gr.skip()
 
 
 @pytest.mark.parametrize(("action", "data", "words"), [
