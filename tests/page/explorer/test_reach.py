@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from urllib.parse import parse_qs, urlparse
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from tests.viz.export.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
+from viz.ui import explorer
 from viz.wire.payload import payload
 
 pytestmark = pytest.mark.browser
@@ -129,6 +132,29 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-body .thumbnail").count() == 16
     page.wait_for_function(painted, arg=".compare-body")  # of both sentences
+
+
+def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace, monkeypatch):
+    """The sentence brings the selection that the server knows, and of the latest click it does not know yet."""
+    known = explorer.chosen
+
+    def late(trace, event: gr.EventData):
+        time.sleep(1.0)
+        return known(trace, event)
+
+    monkeypatch.setattr(explorer, "chosen", late)
+    page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
+    page.evaluate("""() => {
+      window.__seen = [];
+      document.addEventListener('atlas-drawn', () =>
+        window.__seen.push(document.querySelector('.heading-line').textContent));
+      document.querySelector(".thumbnail[data-layer='1'][data-head='2']").click();
+      document.querySelector('#next').click();
+    }""")
+    page.wait_for_function("window.__seen.length > 0")
+    assert page.evaluate("window.__seen") == ["Layer 2 · Head 3"]
+    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 2')")
+    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
 
 
 @pytest.mark.parametrize("dark", [False, True])

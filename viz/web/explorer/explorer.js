@@ -207,6 +207,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   function tellOthers() {
     clearTimeout(tellOthers.timer);
     tellOthers.timer = setTimeout(() => {
+      tellOthers.timer = null;
       const { kind, layer, head, query, key } = state, text = JSON.stringify({ kind, layer, head, query, key });
       if (text !== tellOthers.last) {
         told.push({ text, at: performance.now() });
@@ -243,6 +244,9 @@ AttentionAtlas.register("explorer", (root, api) => {
     overlays.ask(name);
     if (trace && overlays.find(state)?.asks) draw();
   }
+
+  // Whether the person is further on than what a translation brings along: the server has yet to hear of it, or to answer.
+  const isAhead = () => Boolean(tellOthers.timer) || told.some((one) => performance.now() - one.at < PATIENCE);
 
   // Whether a selection is one that this page told: it comes back, and by then the person may be further on.
   function isEcho(selection) {
@@ -296,7 +300,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     controls.history(traces, trace);
     const selection = payload.selection;
     if (awaited) [state, awaited] = [awaited, null];
-    else if (selection) state = { ...state, ...selection };
+    else if (selection && !isAhead()) state = { ...state, ...selection };
     state = fitted(state, trace);
     draw();
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
