@@ -69,6 +69,7 @@ def lab_panels(stage: Stage, tab: str) -> Iterator[Measurement]:
     """The panels of a tab, opened in turn, round after round: from the click to its content, computed anew and
     painted."""
     page = tab_page(stage, tab)
+    page.locator(f"#tab-{tab} [role=tab]").first.wait_for()  # what a tab holds comes when it is opened
     names = page.locator(f"#tab-{tab} [role=tab]").evaluate_all("tabs => tabs.map(tab => tab.dataset.tabId)")
     times: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(WARM_UP + RUNS):
