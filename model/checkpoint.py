@@ -26,7 +26,7 @@ from model.trace.survey.survey import Survey, survey_from_json
 
 WEIGHTS, CONFIG, TOKENIZER, METRICS = "model.safetensors", "config.json", "tokenizer.model", "metrics.json"
 EXAMPLES = "examples.json"
-LAYOUT, AS_READ = "layout", "as a step reads"  # in the weights file's own metadata
+LAYOUT, AS_READ, TALL = "layout", "inputs first", "as a step reads"  # in the weights file's own metadata
 HEADS, LARGEST_HEADS = "heads.json", 8_000_000  # bytes
 
 
@@ -66,7 +66,7 @@ def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, direc
     dtype = torch.float16 if half else torch.float32
     assert not (half and as_read)
     state = {name: t.detach().to("cpu", dtype) for name, t in model.state_dict().items()}
-    tensors = {name: (t.t() if as_read and _is_tall(t.shape) else t).contiguous() for name, t in state.items()}
+    tensors = {name: (t.t() if as_read and t.ndim == 2 else t).contiguous() for name, t in state.items()}
     about = {LAYOUT: AS_READ} if as_read else None
     name, described = networks.name_of(model), tokenizer.write(folder)
     config = {"format": 1, "directions": list(directions), "model": asdict(model.config),
@@ -122,14 +122,9 @@ def _load_foreign(folder: Path) -> Checkpoint:
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
-    # float32, and a matrix lies in memory along its longer side: the product with a single row then reads long
-    # stretches. For the [8000, 256] and [1024, 256] matrices that takes less than half the time of the other order.
+    # float32, and all that a matrix makes of one input lies in one piece: model.nets.step reads it so for a single row.
     tensor = tensor.float()
-    return tensor.t().contiguous().t() if _is_tall(tensor.shape) else tensor
-
-
-def _is_tall(shape: Sequence[int]) -> bool:
-    return len(shape) == 2 and shape[0] >= shape[1]
+    return tensor.t().contiguous().t() if tensor.ndim == 2 else tensor
 
 
 def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, ...], Languages | None, dict | None]:
@@ -198,6 +193,11 @@ def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[E
     return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
 
 
+def _turned(shapes: Mapping[str, Sequence[int]], layout: str | None) -> set[str]:
+    matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and layout in (AS_READ, TALL)}
+    return {name for name, (outputs, inputs) in matrices.items() if layout == AS_READ or outputs >= inputs}
+
+
 def read_survey(path: Path, digest: str) -> Survey | None:
     """A survey's file; None where there is none, or only one of other weights. ValueError, naming it, if it is damaged.
     """
@@ -213,12 +213,12 @@ def read_survey(path: Path, digest: str) -> Survey | None:
 
 def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
     """The tensors of a safetensors file, which must be exactly those named, in these shapes, of floating type and
-    finite. ValueError otherwise. A file in the layout that a step reads holds tall matrices transposed."""
+    finite. ValueError otherwise. A file in the layout that a step reads holds matrices transposed, and one of an
+    earlier version those that are not wider than high."""
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name).get_shape() for name in file.keys()}
-            turned = {name for name, shape in shapes.items() if _is_tall(shape)} if (
-                file.metadata() or {}).get(LAYOUT) == AS_READ else set()
+            turned = _turned(shapes, (file.metadata() or {}).get(LAYOUT))
             if missing := sorted(set(shapes) - set(found)):
                 raise ValueError(f"{path} lacks {len(missing)} tensors, the first is {missing[0]!r}")
             if extra := sorted(set(found) - set(shapes)):

@@ -48,7 +48,7 @@ def test_halves_on_disk(saved, tmp_path):
 
 
 def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path):
-    """No matrix is copied: each lies in the file's pages, along its longer side."""
+    """No matrix is copied: each lies in the file's pages, one input's row after the other."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64
@@ -58,6 +58,20 @@ def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path)
     assert all(any(start <= tensor.data_ptr() < end for start, end in pages) for tensor in found.values())
     for name, tensor in expected.items():
         assert torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
+
+
+def test_a_file_of_the_layout_before_opens(saved, tmp_path):
+    """It holds those matrices transposed that are not wider than high."""
+    out = tmp_path / "ours"
+    convert.main([str(saved), "--out", str(out)])
+    expected = checkpoint.load(out).model.state_dict()
+    tall = {name: (t.t() if t.ndim == 2 and t.shape[0] >= t.shape[1] else t).contiguous()
+            for name, t in expected.items()}
+    assert any(t.ndim == 2 and t.shape[0] < t.shape[1] for t in expected.values())
+    save_file(tall, out / "model.safetensors", {checkpoint.LAYOUT: checkpoint.TALL})
+    found = checkpoint.load(out).model.state_dict()
+    assert all(torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
+               for name, tensor in expected.items())
 
 
 def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):

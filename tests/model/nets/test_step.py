@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from model.checkpoint import _for_decoding
 from model.nets import step
-from model.nets.step import DecoderStep, _Affine
+from model.nets.step import DecoderStep, _Affine, _bags
 from tests.conftest import build_tiny_model
 
 WAYS = {"_whole", "_by_input", "_by_output"}
@@ -24,23 +24,45 @@ def threads(request) -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-def test_every_share_of_a_product_gives_the_product(threads, monkeypatch):
+@pytest.mark.parametrize("bags", [True, False], ids=["bags", "products"])
+def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
     monkeypatch.setattr(step, "SMALL", 100)
     monkeypatch.setattr(step, "LARGE", 2000)
-    taken = set()
+    monkeypatch.setattr(step, "_has_vectors", lambda: bags)
+    taken, few = set(), set()
     for outputs, inputs in ((7, 6), (61, 12), (60, 12), (12, 60), (301, 12), (300, 12), (12, 300), (25, 25), (97, 60)):
         for biased in (True, False):
             weight = torch.randn(outputs, inputs)
             bias = torch.randn(outputs) if biased else None
-            for laid in (weight, _for_decoding(weight)):
+            columns = _for_decoding(torch.cat([weight, torch.randn(2 * outputs, inputs)]))[:outputs]
+            for laid in (weight, _for_decoding(weight), columns):
                 product = _Affine(laid, bias)
                 taken.add(product.product.__name__)
-                for rows in (1, 4):
+                few.add(product.few)
+                for rows in (1, 2, 4, 7):
                     x = torch.randn(rows, inputs)
                     torch.testing.assert_close(product(x), F.linear(x, weight, bias), atol=1e-4, rtol=0)
                     across = torch.randn(inputs, rows).t()
                     torch.testing.assert_close(product(across), F.linear(across, weight, bias), atol=1e-4, rtol=0)
     assert taken == ({"_whole"} if threads == 1 else WAYS)
+    assert few == ({0, 5} if bags else {0})
+
+
+def test_bags_hold_each_input_once_a_row():
+    """Three rows in two shares of a table whose rows stand two apart."""
+    rows, starts = _bags(4, 2, 2, 3)
+    assert rows.tolist() == 3 * [0, 2] + 3 * [4, 6] and starts.tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_numbers_that_bags_are_slow_for_are_products():
+    for dtype in (torch.float64, torch.bfloat16):
+        weight = _laid(torch.randn(8, 6, dtype=dtype))
+        assert _Affine(weight, None).few == 0
+        torch.testing.assert_close(_Affine(weight, None)(weight[:1]), weight[:1] @ weight.t())
+
+
+def _laid(weight: torch.Tensor) -> torch.Tensor:
+    return weight.t().contiguous().t()
 
 
 def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
@@ -48,6 +70,7 @@ def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
     monkeypatch.setattr(step, "SMALL", 1)
     for laid in (torch.randn(1163, 48), _for_decoding(torch.randn(1163, 48))):
         assert _Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
+    assert len(_Affine(laid, None).bags(1)[1]) == threads
 
 
 @pytest.mark.parametrize("changes", [{}, {"norm_first": False, "logits_bias": True}])
@@ -60,6 +83,7 @@ def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes,
     with torch.inference_mode():
         source, cache = model.encode(torch.tensor([[4, 20, 31, 2], [4, 33, 2, 0], [4, 90, 17, 2]])), model.new_cache()
         lean, whole = DecoderStep(model), model.read(source, ids).logits
+        assert lean.logits.few == 5
         for at in range(ids.shape[1]):
             torch.testing.assert_close(lean(ids[:, at], source, cache), whole[:, at], atol=1e-4, rtol=0)
 
@@ -68,6 +92,7 @@ def test_a_step_follows_its_model(threads, tokenizer, monkeypatch):
     """It holds no copy of a weight."""
     monkeypatch.setattr(step, "SMALL", 1)
     model = build_tiny_model(tokenizer)
+    model.load_state_dict({name: _for_decoding(t) for name, t in model.state_dict().items()}, assign=True)
     with torch.inference_mode():
         source, ids = model.encode(torch.tensor([[4, 20, 31, 2]])), torch.tensor([1])
         lean = DecoderStep(model)
