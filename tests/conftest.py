@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,16 @@ SENTENCES = (
     "Ich trinke morgens gern schwarzen Tee.", "I like to drink black tea in the morning.",
     "Le petit chien dort sous la table.", "Ma sœur peint un bateau rouge.",
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported for the tests stays: it is not gone through again and again for what could be thrown away."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.fixture(scope="session")
