@@ -14,17 +14,22 @@ from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
-# listed; no style sheet is fetched again, which only an experimental rule would read. What hidden panels hold is put
-# aside for as long as axe looks, which would else spend most of its time on styles that nobody sees.
+# listed; no style sheet is fetched again, which only an experimental rule would read. What hidden tabs and panels hold
+# is put aside for as long as axe looks, which would else spend most of its time on styles that nobody sees: each into a
+# fragment, where it has a parent, and what comes meanwhile is not lost.
 AXE = """async ([context, all]) => {
-  const hidden = all ? [] : [...document.querySelectorAll(".atlas-panel")].filter((panel) => !panel.offsetParent);
-  const aside = hidden.map((panel) => [panel, [...panel.childNodes]]);
-  for (const panel of hidden) panel.replaceChildren();
+  const hidden = all ? [] : [...document.querySelectorAll("[role=tabpanel], .atlas-panel")].filter((one) =>
+    !one.offsetParent);
+  const aside = hidden.map((one) => {
+    const kept = new DocumentFragment();
+    kept.append(...one.childNodes);
+    return [one, kept];
+  });
   try {
     return (await axe.run(context || document, { rules: { "image-redundant-alt": { enabled: false } },
       resultTypes: ["violations"], preload: false })).violations;
   } finally {
-    for (const [panel, nodes] of aside) if (!panel.hasChildNodes()) panel.append(...nodes);
+    for (const [one, kept] of aside) if (!one.hasChildNodes()) one.append(kept);
   }
 }"""
 

@@ -54,6 +54,7 @@ def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_t
     expect(panel.locator(".head-cell").first).to_be_visible()
     expect(statistic).to_have_value("previous")  # there is none of this name
     expect(card).to_contain_text("layer {}, head {}".format(*place))  # nor such a head
+    expect(panel.locator("[aria-busy=true]")).to_have_count(0)  # what is pale waits for its answer
     no_violations(page, "#panel-heads-survey")
     screenshot(page, "links-survey-1280")
 
