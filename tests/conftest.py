@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +37,13 @@ SENTENCES = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is imported for the tests stays: it is not gone through again and again for what could be thrown away."""
+    """What is imported for the tests stays: it is not gone through again and again for what could be thrown away, and
+    what the tests make not as often as Python would."""
     gc.disable()
     result = yield
     gc.freeze()
     gc.enable()
+    gc.set_threshold(20_000)
     return result
 
 
@@ -153,15 +156,19 @@ def shipped_transformers(shipped_translators: Translators) -> tuple[Translator, 
     return tuple(one for one in shipped_translators.all if isinstance(one.model, Transformer))
 
 
-@pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[..., str]]:
-    """serve(demo) launches a page as app.py does, on a free port or the one given, and returns its address."""
+@contextmanager
+def serving() -> Iterator[Callable[..., str]]:
+    """A function that launches a page as app.py does, on a free port or the one given, and returns its address. In the
+    end all are closed."""
     import app  # here, so that a test of the model alone loads no server
 
     running = []
 
     def start(demo, *, port: int | None = None) -> str:
         demo.queue(max_size=64)
+        # Seconds between looks at an empty queue. With Gradio's own, of one thousandth, each page that a test has done
+        # with takes a fiftieth of a core from all other tests.
+        demo._queue.sleep_when_free = 0.01
         url = app.launch(demo, server_name="127.0.0.1", server_port=port or free_port())
         running.append(demo)
         return url
@@ -171,17 +178,26 @@ def serve() -> Iterator[Callable[..., str]]:
         demo.close(verbose=False)
 
 
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Callable[..., str]]:
+    """serve(demo) launches a page for the tests of a file, and returns its address."""
+    with serving() as start:
+        yield start
+
+
 @pytest.fixture(scope="session")
-def app_url(serve, shipped_translators: Translators) -> str:
+def app_url(shipped_translators: Translators) -> Iterator[str]:
     """The whole app over the trained checkpoints."""
     import app
 
-    return serve(app.build_demo(shipped_translators))
+    with serving() as start:
+        yield start(app.build_demo(shipped_translators))
 
 
 @pytest.fixture(scope="session")
-def tiny_url(serve, tiny_translator: Translator) -> str:
+def tiny_url(tiny_translator: Translator) -> Iterator[str]:
     """The whole app over the tiny seeded model."""
     import app
 
-    return serve(app.build_demo(Translators([tiny_translator])))
+    with serving() as start:
+        yield start(app.build_demo(Translators([tiny_translator])))
