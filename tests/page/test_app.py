@@ -51,13 +51,3 @@ def test_hostile_text_stays_text(app_url, open_page):
     assert page.evaluate("window.hacked") is None
     symbols = page.locator(".atlas-translation .row").first.locator(".chip.symbol").all_inner_texts()
     assert symbols == ["<2en>", "</s>"], "typed control symbols must be spelled out, not become symbols"
-
-
-@pytest.mark.parametrize(("width", "dark"), [
-    (1280, False), (390, True), pytest.param(1280, True, marks=pytest.mark.long),
-    pytest.param(390, False, marks=pytest.mark.long)])
-def test_fits_the_window(app_url, open_page, width, dark):
-    page = open_page(app_url, width=width, dark=dark)
-    page.wait_for_selector("#translation-text")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    screenshot(page, f"first-{'dark' if dark else 'light'}-{width}")

@@ -43,17 +43,11 @@ LEFT = """() => {
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_jumps_while_the_page_opens(app_url, open_page, width) -> None:
+def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_url, open_page, width) -> None:
     page = open_page(app_url, width=width)
     page.wait_for_selector(CELLS)
     shifts = page.evaluate(SHIFTS)
     assert sum(value for value, _ in shifts) < 0.05, shifts
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_all_tabs_begin_at_one_edge(app_url, open_page, width) -> None:
-    page = open_page(app_url, width=width)
-    page.wait_for_selector(CELLS)
     edges = {}
     for tab in TABS:
         open_tab(page, tab)

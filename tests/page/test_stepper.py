@@ -244,9 +244,11 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
 @pytest.mark.parametrize(("width", "dark"), [
     (1280, False), (390, True), pytest.param(1280, True, marks=pytest.mark.long),
     pytest.param(390, False, marks=pytest.mark.long)])
-def test_fits_the_window(app_url, open_page, width, dark):
+def test_fits_the_window_as_the_page_opens_and_beside_it(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, dark=dark)
     page.wait_for_selector("#translation-text")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    screenshot(page, f"first-{'dark' if dark else 'light'}-{width}")
     page.get_by_role("tab", name="Step by step").click()
     idle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from bench.ports import free_port
 from model import checkpoint, train
 from model.config import TrainConfig
 from model.train import Trainer
@@ -109,6 +110,18 @@ def _written(run: Path) -> float | None:
     return state.stat().st_mtime_ns if state.exists() else None
 
 
+# A process that becomes two, with the variables that torchrun gives them; test_faithful.py starts torchrun itself.
+TWO = """
+import os, sys
+from model import train
+train.LOG_EVERY = 1
+first = os.fork()
+os.environ.update(WORLD_SIZE="2", RANK=str(int(not first)), LOCAL_RANK=str(int(not first)))
+train.main(sys.argv[1:])
+assert not first or os.waitpid(first, 0)[1] == 0
+"""
+
+
 def test_two_processes_train_as_one(corpus, tmp_path):
     options = [*corpus, *SMALL, "--dropout", "0", "--max-updates", "10"]
     train.LOG_EVERY, kept = 1, train.LOG_EVERY
@@ -116,11 +129,8 @@ def test_two_processes_train_as_one(corpus, tmp_path):
         train.main(["--run", str(tmp_path / "one"), *options])
     finally:
         train.LOG_EVERY = kept
-    arguments = ["--run", str(tmp_path / "two"), *options]
-    (tmp_path / "two.py").write_text(f"from model import train\ntrain.LOG_EVERY = 1\ntrain.main({arguments!r})\n")
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(tmp_path / "two.py")],
-        cwd=ROOT, check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=400)
+    subprocess.run([sys.executable, "-c", TWO, "--run", str(tmp_path / "two"), *options], cwd=ROOT, check=True, env={
+        **os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}, timeout=400)
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(one) == len(two) == 10
     np.testing.assert_allclose(two, one, atol=1e-5)
