@@ -157,19 +157,24 @@ def shipped_transformers(shipped_translators: Translators) -> tuple[Translator, 
 
 
 @contextmanager
-def serving() -> Iterator[Callable[..., str]]:
-    """A function that launches a page as app.py does, on a free port or the one given, and returns its address. In the
-    end all are closed."""
+def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
+    """A function that launches a page as app.py does and returns its address. In the end all are closed.
+
+    ports: those to serve on, one page at a time each; where they do not suffice, a free one is added.
+    """
     import app  # here, so that a test of the model alone loads no server
 
     running = []
 
-    def start(demo, *, port: int | None = None) -> str:
+    def start(demo) -> str:
+        taken = [one.server_port for one in running if one.is_running]
+        if len(taken) >= len(ports):
+            ports.append(free_port())
         demo.queue(max_size=64)
         # Seconds between looks at an empty queue. With Gradio's own, of one thousandth, each page that a test has done
         # with takes a fiftieth of a core from all other tests.
         demo._queue.sleep_when_free = 0.01
-        url = app.launch(demo, server_name="127.0.0.1", server_port=port or free_port())
+        url = app.launch(demo, server_name="127.0.0.1", server_port=next(port for port in ports if port not in taken))
         running.append(demo)
         return url
 
@@ -178,10 +183,17 @@ def serving() -> Iterator[Callable[..., str]]:
         demo.close(verbose=False)
 
 
+@pytest.fixture(scope="session")
+def stages() -> list[int]:
+    """The ports of pages that are served one after another: a browser knows the scripts of an address that it has been
+    to before, and opens the next page there in a quarter of the processor's time."""
+    return []
+
+
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Callable[..., str]]:
+def serve(stages: list[int]) -> Iterator[Callable[..., str]]:
     """serve(demo) launches a page for the tests of a file, and returns its address."""
-    with serving() as start:
+    with serving(stages) as start:
         yield start
 
 
@@ -190,7 +202,7 @@ def app_url(shipped_translators: Translators) -> Iterator[str]:
     """The whole app over the trained checkpoints."""
     import app
 
-    with serving() as start:
+    with serving([]) as start:
         yield start(app.build_demo(shipped_translators))
 
 
@@ -199,5 +211,5 @@ def tiny_url(tiny_translator: Translator) -> Iterator[str]:
     """The whole app over the tiny seeded model."""
     import app
 
-    with serving() as start:
+    with serving([]) as start:
         yield start(app.build_demo(Translators([tiny_translator])))

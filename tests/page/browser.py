@@ -56,8 +56,8 @@ class Pages:
     """Pages of one browser, each used again by a later test that asks for the same kind of browser.
 
     A page that has shown the app before opens it in a quarter of the processor's time, because its process still holds
-    the compiled scripts. In between it is empty, and so is what it stored; and a language and permissions, which
-    Playwright knows only of a context, it has from one test to the next only.
+    the compiled scripts. In between it is empty, and so is what it stored; and a language, permissions and touches,
+    which Playwright knows only of a context, it has from one test to the next only.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -66,7 +66,8 @@ class Pages:
 
     @contextmanager
     def one(self, *, width: int, height: int, dark: bool, options: dict) -> Iterator[Page]:
-        """A page of this size, for as long as the context lasts. options: of Playwright's browser context."""
+        """A page of this size, which takes touches where it is narrow, for as long as the context lasts. options: of
+        Playwright's browser context; with has_touch, Playwright itself can tap."""
         kind = {name: value for name, value in options.items() if name not in ("locale", "permissions")}
         idle = self._idle.setdefault(json.dumps(kind, sort_keys=True), [])
         page = idle.pop() if idle else self._browser.new_context(**kind).new_page()
@@ -74,7 +75,9 @@ class Pages:
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.context.grant_permissions(options.get("permissions", []))
         emulation = page.context.new_cdp_session(page)
-        if "locale" in options:  # as Playwright does it
+        if "has_touch" not in options:  # as Playwright does it, here and below
+            emulation.send("Emulation.setTouchEmulationEnabled", {"enabled": width < 600})
+        if "locale" in options:
             emulation.send("Emulation.setLocaleOverride", {"locale": options["locale"]})
             emulation.send("Emulation.setUserAgentOverride", {"userAgent": "", "acceptLanguage": options["locale"]})
         yield page  # after an error in between, it is not used again

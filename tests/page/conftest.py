@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.chromium import launch_chromium
 from tests.page.browser import Pages, watched
-from tests.page.explorer.page import open_traces, stages  # noqa: F401 (fixtures)
+from tests.page.explorer.page import open_traces  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +37,7 @@ def open_page(pages: Pages) -> Iterator[Callable[..., Page]]:
     with ExitStack() as opened:
         def start(url: str, *, width: int = 1280, height: int = 900, dark: bool = False, **options: object) -> Page:
             """options: of Playwright's browser context."""
-            page = opened.enter_context(pages.one(width=width, height=height, dark=dark,
-                                                  options={"has_touch": width < 600, **options}))
+            page = opened.enter_context(pages.one(width=width, height=height, dark=dark, options=options))
             opened.enter_context(watched(page, problems))
             address, _, fragment = url.partition("#")
             page.goto(f"{address}?__theme={'dark' if dark else 'light'}" + (f"#{fragment}" if fragment else ""))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, TimeoutError
 
-from bench.ports import free_port
 from model.trace.kinds import AttentionKind
 from viz.ui import explorer
 from viz.ui.component import Component, serve_web_files
@@ -58,22 +57,13 @@ def page_of(*traces):
     return demo
 
 
-@pytest.fixture(scope="session")
-def stages() -> list[int]:
-    """The ports on which tests serve the explorer alone, one after another: a browser knows the scripts of an address
-    that it has been to before."""
-    return []
-
-
 @pytest.fixture()
-def open_traces(serve, stages, open_page):
+def open_traces(serve, open_page):
     demos = []
 
     def start(*traces, fragment: str = "", **options):
-        if len(demos) == len(stages):
-            stages.append(free_port())
         demos.append(page_of(*traces))
-        page = open_page(serve(demos[-1], port=stages[len(demos) - 1]) + fragment, **options)
+        page = open_page(serve(demos[-1]) + fragment, **options)
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
         return page

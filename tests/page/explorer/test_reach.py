@@ -173,7 +173,7 @@ def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
 
 
 def test_a_phone_works_by_touch(open_traces, hand_made_trace):
-    page = open_traces(hand_made_trace, width=390)
+    page = open_traces(hand_made_trace, width=390, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator(".thumbnail[data-layer='1'][data-head='2']").tap()
     assert drawn(page)["heading"] == "Layer 2 · Head 3"
