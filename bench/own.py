@@ -27,7 +27,8 @@ from statistics import median
 
 import torch
 
-from bench import load, shapes
+from bench import load
+from bench.made import shapes
 from model import benchmark
 from model.benchmark import Measurement, take_turns
 from model.decode.trace_builder import Request

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from bench.browser_stage import Measurement, Stage
+from bench.page.stage import Measurement, Stage
 
 FIRST_RUNS = 9
 SLOWED = 4  # times: what is reported besides, with the processor throttled
