@@ -54,7 +54,7 @@ def test_the_frame_has_words_in_every_language(tiny_url) -> None:
 
 def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
     assert shell.shell({"components": []}) == ""
-    assert shell._said("b", "<i>a & b</i>") == "<b>&lt;i&gt;a &amp; b&lt;/i&gt;</b>"
+    assert shell._said("b", "<i>a & b</i>") == '<b dir="auto">&lt;i&gt;a &amp; b&lt;/i&gt;</b>'
     assert shell._said("b", label("Sentence <i>")) == "<b data-say>Sentence &lt;i&gt;</b>"
 
 

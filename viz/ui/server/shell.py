@@ -36,7 +36,8 @@ def shell(config: Mapping) -> str:
            for language, path in words.files().items()}
     light, dark = ("; ".join(f"--shell-{name}: {pair[i]}" for name, pair in FIELDS.items()) for i in (0, 1))
     colours = f"{theme.css_variables()}.atlas-shell {{ {light} }} .atlas-shell.dark {{ {dark} }}"
-    script = f"{SHELL.read_text(encoding='utf-8')}AttentionAtlas.shell({json.dumps(own, ensure_ascii=False)});"
+    texts = json.dumps(own, ensure_ascii=False).replace("</", "<\\/")  # nothing in it ends the script
+    script = f"{SHELL.read_text(encoding='utf-8')}AttentionAtlas.shell({texts});"
     return (f"<style>{colours}{SHELL.with_suffix('.css').read_text(encoding='utf-8')}</style>"
             f'<div class="atlas-shell" aria-hidden="true"><div>{drawn}</div></div><script>{script}</script>')
 
@@ -52,7 +53,8 @@ def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
     yield f'</div>{_said("i", found["translate"]["value"])}</div>'
     # Below stands only what has a known height: menus of languages have none, nor has a page without an example.
     if not found["languages"]["visible"] and "text" in found["translation"]["value"]:
-        yield f'<div class="offered"></div><div class="written">{escape(found["translation"]["value"]["text"])}</div>'
+        written = escape(found["translation"]["value"]["text"])
+        yield f'<div class="offered"></div><div class="written" dir="auto">{written}</div>'
         yield f'<div class="tabs">{"".join(_said("span", tab) for tab in tabs)}</div>'
         yield '<div class="drawn"><i></i><i></i></div>'
 
@@ -68,4 +70,4 @@ def _said(tag: str, value: object) -> str:
     text = str(value)
     if text.startswith(LABEL):
         return f'<{tag} data-say>{escape(json.loads(text.removeprefix(LABEL))["key"])}</{tag}>'
-    return f"<{tag}>{escape(text)}</{tag}>"
+    return f'<{tag} dir="auto">{escape(text)}</{tag}>'
