@@ -14,9 +14,9 @@
 
   // The page says which language it is in. Gradio says it, too, later, of its own labels.
   function keep(language) {
-    const page = document.documentElement, say = () => page.lang === language || (page.lang = language);
-    say();
-    new MutationObserver(say).observe(page, { attributeFilter: ["lang"] });
+    const page = document.documentElement, set = () => page.lang === language || (page.lang = language);
+    set();
+    new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
   }
 
   // languages: code -> a file of viz/web/words/, as its address or as what stands in it. The visitor's own becomes
