@@ -13,8 +13,8 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from bench.browser_stage import ROOT, serving
-from bench.chromium import launch_chromium
+from bench.page.chromium import launch_chromium
+from bench.page.stage import ROOT, serving
 
 SENTENCE = "Der kleine Hund schläft unter dem Tisch."
 SIZE, WIDTH = (1280, 900), 1000  # CSS pixels of the page, pixels of the animation

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from bench.browser_explorer import first_paint, growth, head_switches, payload_size
-from bench.browser_first import first_view
-from bench.browser_stage import ROOT, Measurement, Stage
-from bench.browser_tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
-from bench.chromium import launch_chromium
+from bench.page.chromium import launch_chromium
+from bench.page.explorer import first_paint, growth, head_switches, payload_size
+from bench.page.first import first_view
+from bench.page.stage import ROOT, Measurement, Stage
+from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (

@@ -24,9 +24,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model
 
 import torch
 
-from bench import growth
-from bench.captions import LANGUAGES, captions, texts
-from bench.peers import CTranslate2, Marian, Tutorial
+from bench.made import growth
+from bench.made.captions import LANGUAGES, captions, texts
+from bench.made.peers import CTranslate2, Marian, Tutorial
 from model import benchmark
 from model.benchmark import LENGTHS, Measurement, take_turns, timed
 from model.config import TrainConfig

@@ -23,7 +23,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from bench.captions import captions, texts
+from bench.made.captions import captions, texts
 from model.checkpoint import Checkpoint
 from model.config import TrainConfig
 from model.decode.recorded import greedy_with_records
@@ -182,7 +182,7 @@ def ordinary_id(translator: Translator) -> int:
 
 def marian(bench: Bench) -> dict:
     """The same with transformers' MarianMTModel, random weights and forced lengths, where it is installed."""
-    from bench.peers import Marian
+    from bench.made.peers import Marian
 
     peer = Marian(bench.gpu.config, bench.gpu.tokenizer, bench.gpu.device, maps=True)
     rows = []

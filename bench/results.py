@@ -49,8 +49,10 @@ SECTIONS = (
     Section("Questions of the tab Why", "why.json", "python -m bench.why --json {file}",
             "Each beside its bar, and beside the time of its products at the speed that the machine reaches."),
     Section("Training in the page", "toy.json", "python -m bench.toy --json {file}", "The tab Train's default."),
-    Section("Large models of other families", "own.json", "python -m bench.own --json {file}",
-            "At the sizes of public checkpoints, with random weights."),
+    Section("Large models of other families", "own.json",
+            "python -m bench.own --shapes shipped opus-mt nllb-600m --json {file}",
+            "At the sizes of public checkpoints, with random weights; shipped: the German → English Transformer, for "
+            "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run."),
     Section("On a GPU", "cuda.json", "python -m bench.cuda --json {file}", "Every part with its own seconds."),
 )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bench.growth import TensorMemory
+from bench.made.growth import TensorMemory
 from model.analysis import paths
 from model.analysis.lens import logit_lens
 from model.analysis.survey import batch

@@ -104,3 +104,14 @@ def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
     name, image = saved(page, figure)
     assert coloured(image, HEAD_COLOURS[0]) > 300, "a curve"
     assert coloured(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 2
+    page.locator("#tab-inside-button").click()
+    whole = page.locator(".atlas-panel .pictured", has=page.locator(".flow"))
+    whole.wait_for()
+    name, image = saved(page, whole)
+    assert name == "Map.png"
+    boxes = [box for box in (station.bounding_box() for station in whole.locator(".station").all()) if box]
+    assert len(boxes) > 6 and image.shape[1] > 2 * (max(box["x"] + box["width"] for box in boxes)
+                                                    - min(box["x"] for box in boxes))
+    arrows = whole.locator(".arrow:visible")
+    svg = page.evaluate("(node) => AttentionAtlas.picture.svg(node)", whole.locator(".flow").element_handle())
+    assert svg.count("↓") == arrows.count() > 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.synthetic import random_trace
+from bench.made.synthetic import random_trace
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
 from tests.page.explorer.page import choose, download, drawn, status

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from http.client import HTTPResponse
 from pathlib import Path
 
 import anyio
 import pytest
 
-from viz import assets
+from viz import assets, words
 from viz.ui.component import url
-from viz.ui.server import files
+from viz.ui.language import label
+from viz.ui.server import files, shell
 from viz.ui.server.front import front_end
 
 
@@ -36,6 +40,22 @@ def test_a_file_arrives_as_it_is_packed_or_not(tiny_url, address, path) -> None:
         assert gzip.decompress(answer.read()) == path.read_bytes()
     with get(tiny_url + address.lstrip("/"), **{"Accept-Encoding": "identity"}) as answer:
         assert answer.headers["Content-Encoding"] is None and answer.read() == path.read_bytes()
+
+
+def test_the_frame_has_words_in_every_language(tiny_url) -> None:
+    """All that it says, but what is written in the model's languages."""
+    with get(tiny_url) as answer:
+        page = answer.read().decode()
+    said = {unescape(text) for text in shell.SAID.findall(page)}
+    own = json.loads(re.search(r"AttentionAtlas\.shell\(({.*})\);</script>", page)[1])
+    assert len(said) > 12 and set(own) == set(words.files())
+    assert all(set(texts) == said for texts in own.values())
+
+
+def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
+    assert shell.shell({"components": []}) == ""
+    assert shell._said("b", "<i>a & b</i>") == '<b dir="auto">&lt;i&gt;a &amp; b&lt;/i&gt;</b>'
+    assert shell._said("b", label("Sentence <i>")) == "<b data-say>Sentence &lt;i&gt;</b>"
 
 
 def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:

@@ -13,7 +13,7 @@ from gradio_client import Client
 
 import app
 from bench.load import Caller
-from bench.synthetic import random_trace
+from bench.made.synthetic import random_trace
 from model.analysis import paths
 from model.checkpoint import Checkpoint
 from model.serve.limits import BatchLimits

@@ -31,7 +31,7 @@ def choices(labels: dict[str, I18nData]) -> list[tuple[I18nData, str]]:
 
 def launch_options() -> dict[str, object]:
     """What the languages need from launch()."""
-    return {"i18n": translations(), "head": head()}
+    return {"i18n": translations()}
 
 
 def translations() -> gr.I18n:
@@ -42,8 +42,8 @@ def translations() -> gr.I18n:
 
 
 def head() -> str:
-    """For the page's other words: each visitor asks for the file of their own language alone, and does so from here,
-    before any component loads."""
+    """For the page's other words: each visitor asks for the file of their own language alone, and does so from the
+    page's own head, before any script is there (viz/ui/server/front.py)."""
     addresses = {language: url(path) for language, path in words.files().items()}
     script = assets.LANGUAGE.read_text(encoding="utf-8")
     return f"<script>{script}AttentionAtlas.speak({json.dumps(addresses)});</script>"

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bench.synthetic import random_trace
+from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from viz.assets import WEB
 from viz.export import table

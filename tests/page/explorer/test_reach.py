@@ -9,7 +9,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from bench.synthetic import random_trace
+from bench.made.synthetic import random_trace
 from model.trace import storage
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot

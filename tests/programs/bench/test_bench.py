@@ -11,9 +11,10 @@ import pytest
 import torch
 from PIL import Image
 
-from bench import compare, growth, peers
-from bench.captions import LARGEST, captions, texts
-from bench.growth import Point, TensorMemory, exponent
+from bench import compare
+from bench.made import growth, peers
+from bench.made.captions import LARGEST, captions, texts
+from bench.made.growth import Point, TensorMemory, exponent
 from model import checkpoint
 from model.checks.oracle import torch_layer
 from model.config import TrainConfig

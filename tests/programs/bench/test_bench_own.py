@@ -7,7 +7,8 @@ import json
 import pytest
 import torch
 
-from bench import own, shapes
+from bench import own
+from bench.made import shapes
 from model.translator import Translator
 
 

@@ -18,7 +18,8 @@ from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
 from model.translators import Translators
-from tests.viz.ui import label_scan, panels
+from tests.viz.ui import label_scan
+from tests.viz.ui.lab import panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error

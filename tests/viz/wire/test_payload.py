@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bench.synthetic import random_trace
+from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from viz.figures.colour import ColourScale, Transform
 from viz.maps import reduce

@@ -1,4 +1,4 @@
-"""The page itself: what it needs first is named at its top, and it is packed.
+"""The page itself: what it needs first is named at its top, its frame is part of it, and it is packed.
 
 Gradio's page names one script, which names others when it has been read and run, and those again: the components' own
 scripts are the fifth generation, and ours the sixth. Each waits for the one before. Named at the top, all are under way
@@ -16,8 +16,10 @@ from pathlib import Path
 from anyio import to_thread
 
 from viz import assets
+from viz.ui import language
 from viz.ui.component import url
 from viz.ui.server.files import FRONT_END, Receive, Scope, Send, below, takes_gzip
+from viz.ui.server.shell import shell
 
 FIRST = (*assets.EARLY, "explorer")  # our components that the first view shows
 TABLE = re.compile(r"m\.f=(\[[^]]*\])")  # in a script of Gradio's: the files that its parts need, by number
@@ -30,15 +32,16 @@ class Front:
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self.app = app
-        self._hints: bytes | None = None
+        self._head, self._body = b"", b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET" or below(scope) != "/":
             await self.app(scope, receive, send)
             return
-        if self._hints is None:
-            kinds = {component["type"] for component in scope["app"].get_blocks().config["components"]}
-            self._hints = "".join(hints(kinds)).encode()
+        if not self._head:
+            config = scope["app"].get_blocks().config
+            kinds = {component["type"] for component in config["components"]}
+            self._head, self._body = ("".join(hints(kinds)) + language.head()).encode(), shell(config).encode()
         start, body = {}, bytearray()
 
         async def collect(message: dict) -> None:
@@ -54,7 +57,8 @@ class Front:
     async def _answer(self, start: dict, body: bytes, packs: bool, send: Send) -> None:
         headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
         if start["status"] == 200:
-            body = body.replace(b"<style>", self._hints + b"<style>", 1)
+            body = body.replace(b"<style>", self._head + b"<style>", 1)
+            body = body.replace(b"<gradio-app", self._body + b"<gradio-app", 1)
             if packs:
                 body = await to_thread.run_sync(lambda: gzip.compress(body, compresslevel=4))
                 headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]

@@ -5,10 +5,18 @@
   const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
 
   // Gradio decides by the same rule for its own labels; Chinese it knows as zh-CN and zh-TW only.
-  function chosen(languages) {
+  // languages: an object by codes. The visitor's, or undefined.
+  const chosen = (atlas.language = function (languages) {
     const [code, region] = navigator.language.split("-");
     if (code === "zh" && !["CN", "TW"].includes(region)) return undefined;
     return [navigator.language, code].find((name) => Object.hasOwn(languages, name));
+  });
+
+  // The page says which language it is in. Gradio says it, too, later, of its own labels.
+  function keep(language) {
+    const page = document.documentElement, set = () => page.lang === language || (page.lang = language);
+    set();
+    new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
   }
 
   // languages: code -> a file of viz/web/words/, as its address or as what stands in it. The visitor's own becomes
@@ -18,9 +26,9 @@
     const language = chosen(languages), given = languages[language];
     const settle = (sections) => {
       atlas.words = Object.assign(Object.create(null), ...Object.values(sections));
-      document.documentElement.lang = language;
+      keep(language);
     };
-    const english = () => (document.documentElement.lang = "en");
+    const english = () => keep("en");
     if (language === undefined) english();
     else if (typeof given === "object") settle(given);
     else {

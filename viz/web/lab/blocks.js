@@ -84,10 +84,11 @@
   }
 
   function flow(block, keep, api) {
-    const box = (b) => el("button", { type: "button", class: "station", onclick: () => api.trigger("open", { tab: b.panel }) },
+    const arrow = () => el("span", { class: "arrow", "aria-hidden": "true" }, "↓"); // from what stands above it, if anything
+    const box = (b) => el("button", { type: "button", class: "station", onclick: () => api.trigger("open", { tab: b.panel }) }, arrow(),
       el("span", { class: "name" }, b.name), el("span", { class: "shape" }, b.shape), el("small", {}, b.axes.map(said).join(" × ")));
     const group = (boxes) => boxes[0].repeated > 1
-      ? el("div", { class: "layers" }, el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })), boxes.map(box))
+      ? el("div", { class: "layers" }, arrow(), el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })), boxes.map(box))
       : boxes.map(box);
     const column = (c) => {
       const groups = [];
@@ -98,7 +99,7 @@
       }
       return el("div", { class: "column" }, el("h2", {}, c.title), groups.map(group).flat());
     };
-    return el("div", { class: "flow" }, block.columns.map(column));
+    return pictured(el("div", { class: "flow" }, block.columns.map(column)), api.about(""));
   }
 
   const all = (block, keep, api) => block.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api));

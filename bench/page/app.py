@@ -1,5 +1,5 @@
 """A page for `python -m bench.browser`: the explorer over a random trace, and beside it what it is measured
-against, a gr.Plot of the same maps that asks the server for every head. `python -m bench.browser_page --help`"""
+against, a gr.Plot of the same maps that asks the server for every head. `python -m bench.page.app --help`"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 import gradio as gr
 
-from bench.synthetic import random_trace
+from bench.made.synthetic import random_trace
 from viz import assets, theme
 from viz.figures.heatmap import plot_heatmap
 from viz.maps.reduce import View
@@ -41,7 +41,7 @@ def build(tokens: int) -> gr.Blocks:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.browser_page", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.page.app", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=30)
     args = parser.parse_args(argv)

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 
 from bench.ports import free_port
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RUNS, WARM_UP = 20, 3
 
 
@@ -43,8 +43,8 @@ class Stage:
         return page
 
     def random_page(self, tokens: int) -> Page:
-        """bench/browser_page.py over random attention of this many tokens a side."""
-        page = self.page(self._serve("-m", "bench.browser_page", "--tokens", str(tokens)))
+        """bench/page/app.py over random attention of this many tokens a side."""
+        page = self.page(self._serve("-m", "bench.page.app", "--tokens", str(tokens)))
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector("#plot .js-plotly-plot")
         return page

@@ -24,7 +24,7 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import build_tiny_model
 from tests.model.families import theirs
-from tests.viz.ui import panels
+from tests.viz.ui.lab import panels
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
 from viz.ui.lab import inside, registry, selected

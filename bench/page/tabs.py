@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from playwright.sync_api import Page
 
-from bench.browser_stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
+from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
 
 STEPPER = "document.querySelector('.atlas-stepper')"
 SENTENCE = ("Ein kleiner Hund rennt über die grüne Wiese, und zwei Kinder in roten Jacken spielen mit einem Ball, "

@@ -1,0 +1,1 @@
+"""What is measured: texts, models and traces of any size, and what people would use instead."""

@@ -1,0 +1,73 @@
+"""The page's frame, which stands there until Gradio has built the page: its name, what it asks for, its tabs.
+
+Gradio builds a page from a megabyte of scripts, and shows nothing of it before all of them have run. The frame is part
+of the HTML itself, made from what the page is made of, and the browser paints it as soon as it has read that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from html import escape, unescape
+
+import gradio as gr
+
+from viz import assets, theme, words
+
+NEEDED = ("atlas-title", "source-text", "direction", "decoding", "translate", "languages", "translation")
+LABEL = "__i18n__"  # begins a label that Gradio translates: {"key": English}
+SAID = re.compile(r"<[^>]* data-say>([^<]*)<")
+SHELL = assets.WEB / "page" / "shell.js"
+SLATE = gr.themes.colors.slate
+FIELDS = {  # what Gradio's theme gives fields and their labels, on light and on dark pages
+    "field": (SLATE.c100, SLATE.c700), "text": (SLATE.c800, SLATE.c100), "label": (SLATE.c500, SLATE.c200)}
+
+
+def shell(config: Mapping) -> str:
+    """HTML for the beginning of the body. config: of the page's Blocks. "" of a page that lacks a part of it."""
+    found = {part["props"].get("elem_id"): part["props"] for part in config["components"]}
+    tabs = [props["label"] for name, props in found.items() if str(name).startswith("tab-")]
+    if not tabs or not set(NEEDED) <= set(found):
+        return ""
+    drawn = "".join(_parts(found, tabs))
+    said = {unescape(text) for text in SAID.findall(drawn)}
+    own = {language: {text: section[text] for section in words.read(path).values() for text in said & set(section)}
+           for language, path in words.files().items()}
+    light, dark = ("; ".join(f"--shell-{name}: {pair[i]}" for name, pair in FIELDS.items()) for i in (0, 1))
+    colours = f"{theme.css_variables()}.atlas-shell {{ {light} }} .atlas-shell.dark {{ {dark} }}"
+    texts = json.dumps(own, ensure_ascii=False).replace("</", "<\\/")  # nothing in it ends the script
+    script = f"{SHELL.read_text(encoding='utf-8')}AttentionAtlas.shell({texts});"
+    return (f"<style>{colours}{SHELL.with_suffix('.css').read_text(encoding='utf-8')}</style>"
+            f'<div class="atlas-shell" aria-hidden="true"><div>{drawn}</div></div><script>{script}</script>')
+
+
+def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
+    title = found["atlas-title"]["value"]
+    yield f'<div class="name">{_said("h1", title["heading"])}{_said("p", title["text"])}</div>'
+    yield '<div class="asked"><div class="form">'
+    yield _field("sentence", found["source-text"]["label"], found["source-text"]["value"] or "")
+    for name in ("direction", "decoding"):
+        menu = found[name]
+        yield _field(name, menu["label"], next(text for text, value in menu["choices"] if value == menu["value"]))
+    yield f'</div>{_said("i", found["translate"]["value"])}</div>'
+    # Below stands only what has a known height: menus of languages have none, nor has a page without an example.
+    if not found["languages"]["visible"] and "text" in found["translation"]["value"]:
+        written = escape(found["translation"]["value"]["text"])
+        yield f'<div class="offered"></div><div class="written" dir="auto">{written}</div>'
+        yield f'<div class="tabs">{"".join(_said("span", tab) for tab in tabs)}</div>'
+        yield '<div class="drawn"><i></i><i></i></div>'
+
+
+def _field(kind: str, label: object, value: object) -> str:
+    return f'<div class="field {kind}">{_said("span", label)}{_said("b", value)}</div>'
+
+
+def _said(tag: str, value: object) -> str:
+    """An element with a text as a component's properties hold it, marked if the languages have words for it."""
+    if isinstance(value, dict):
+        return f'<{tag} data-say>{escape(value["say"])}</{tag}>'
+    text = str(value)
+    if text.startswith(LABEL):
+        return f'<{tag} data-say>{escape(json.loads(text.removeprefix(LABEL))["key"])}</{tag}>'
+    return f'<{tag} dir="auto">{escape(text)}</{tag}>'
