@@ -90,8 +90,9 @@ def choose(page, label: str, value: str) -> None:
 def download(page: Page, name: str, folder: Path) -> bytes:
     """What the button of this name gives; the file is left in the folder.
 
-    A busy Chromium sometimes drops a file that the page has handed to it (seen once in some forty runs). It may be
-    asked once more, but only if the page did its part.
+    Chromium drops the eleventh file that a page hands to it within two seconds: a test asks for no more than ten. A
+    busy one sometimes drops another (seen once in some forty runs). It may be asked once more, but only if the page did
+    its part.
     """
     page.evaluate(COUNT_DOWNLOADS)
     for attempt in range(2):

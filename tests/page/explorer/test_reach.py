@@ -23,7 +23,15 @@ from viz.wire.payload import payload
 
 pytestmark = pytest.mark.browser
 
-def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, open_page, tmp_path):
+def test_every_view_is_saved_as_a_picture(open_traces, hand_made_trace, tmp_path):
+    page = open_traces(hand_made_trace)
+    for key in "mltc":
+        page.keyboard.press(key)
+        assert download(page, "PNG", tmp_path).startswith(b"\x89PNG")
+        assert b"<svg" in download(page, "SVG", tmp_path)[:200]
+
+
+def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path):
     page = open_traces(hand_made_trace)
 
     def downloaded(name: str) -> bytes:
@@ -34,9 +42,6 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, open_page
     _, columns, values = table.from_csv(downloaded("CSV").decode())
     assert np.array_equal(values, hand_made_trace.cross.weights[0, 0])
     assert columns == tuple(map(labels.display, hand_made_trace.source_tokens))
-    for key in "mltc":
-        page.keyboard.press(key)
-        assert downloaded("PNG").startswith(b"\x89PNG") and b"<svg" in downloaded("SVG")[:200]
     downloaded("HTML")
     file = next(tmp_path.glob("*.html"))
     alone = page.context.new_page()  # the same context: its problems fail the test, too
