@@ -85,7 +85,7 @@ def test_all_is_there_before_plotly(app_url, open_page) -> None:
     page = open_page("about:blank")
     held = []
     page.route("**/plotly.min.js*", lambda route: held.append(route))
-    page.goto(app_url)
+    page.goto(app_url, wait_until="commit")  # a busy page may not be loaded without what is held
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
     expect(page.locator(".atlas-explorer .axis-label.row").first).to_be_visible()
     expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer")
@@ -107,7 +107,7 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     page = open_page("about:blank")
     held = []
     page.route("**/viz/web/explorer/*.js*", lambda route: held.append(route))
-    page.goto(app_url)
+    page.goto(app_url, wait_until="commit")
     page.wait_for_selector("#translation-text")
     frame = page.locator(".atlas-explorer").bounding_box()
     screenshot(page, "first-sight")
