@@ -2,7 +2,8 @@
 
     root16    numbers in [0, 1] as uint16 q, all high bytes first, then the low ones: value = (q / 65535)^4.
               The fourth root spends the 16 bits evenly over all orders of magnitude: the error of a value v is at most
-              4 v^(3/4) / 131070, 3e-5 at v = 1 and 3e-8 at v = 1e-4, so that log scales are right too
+              4 v^(3/4) / 131070 and what float32 rounds, 3e-5 at v = 1 and 3e-8 at v = 1e-4, so that log scales are
+              right too
     root8     the same in 8 bits, (q / 255)^4: within 1/64 at v = 1, in the middle of a scale of four decades within a
               hundredth of it. For pictures of the size of a thumbnail
     signed16  numbers of either sign, of any size, or none (NaN): before the codes stands the largest absolute value m
