@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from urllib.parse import parse_qs, urlparse
 
@@ -160,6 +161,39 @@ def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace
     assert page.evaluate("window.__seen") == ["Layer 2 · Head 3"]
     page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 2')")
     assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
+
+
+def test_a_head_chosen_before_the_one_before_is_told_twice_stays(open_traces, hand_made_trace, monkeypatch):
+    """Two changes in quick succession are both answered with the second; a third is not known yet when that comes."""
+    known, told_as = explorer.chosen, explorer.selection_dict
+    latest, answers, done = [], [], threading.Event()
+
+    def chosen(trace, event: gr.EventData):
+        found = known(trace, event)
+        if found.head == 3:
+            done.wait(20)
+        latest.append(found)
+        return found
+
+    def answered(selection):
+        time.sleep(0.8)  # seconds in which the next is chosen
+        answers.append(latest[-1])
+        return told_as(latest[-1])
+
+    monkeypatch.setattr(explorer, "chosen", chosen)
+    monkeypatch.setattr(explorer, "selection_dict", answered)
+    page = open_traces(hand_made_trace)
+    for head in (1, 2):
+        page.locator(f".thumbnail[data-layer='1'][data-head='{head}']").click()
+        page.wait_for_function(f"document.querySelector('#selection textarea').value.startsWith('cross 1 {head}')")
+    page.locator(".thumbnail[data-layer='1'][data-head='3']").click()
+    for _ in range(200):
+        page.wait_for_timeout(50 if len(answers) < 2 else 2)  # the last of them for the second to arrive
+    assert [found.head for found in answers] == [2, 2] and len(latest) == 2
+    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
+    done.set()
+    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 3')")
+    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -248,14 +248,16 @@ AttentionAtlas.register("explorer", (root, api) => {
   // Whether the person is further on than what a translation brings along: the server has yet to hear of it, or to answer.
   const isAhead = () => Boolean(tellOthers.timer) || told.some((one) => performance.now() - one.at < PATIENCE);
 
-  // Whether a selection is one that this page told: it comes back, and by then the person may be further on.
+  // Whether a selection is one that this page told: it comes back, and by then the person may be further on. It may come
+  // back twice, since each of two changes in quick succession is answered with what is chosen when the answer is made.
   function isEcho(selection) {
-    const text = JSON.stringify(selection);
+    const text = JSON.stringify(selection), again = text === isEcho.before;
+    isEcho.before = text;
     told = told.filter((one) => performance.now() - one.at < PATIENCE); // what changed nothing never comes back
     const place = told.findIndex((one) => one.text === text);
     told = told.slice(place + 1);
     tellOthers.last = told.at(-1)?.text ?? text;
-    return place >= 0;
+    return again || place >= 0;
   }
 
   async function receivePart({ key, layers = [], thumbnails: small = [], overlay, as }) {
