@@ -163,6 +163,28 @@ def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace
     assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
 
 
+def test_a_sentence_that_comes_after_what_was_chosen_meanwhile_leaves_it(open_traces, hand_made_trace, monkeypatch):
+    """It brings the selection of when it was asked for, and the server has answered to a later one by then."""
+    made, asked, heard = explorer.sent, threading.Event(), threading.Event()
+
+    def late(*given):
+        found = made(*given)
+        asked.set()
+        heard.wait(20)
+        return found
+
+    page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
+    monkeypatch.setattr(explorer, "sent", late)
+    page.locator("#next").click()
+    assert asked.wait(20)
+    page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
+    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 2')")
+    page.wait_for_timeout(300)  # for the explorer, too, to be told
+    heard.set()
+    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
+
+
 def test_a_head_chosen_before_the_one_before_is_told_twice_stays(open_traces, hand_made_trace, monkeypatch):
     """Two changes in quick succession are both answered with the second; a third is not known yet when that comes."""
     known, told_as = explorer.chosen, explorer.selection_dict

@@ -12,6 +12,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   let trace = null;
   let map = null;
   let awaited = null; // a state to take on when the translation of a shared link arrives
+  let heard = []; // selections that the server said are chosen, the latest first: {text, until: when it said another}
   let told = []; // selections that went to the server and have not come back: {text, at}
   const beside = new Set(); // translations of which a view waits for thumbnails
   let asked = 0; // when something was asked for that has not come yet, else 0
@@ -248,11 +249,21 @@ AttentionAtlas.register("explorer", (root, api) => {
   // Whether the person is further on than what a translation brings along: the server has yet to hear of it, or to answer.
   const isAhead = () => Boolean(tellOthers.timer) || told.some((one) => performance.now() - one.at < PATIENCE);
 
+  // The server says that this is chosen. Whether it said so before; when it says another, this one is out of date.
+  function hear(text) {
+    const now = performance.now();
+    if (heard[0]?.text === text) return true;
+    if (heard.length) heard[0].until = now;
+    heard = [{ text, until: Infinity }, ...heard.filter((one) => one.text !== text && now - one.until < PATIENCE)];
+    return false;
+  }
+
+  const isOutdated = (text) => heard.some((one) => one.text === text && one !== heard[0] && performance.now() - one.until < PATIENCE);
+
   // Whether a selection is one that this page told: it comes back, and by then the person may be further on. It may come
   // back twice, since each of two changes in quick succession is answered with what is chosen when the answer is made.
   function isEcho(selection) {
-    const text = JSON.stringify(selection), again = text === isEcho.before;
-    isEcho.before = text;
+    const text = JSON.stringify(selection), again = hear(text);
     told = told.filter((one) => performance.now() - one.at < PATIENCE); // what changed nothing never comes back
     const place = told.findIndex((one) => one.text === text);
     told = told.slice(place + 1);
@@ -300,9 +311,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     lay();
     atlas.invite(root, null);
     controls.history(traces, trace);
-    const selection = payload.selection;
+    const selection = payload.selection, text = JSON.stringify(selection);
     if (awaited) [state, awaited] = [awaited, null];
-    else if (selection && !isAhead()) state = { ...state, ...selection };
+    else if (selection && !isAhead() && !isOutdated(text)) { // the sentence may come later than what was chosen meanwhile
+      state = { ...state, ...selection };
+      hear(text);
+    }
     state = fitted(state, trace);
     draw();
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
