@@ -154,6 +154,24 @@ def test_the_frame_is_in_the_visitor_s_words_and_a_link_names_another_sentence(a
     expect(page.locator(".atlas-shell")).to_have_count(0)
 
 
+def test_the_frame_hides_the_page_while_it_is_being_built(app_url, open_page) -> None:
+    """Its fields are there before the translation is drawn, and none of their parts shows through; messages would."""
+    page, held = open_page("about:blank"), []
+    page.route("**/viz/web/page/translation.js*", lambda route: held.append(route))
+    page.goto(app_url, wait_until="commit")
+    expect(page.locator("#decoding [data-testid=block-info]")).to_be_attached()
+    parts, above = page.evaluate("""() => {
+      const height = (node) => Number(getComputedStyle(node).zIndex) || 0;
+      const frame = height(document.querySelector('.atlas-shell'));
+      const parts = [...document.querySelectorAll('.gradio-container .main.app :not(.toast-wrap)')];
+      return [parts.length, parts.filter((node) => height(node) >= frame).map((node) => node.className)]; }""")
+    assert parts > 50 and above == []
+    for route in held:
+        route.continue_()
+    page.unroute_all()
+    expect(page.locator(".atlas-shell")).to_have_count(0)
+
+
 def test_what_the_first_view_needs_is_named_at_the_top_of_the_page(app_url, open_page) -> None:
     """No script waits for another one to name it, and Plotly.js for all."""
     page = open_page("about:blank")

@@ -2,8 +2,7 @@
 
     root16    numbers in [0, 1] as uint16 q, all high bytes first, then the low ones: value = (q / 65535)^4.
               The fourth root spends the 16 bits evenly over all orders of magnitude: the error of a value v is at most
-              4 v^(3/4) / 131070 and what float32 rounds, 3e-5 at v = 1 and 3e-8 at v = 1e-4, so that log scales are
-              right too
+              4 v^(3/4) / 131070, 3e-5 at v = 1 and 3e-8 at v = 1e-4, so that log scales are right too
     root8     the same in 8 bits, (q / 255)^4: within 1/64 at v = 1, in the middle of a scale of four decades within a
               hundredth of it. For pictures of the size of a thumbnail
     signed16  numbers of either sign, of any size, or none (NaN): before the codes stands the largest absolute value m
@@ -60,7 +59,8 @@ def digest(weights: np.ndarray) -> str:
 def _quantised(values: np.ndarray, steps: int) -> np.ndarray:
     if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
         raise ValueError(f"roots hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")
-    roots = np.sqrt(np.sqrt(np.clip(values, 0.0, 1.0)))
+    # Not in float32: where a root lies near the middle of two codes, its rounding would decide between them.
+    roots = np.sqrt(np.sqrt(np.clip(values, 0.0, 1.0), dtype=np.float64))
     return np.rint(roots * float(steps))
 
 
