@@ -49,7 +49,9 @@ def build(translators: Translators | None, header: Header) -> None:
         lambda selection: told(selection=selection_dict(selection)), [session.selection], [explorer],
         queue=False, trigger_mode="always_last", **private)
     # Through the queue: what changes a state outside it does not set off that state's own change event.
-    explorer.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
+    # One by one: of several at once, Gradio would send the first one's data again in place of the last one's.
+    explorer.select(chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1,
+                    **private)
     explorer.layers(layers, [history], [explorer], **private)
 
     def overlay(history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData) -> dict:

@@ -77,7 +77,9 @@ def build(translators: Translators, header: Header) -> None:
     # event outside the queue changes a state without telling who listens to it.
     stepper.publish(published, [opened_state, tree_state, session.trace], [session.trace],
                     trigger_mode="always_last", **private)
-    stepper.select(chosen, [session.trace], [session.selection], trigger_mode="always_last", **private)
+    # As in the explorer: one by one, since of several at once Gradio sends the first one's data again.
+    stepper.select(chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1,
+                   **private)
     session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
     session.selection.change(lambda selection: told(selection=selection_dict(selection)), [session.selection],
                              [stepper], queue=False, trigger_mode="always_last", **private)

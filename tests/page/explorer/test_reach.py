@@ -185,6 +185,25 @@ def test_a_sentence_that_comes_after_what_was_chosen_meanwhile_leaves_it(open_tr
     assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
 
 
+def test_the_server_hears_of_the_last_of_heads_chosen_in_quick_succession(open_traces, hand_made_trace, monkeypatch):
+    known, heard = explorer.chosen, []
+
+    def slow(trace, event: gr.EventData):
+        found = known(trace, event)
+        heard.append(found.head)
+        time.sleep(0.5)
+        return found
+
+    monkeypatch.setattr(explorer, "chosen", slow)
+    page = open_traces(hand_made_trace)
+    for head in (1, 2, 3):
+        page.locator(f".thumbnail[data-layer='1'][data-head='{head}']").click()
+        page.wait_for_timeout(200)  # longer than the page waits before it tells
+    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 3')")
+    assert heard[-1] == 3
+    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
+
+
 def test_a_head_chosen_before_the_one_before_is_told_twice_stays(open_traces, hand_made_trace, monkeypatch):
     """Two changes in quick succession are both answered with the second; a third is not known yet when that comes."""
     known, told_as = explorer.chosen, explorer.selection_dict
