@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.page.browser import screenshot
+from tests.page.browser import open_tab, screenshot
+from viz.ui import tabs
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +39,6 @@ PIXELS = """async (selector) => {
 STANDS = {"h1": "#atlas-title h1", "p": "#atlas-title p", ".sentence b": "#source-text textarea",
           ".direction b": "#direction .wrap-inner", ".decoding b": "#decoding .wrap-inner", ".asked > i": "#translate",
           ".tabs :first-child": "#tab-explorer-button", ".tabs :nth-child(2)": "#tab-stepper-button"}
-TABS = ("explorer", "stepper", "positions", "inside", "verify")
 # The words, their colour, where: a field's are those it holds; a button of tabs names its panel to other eyes, too.
 LOOKS = """(node) => {
   const { x, y, width, height } = node.getBoundingClientRect(), { color } = getComputedStyle(node);
@@ -58,25 +58,12 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     shifts = page.evaluate(SHIFTS)
     assert sum(value for value, _ in shifts) < 0.05, shifts
     edges = {}
-    for tab in TABS:
-        open_tab(page, tab)
+    for title, _, name in tabs.TABS:
+        open_tab(page, title.key)
         expect(page.locator("#tabs > [role=tabpanel]:visible .atlas-root:not(:empty)").first).to_be_visible()
-        edges[tab] = page.evaluate(LEFT)
+        edges[name] = page.evaluate(LEFT)
     assert all(len(found) > 1 for found in edges.values()), edges
     assert max(map(max, edges.values())) - min(map(min, edges.values())) < 1, edges
-
-
-def open_tab(page: Page, name: str) -> None:
-    """From the menu of more tabs, where the page is narrow."""
-    button = page.locator(f"#tab-{name}-button")
-    if not button.is_visible():
-        page.locator("#tabs > .tab-wrapper").get_by_role("button", name="More tabs").click()
-        button = page.locator("#tabs .overflow-dropdown button").nth(TABS.index(name) - len(visible_tabs(page)))
-    button.click()
-
-
-def visible_tabs(page: Page) -> list[str]:
-    return [name for name in TABS if page.locator(f"#tab-{name}-button").is_visible()]
 
 
 def test_all_is_there_before_plotly(app_url, open_page) -> None:

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 import app
 from model.translators import Translators
-from tests.page.browser import no_violations
+from tests.page.browser import no_violations, open_tab
 from tests.page.lab.test_lab import DRAWN
 from viz.export.standalone import to_html
 from viz.ui import tabs
@@ -50,18 +50,6 @@ def words(language: str) -> dict[str, str]:
     return {english: text for section in read(files()[language]).values() for english, text in section.items()}
 
 
-def tab(page: Page, group: str, name: str, title: str = "") -> None:
-    """Open a tab; one that does not fit stands by its title in the menu behind the others."""
-    strip = page.locator(f"{group} > .tab-wrapper")
-    expect(strip.get_by_role("tab").first).to_be_visible()
-    found = strip.locator(f"[role=tab][data-tab-id={name}]")
-    if found.count():
-        found.first.click()
-        return
-    strip.locator(".overflow-menu > button").click()
-    strip.locator(".overflow-dropdown").get_by_role("button", name=title, exact=True).click()
-
-
 def walk(page: Page, table: dict[str, str]) -> list[str]:
     """Open all there is; the texts found on the way. table: the words of the page's language."""
     texts = set()
@@ -78,16 +66,16 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
     look()
     page.keyboard.press("Escape")
     no_violations(page, ".atlas-explorer")
-    tab(page, "#tabs", "stepper")
+    open_tab(page, table["Step by step"])
     for button in page.locator("#stepper .choose-panel button").all():
         button.click()
         look()
     page.keyboard.press("ArrowRight")
     look()
     for group in registry.TABS:
-        tab(page, "#tabs", group.name)
+        open_tab(page, table[group.title.key])
         for panel in registry.PANELS[group.name]:
-            tab(page, f"#{group.name}-tabs", panel.name, table[panel.title.key])
+            open_tab(page, table[panel.title.key], f"#{group.name}-tabs")
             page.wait_for_function(DRAWN)
             look()
     box = page.locator("#source-text textarea, #source-text input").first

@@ -10,7 +10,7 @@ import sacrebleu
 from playwright.sync_api import Page, expect
 
 from model.trace.interventions import positions_off
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, open_tab, screenshot
 from viz.ui.lab import registry
 
 pytestmark = pytest.mark.browser
@@ -22,22 +22,10 @@ DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].f
   return seen.length === 1 && Number(seen[0].dataset.drawn) > 0 && seen[0].getAttribute('aria-busy') === 'false'; }"""
 
 
-def choose(page: Page, group: str, title: str) -> None:
-    """Open a tab of this group, from its menu of more tabs where the page is narrow."""
-    strip = page.locator(f"{group} > .tab-wrapper")
-    expect(strip.get_by_role("tab").first).to_be_visible()  # all of them, or as many as fit
-    tab = strip.get_by_role("tab", name=title, exact=True)
-    if tab.count():
-        tab.click()
-        return
-    strip.get_by_role("button", name="More tabs").click()
-    strip.locator(".overflow-dropdown").get_by_role("button", name=title, exact=True).click()
-
-
 def open_panel(page: Page, tab: str, panel: str):
     """The panel's element, once its content is there."""
-    choose(page, "#tabs", tab)
-    choose(page, GROUPS[tab], panel)
+    open_tab(page, tab)
+    open_tab(page, panel, GROUPS[tab])
     page.wait_for_function(DRAWN)
     return page.locator(".atlas-panel:visible")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, open_tab, screenshot
 
 pytestmark = pytest.mark.browser
 AT_LEAST = "n => Number(document.querySelector('.atlas-train').dataset.update) >= n"
@@ -14,14 +14,7 @@ AT_LEAST = "n => Number(document.querySelector('.atlas-train').dataset.update) >
 def opened(open_page, url: str, **options) -> Page:
     page = open_page(url, **options)
     page.wait_for_selector("#translation-text")
-    strip = page.locator("#tabs > .tab-wrapper")
-    expect(strip.get_by_role("tab").first).to_be_visible()
-    tab = strip.get_by_role("tab", name="Train", exact=True)
-    if tab.count():
-        tab.click()
-    else:
-        strip.get_by_role("button", name="More tabs").click()
-        strip.locator(".overflow-dropdown").get_by_role("button", name="Train", exact=True).click()
+    open_tab(page, "Train")
     expect(page.locator("#train-corpus")).to_be_visible()
     return page
 
