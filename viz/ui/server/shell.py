@@ -15,7 +15,9 @@ import gradio as gr
 
 from viz import assets, theme, words
 
-NEEDED = ("atlas-title", "source-text", "direction", "decoding", "translate", "languages", "translation")
+NEEDED = ("atlas-title", "source-text", "direction", "decoding", "translate", "languages", "examples", "translation")
+TOLD = ("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the "
+        "runners-up; click it to ask why it was written.")  # below the tokens: as many lines as it takes
 LABEL = "__i18n__"  # begins a label that Gradio translates: {"key": English}
 SAID = re.compile(r"<[^>]* data-say>([^<]*)<")
 SHELL = assets.WEB / "page" / "shell.js"
@@ -51,10 +53,13 @@ def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
         menu = found[name]
         yield _field(name, menu["label"], next(text for text, value in menu["choices"] if value == menu["value"]))
     yield f'</div>{_said("i", found["translate"]["value"])}</div>'
-    # Below stands only what has a known height: menus of languages have none, nor has a page without an example.
-    if not found["languages"]["visible"] and "text" in found["translation"]["value"]:
-        written = escape(found["translation"]["value"]["text"])
-        yield f'<div class="offered"></div><div class="written" dir="auto">{written}</div>'
+    # Below stands only what has a known height: menus of languages have none, nor has what a large model costs, nor a
+    # page without an example.
+    offer, written = found["examples"]["value"], found["translation"]["value"].get("text")
+    if not found["languages"]["visible"] and not offer["cost"] and written is not None:
+        examples = "".join(_said("b", text) for text in offer["sentences"])
+        yield f'<div class="offered">{_said("span", {"say": "Try"})}{examples}</div>'
+        yield f'<div class="written"><b dir="auto">{escape(written)}</b><i></i>{_said("p", {"say": TOLD})}</div>'
         yield f'<div class="tabs">{"".join(_said("span", tab) for tab in tabs)}</div>'
         yield '<div class="drawn"><i></i><i></i></div>'
 

@@ -10,7 +10,7 @@ AttentionAtlas.shell = function (words) {
   const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   shell.classList.toggle("dark", dark);
   // A link names another sentence.
-  for (const node of location.hash.length > 1 ? shell.querySelectorAll(".sentence > b, .written") : []) node.textContent = "";
+  for (const node of location.hash.length > 1 ? shell.querySelectorAll(".sentence > b, .written > b") : []) node.textContent = "";
   const parts = ["#atlas-title h1", "#translate", ".atlas-translation[data-mounted]", "#tab-explorer-button"];
   const watch = new MutationObserver(() => parts.every((part) => document.querySelector(part)) && leave());
   const leave = () => {
