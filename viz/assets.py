@@ -25,7 +25,7 @@ SCRIPTS = {
     "stepper": (*PICTURE, "explorer/trace.js", "explorer/views/atlas.js",
                 *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "stepper"))),
     "panel": (*PICTURE,
-              *(f"lab/{name}.js" for name in ("maps", "blocks", "cells")), "why/kept.js",
+              *(f"lab/{name}.js" for name in ("scroll", "maps", "blocks", "cells")), "why/kept.js",
               *(f"lab/{name}.js" for name in ("heads", "matrix", "exports")), "why/words.js", "heads/survey.js",
               "heads/links.js", "lab/panel.js"),
     "train": (*PICTURE, *(f"train/{name}.js" for name in ("settings", "maps", "curves", "train"))),

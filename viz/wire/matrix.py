@@ -49,12 +49,14 @@ class Line:
 @dataclass(frozen=True)
 class Axis:
     """The columns of a matrix. groups: (title, how many columns), in order; texts: what each is called; special: which
-    of them are dimmed; names: what is read out, where the text alone does not say it."""
+    of them are dimmed; names: what is read out, where the text alone does not say it; sight: the column that must be
+    seen at first, where there are more than the page is wide."""
 
     groups: Sequence[tuple[Words, int]]
     texts: Sequence[str]
     special: Sequence[bool] = ()
     names: Sequence[Words] = ()
+    sight: int | None = None
 
 
 def matrix(label: Words, axis: Axis, lines: Sequence[Line], *, margins: Sequence[tuple[Words, Words]] = (),
@@ -65,7 +67,7 @@ def matrix(label: Words, axis: Axis, lines: Sequence[Line], *, margins: Sequence
     special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
     columns = [{"cell": "token", "text": text, "special": bool(dim), "name": name}
                for text, dim, name in zip(axis.texts, special, names, strict=True)]
-    return {"type": "matrix", "label": label, "columns": columns, "act": act, "none": none,
+    return {"type": "matrix", "label": label, "columns": columns, "act": act, "none": none, "sight": axis.sight,
             "groups": [list(group) for group in axis.groups if group[1]], "margins": [list(one) for one in margins],
             "lines": [line.payload() for line in lines]}
 
@@ -88,6 +90,11 @@ def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[di
 def margin(*parts: Words | str) -> list[dict]:
     """Words in a margin, one below the other."""
     return [{"text": part, "look": "", "about": ""} for part in parts]
+
+
+def noted(words: Words) -> list[dict]:
+    """A mark in a margin, whose words stand below the matrix."""
+    return [{"text": words, "look": "noted", "about": ""}]
 
 
 def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:

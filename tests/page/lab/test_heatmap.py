@@ -25,6 +25,20 @@ def page(open_page):
     return page
 
 
+def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other(page) -> None:
+    page.add_script_tag(path=WEB / "lab" / "cells.js")
+    cells = [{"value": 0.5, "text": "+0.50", "name": "of a head"}] * 2
+    grid = {"name": "grid", "columns": ["1", "2"], "rows": [
+        {"label": label, "cells": cells} for label in ("a", "Schicht 12")]}
+    page.evaluate("""(grid) => document.body.append(AttentionAtlas.element("div", { class: "heads" },
+        AttentionAtlas.cells(grid).root))""", grid)
+    labels = page.locator(".row-label").evaluate_all("(all) => all.map((one) => one.scrollWidth <= one.clientWidth)")
+    assert labels == [True, True]
+    lefts = page.locator(".cell:first-of-type, .row-label + .cell").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().left)")
+    assert len(lefts) == 2 and lefts[0] == lefts[1]
+
+
 def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
     heatmap = blocks.heatmap(VALUES, "title", rows=("<b>", "b"), columns=("x", "y", "z"), note="a note")
     page.evaluate("(block) => document.body.append(AttentionAtlas.lab.maps(block))", for_page(blocks.maps(heatmap)))

@@ -55,6 +55,8 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             for figure in panel.locator(".figure").all():
                 expect(figure.locator(".main-svg").first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
+            looks = panel.locator("td, th").evaluate_all("(all) => all.map((one) => getComputedStyle(one).display)")
+            assert set(looks) <= {"table-cell"}, f"{name}: {set(looks)}"
             # What stands around a panel is the same for all of a tab: looked at once.
             if name == panels[0]:
                 no_violations(page)

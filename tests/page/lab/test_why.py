@@ -21,6 +21,17 @@ PRESSED = "[...document.querySelectorAll('.atlas-question .chips')].map(" \
 IDLE = "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || " \
     "one.ariaBusy === 'false') && ![...document.querySelectorAll('.matrix .waiting')].some((one) => one.offsetParent)"
 
+# The column of the headline's last word: whether nothing lies above it, and whether the table shows that it goes on.
+NAMED = """() => {
+  const word = [...document.querySelectorAll('.atlas-question .headline em')].at(-1).textContent;
+  const table = document.querySelector('#panel-why-tokens .matrix .scroll');
+  const column = [...table.querySelectorAll('.word')].find((one) => one.textContent === word);
+  table.scrollIntoView({ block: 'center' });
+  const { left, right, top, bottom } = column.getBoundingClientRect();
+  const above = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return [above === column, table.matches('.before, .after')];
+}"""
+
 
 def asked(page: Page, step: int, against: int) -> None:
     """Wait until this token is pinned against this chip, and answered."""
@@ -109,5 +120,6 @@ def test_the_narrow_page_asks_of_itself(why, trace) -> None:
     expect(page.locator(f"{QUESTION} .metric").first).to_contain_text("nicht log p")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_function(IDLE)
+    assert page.evaluate(NAMED) == [True, True], "the word that the headline names is in sight, and that there are more"
     no_violations(page)
     screenshot(page, "why-390-dark")

@@ -1,7 +1,8 @@
 // All heads of a survey (viz/wire/survey.py): as a grid, a scatter or a table, filtered by name, with thresholds to move.
 (function (atlas) {
   "use strict";
-  const { element: el, t, said } = atlas;
+  const { element: el, t, say, said } = atlas;
+  const SHORT = { cross: say("Cross"), encoder_self: say("Encoder self"), decoder_self: say("Decoder self") }; // attention, on a label
   const svg = (tag, attributes, ...children) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [key, value] of Object.entries(attributes)) {
@@ -94,6 +95,17 @@
       const [x, y] = [range(state.x), range(state.y)], heavy = Math.max(...points.map((head) => Math.abs(head.of(importance) ?? 0)), 1e-9);
       const at = (value, [low, high], from, to) => from + ((value - low) / (high - low || 1)) * (to - from);
       const across = (value) => at(value, x, size.left, size.width - size.right), up = (value) => at(value, y, size.height - size.bottom, size.top);
+      const labels = [], free = (box) => !labels.some(({ box: other }) => Math.abs(box.x - other.x) < (box.width + other.width) / 2 && Math.abs(box.y - other.y) < 12);
+      // Beside its bubble, where there is room: above or below it, to the right or to the left. Else its title says it.
+      const label = (head, text) => {
+        const [left, top] = [across(head.of(state.x)), up(head.of(state.y))], width = 6.2 * [...text].length;
+        for (const [side, below] of [[1, -7], [1, 15], [-1, -7], [-1, 15]]) {
+          const from = left + 11 * side, box = { x: from + side * width / 2, y: top + below, width };
+          if (box.x - width / 2 < size.left || box.x + width / 2 > size.width || !free(box)) continue;
+          return labels.push({ box, node: svg("text", { x: from, y: top + below, "text-anchor": side > 0 ? "start" : "end", class: "point", "aria-hidden": "true" }, text) });
+        }
+        return 0;
+      };
       const root = svg("svg", { viewBox: `0 0 ${size.width} ${size.height}`, class: "scatter", role: "group", "aria-label": t("Heads by {x} and {y}", { x: title(state.x), y: title(state.y) }) });
       for (const share of [0, 0.25, 0.5, 0.75, 1]) {
         const [vx, vy] = [x[0] + share * (x[1] - x[0]), y[0] + share * (y[1] - y[0])];
@@ -108,8 +120,9 @@
           class: [own.length ? "" : "unnamed", head === state.chosen ? "chosen" : ""].join(" "), style: own.length ? `--hue: ${hue[own[0]]}` : "", "aria-label": `${does(head)}. ${title(state.x)}: ${number(head.of(state.x))}; ${title(state.y)}: ${number(head.of(state.y))}`,
           onclick: go, onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), go()) }, svg("title", {}, does(head)));
         root.append(point);
-        if (own.length) root.append(svg("text", { x: across(head.of(state.x)) + 11, y: up(head.of(state.y)) - 7, class: "point", "aria-hidden": "true" }, `${head.layer + 1}.${head.head + 1}`));
+        if (own.length) label(head, `${said(SHORT[head.kind] ?? head.title)} ${head.layer + 1}.${head.head + 1}`);
       }
+      root.append(...labels.map(({ node }) => node)); // above all bubbles
       const seen = new Set(points.map((head) => namesOf(head, thresholds)[0]).filter(Boolean));
       return el("div", {}, root, el("p", { class: "names" },
         Object.keys(hue).filter((name) => seen.has(name)).map((name) => el("span", {}, el("i", { style: `--hue: ${hue[name]}` }), title(name))),
@@ -122,12 +135,12 @@
       const rows = heads.filter((head) => chosen.has(head)).sort((a, b) => (state.down ? 1 : -1) * ((b.of(sort) ?? -1) - (a.of(sort) ?? -1)));
       const by = (name) => el("th", { scope: "col", class: "right", "aria-sort": name === sort ? (state.down ? "descending" : "ascending") : null },
         el("button", { type: "button", class: "plain", onclick: () => { state.down = name === sort ? !state.down : true; state.sort = name; draw(); } }, `${title(name)}${name === sort ? (state.down ? " ↓" : " ↑") : ""}`));
-      return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("All heads") }, el("table", {},
+      return atlas.scroll(el("table", {},
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("head")), columns.map(by), el("th", { scope: "col" }, t("names")))),
         el("tbody", {}, rows.map((head) => {
           const button = el("button", { type: "button", class: "plain", onclick: () => choose(head, button) }, `${said(head.title)} ${head.layer + 1}.${head.head + 1}`);
           return el("tr", {}, el("th", { scope: "row" }, button), columns.map((name) => el("td", { class: "right", title: head.of(name) === null ? null : `${number(head.of(name, "low"))} – ${number(head.of(name, "high"))}` }, number(head.of(name)))), el("td", {}, words(head)));
-        }))));
+        }))), { "aria-label": t("All heads") });
     }
 
     function draw() {

@@ -50,10 +50,8 @@
       name ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name) : el("td"))));
     const body = el("tbody", {}, block.rows.map((values, i) => row(values, block.marked.includes(i), "td")));
     const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
-    // A table wider than the page scrolls by itself; tabindex lets a keyboard do that, too.
     return el("div", { class: "titled" }, block.caption ? el("p", { class: "caption" }, block.caption) : null,
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}` },
-        el("table", {}, head, body, foot)));
+      AttentionAtlas.scroll(el("table", {}, head, body, foot), { "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}` }));
   }
 
   function figure(block, keep, api) {

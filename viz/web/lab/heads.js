@@ -87,7 +87,7 @@
   function grid(block, keep, api) {
     const status = el("p", { class: "status", role: "status" });
     const { root } = atlas.cells(block, { point: (name) => (status.textContent = name ? said(name) : "") });
-    return el("div", { class: "heads wide" }, atlas.pictured(el("div", { class: "scroll" }, root), { ...api.about(said(block.name)), svg: () => atlas.picture.element(root) }), status);
+    return el("div", { class: "heads wide" }, atlas.pictured(atlas.scroll(root, { tabindex: null, role: null }), { ...api.about(said(block.name)), svg: () => atlas.picture.element(root) }), status);
   }
 
   Object.assign(atlas.panelBlocks, { heads, grid });

@@ -4,11 +4,16 @@
   const { element: el, t, said } = atlas;
   const FAR = 999; // columns
 
+  // What stands in the margin: parts {text, look}, one below the other. Of those that are "noted" a mark, their text at the foot.
+  const MARK = "*";
+  const margin = (parts) => el("td", { class: "margin" }, parts.map((part) => (part.look === "noted"
+    ? el("span", { class: "noted", title: part.text }, MARK) : el("span", { class: part.look, title: part.about }, part.text))));
+
   function header(block, firsts) {
     const word = (column, i) => el("th", { scope: "col", class: `word${column.special ? " special" : ""}${firsts.has(i) ? " first" : ""}`, title: column.text, dir: "auto",
       style: `min-width: min(84px, ${Math.max(4, [...column.text].length + 1)}ch)` }, column.text); // a word breaks only where it is long
     const sides = el("tr", { class: "sides" }, el("td"), block.groups.map(([title, span], i) =>
-      el("th", { scope: "colgroup", colspan: span, class: i ? "first" : null }, title)), block.margins.map(() => el("td")));
+      el("th", { scope: "colgroup", colspan: span, class: i ? "first" : null }, title)), block.margins.map(() => margin([])));
     return el("thead", {}, sides, el("tr", {}, el("td"), block.columns.map(word),
       block.margins.map(([title, about]) => el("th", { scope: "col", class: "margin", title: about }, title))));
   }
@@ -24,8 +29,10 @@
     return el("td", { class: `cell${look}` }, button);
   }
 
-  // What stands in the margin: parts {text, look}, one below the other.
-  const margin = (parts) => el("td", { class: "margin" }, parts.map((part) => el("span", { class: part.look, title: part.about }, part.text)));
+  function notes(body, columns) {
+    const texts = new Set([...body.querySelectorAll("tr:not([hidden]) .noted")].map((mark) => mark.title));
+    return [...texts].map((text) => el("tr", {}, el("td", { colspan: columns }, el("span", {}, `${MARK} ${text}`))));
+  }
 
   // hooks: run(line, column, button), again(line, layer)
   function row(block, firsts, line, hooks) {
@@ -36,7 +43,7 @@
     if (line.about.length) name.title = line.about.map(said).join(" ");
     const cells = line.cells ? block.columns.map((_, i) => cell(block, firsts, line, i, hooks.run))
       : [el("td", { class: "waiting", colspan: block.columns.length }, t("Computing …"))];
-    return el("tr", { "data-key": line.key, hidden: line.folded }, name, cells, line.cells ? line.margins.map(margin) : block.margins.map(() => el("td")));
+    return el("tr", { "data-key": line.key, hidden: line.folded }, name, cells, (line.cells ? line.margins : block.margins.map(() => [])).map(margin));
   }
 
   // One stop for the tabulator; arrow keys go from cell to cell, over those that hold nothing.
@@ -60,7 +67,7 @@
   atlas.panelBlocks.matrix = function (block, keep, api) {
     const firsts = new Set();
     block.groups.reduce((from, [, span], i) => (i && firsts.add(from), from + span), 0);
-    const body = el("tbody"), at = (line) => [...body.children].find((one) => one.dataset.key === line.key);
+    const body = el("tbody"), foot = el("tfoot"), at = (line) => [...body.children].find((one) => one.dataset.key === line.key);
     const hooks = {
       run(line, column, button) {
         body.querySelector(".chosen")?.classList.remove("chosen");
@@ -69,7 +76,7 @@
         button.classList.add("chosen");
         api.act(block.act, block.act, { column, row: line.key });
       },
-      again(line, layer = 0) {
+      again(line, layer = 0, then = null) {
         api.request("row", { row: line.key, layer }, (value) => {
           const old = at(line), back = old?.contains(document.activeElement);
           if (!body.isConnected || !old) return;
@@ -77,19 +84,26 @@
             : row(block, firsts, value.blocks[0], hooks);
           now.hidden = old.hidden;
           old.replaceWith(now);
+          note();
+          then?.();
           if (back) now.querySelector("select")?.focus();
         });
       },
     };
+    const note = () => foot.replaceChildren(...notes(body, 1 + block.columns.length + block.margins.length));
     body.append(...block.lines.map((line) => row(block, firsts, line, hooks)));
+    note();
     body.querySelector("td > button")?.setAttribute("tabindex", "0");
-    for (const line of block.lines) if (!line.cells) keep.push(() => hooks.again(line));
+    for (const line of block.lines) if (!line.cells) keep.push(() => hooks.again(line, 0, see)); // it may make columns wider
     const folded = block.lines.filter((line) => line.folded).length;
     const more = folded ? el("button", { type: "button", class: "action", onclick: () => {
       for (const one of body.children) one.hidden = false;
       more.remove();
+      note();
     } }, t("Show the other {n} methods all the same", { n: folded })) : null;
-    const table = el("table", {}, header(block, firsts), body), scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": block.label, onkeydown: walk }, table);
+    const head = header(block, firsts), table = el("table", {}, head, body, foot), scroll = atlas.scroll(table, { "aria-label": block.label, onkeydown: walk });
+    const { cells } = head.lastChild, see = () => block.sight !== null && atlas.reveal(scroll, cells[1 + block.sight], cells[0], cells[1 + block.columns.length]);
+    keep.push(see);
     return el("div", { class: "matrix" }, atlas.pictured(scroll, { ...api.about(said(block.label)), svg: () => atlas.picture.element(table) }), more);
   };
 })(globalThis.AttentionAtlas);

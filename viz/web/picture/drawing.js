@@ -153,11 +153,13 @@
 
   // An element as it stands on the page. but: a selector of what is left out of it.
   function element(root, but = null) {
+    root.classList.add("atlas-whole");
     const { width, height, place } = frameOf(root), parts = [tag("rect", { width, height, fill: style("--atlas-paper") })];
     const left = but ? [...root.querySelectorAll(but)].map((node) => [node, node.style.visibility]) : [];
     for (const [node] of left) node.style.visibility = "hidden";
     for (const child of root.childNodes) add(child, 0, place, parts);
     for (const [node, before] of left) node.style.visibility = before;
+    root.classList.remove("atlas-whole");
     return whole(width, height, parts.join(""));
   }
 

@@ -118,6 +118,8 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
     assert [line["key"] for line in found["lines"]] == list(METHODS)
     assert [column["text"] for column in found["columns"]] == list(why.columns.labels)
     assert sum(count for _, count in found["groups"]) == len(why.columns)
+    told = answered(tiny_translator, scene.trace, scene.asked)["headline"][1]
+    assert told.values.get("word") in (None, found["columns"][found["sight"]]["text"])
     for line in found["lines"]:
         method = METHODS[line["key"]]
         if line["cells"] is None:

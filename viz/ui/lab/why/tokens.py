@@ -21,7 +21,7 @@ from viz.ui.lab.taking import EXPORT, exports, take
 from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
-from viz.wire.matrix import Axis, Line, cells, margin, matrix, sum_margin, two
+from viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
 from viz.wire.question import names, nats
 from viz.words import Words, say
 
@@ -35,11 +35,11 @@ MARGINS = (
 def tokens(scene: Scene) -> list[dict]:
     found = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
     lead = belief.leading(scene.translator)
-    columns = scene.case.columns
+    heads = replace(axis(scene.case.columns), sight=_weightiest(found))
     lines = [_line(scene, found, name, folded=name in lead.folded) for name in lead.order]
     return [
         blocks.text(lead.reason, tone="note"),
-        matrix(say("Methods by words"), axis(columns), lines, margins=MARGINS, act=TEST,
+        matrix(say("Methods by words"), heads, lines, margins=MARGINS, act=TEST,
                none=say("This method says nothing of it.")),
         exports(),
         blocks.slot(TEST, blocks.text(
@@ -92,15 +92,19 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
     given = next((row for row in found.rows if row.method == name), None)
     if given is None:
         return Line(cells=None, about=(method.done, method.misleads), **about)
-    same = margin(say("the same for any contrast")) if method.class_agnostic else []
-    for part in same:
-        part["look"] = "same"
+    same = noted(say("the same for any contrast")) if method.class_agnostic else []
     sums = sum_margin(given.sum, given.unit) if given.sum else []
     agreement = found.agreement[name]
     return Line(
         cells=cells(given.values, given.unit, limit=_limit(found) if not method.class_agnostic else 0.0),
-        margins=(same + sums, margin("–" if agreement is None else two(agreement))),
+        margins=(sums + same, margin("–" if agreement is None else two(agreement))),
         about=(method.done, method.misleads, *given.notes), **about)
+
+
+def _weightiest(found: Why) -> int | None:
+    """The column of the word without which the most is lost: the headline names it."""
+    effects = np.where(found.columns.special, np.nan, found.row(occlusion.MASK.name).values)
+    return None if np.isnan(effects).all() else int(np.nanargmax(effects))
 
 
 def _limit(found: Why) -> float:
