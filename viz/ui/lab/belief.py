@@ -20,6 +20,7 @@ from viz.wire.matrix import EVIDENCE, two
 from viz.words import Words, say
 
 HEIGHT = 430  # pixels of a picture with a legend of all rows
+DASHES = ("dash", "longdash", "dashdot", "longdashdot")
 PASSED = 0.3  # of a row's order may stay when all weights are redrawn
 log = logging.getLogger(__name__)
 
@@ -116,16 +117,23 @@ def agreements(found: Faithfulness) -> dict:
         METHODS[one.method].name for one in known], label=say("How well each row agrees with occlusion"))
 
 
+def drawn(name: str) -> dict:
+    """A method's line, the same in every picture. Rows that do not look at the token are dashed, each in its own way:
+    where two of them are equal, both are seen."""
+    dashed = [one.name for one in METHODS.values() if one.class_agnostic]
+    dash = DASHES[dashed.index(name) % len(DASHES)] if name in dashed else "solid"
+    return {"color": theme.HEAD_COLOURS[list(METHODS).index(name) % len(theme.HEAD_COLOURS)], "width": 2, "dash": dash}
+
+
 def cascade(found: Faithfulness) -> dict:
     """How much of each row's order stays when the weights are redrawn, from the top down."""
     picture = go.Figure()
-    for i, one in enumerate(found.methods):
+    for one in found.methods:
         method = METHODS[one.method]
         picture.add_scatter(
             x=list(range(len(found.stages) + 1)), y=[1.0, *(one.randomised[stage] for stage in found.stages)],
             name=method.name, mode="lines+markers", marker_size=4,
-            line={"color": theme.HEAD_COLOURS[i % len(theme.HEAD_COLOURS)], "width": 2,
-                  "dash": "dash" if method.class_agnostic else "solid"})
+            line=drawn(method.name))
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
     picture.update_layout(template="none", **theme.figure_layout(
         xaxis={"title": {"text": say("parts redrawn")}, "dtick": 1, **theme.AXIS},

@@ -112,9 +112,15 @@ def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monke
     assert [str(row) for row in agreements["rows"]] == [
         "occlusion by mask", "gradient x input", "integrated gradients"]
     assert [points[i][1] for i in range(3)] == [0.9, 0.6, 0.4] and points[0][2] == pytest.approx(0.1)
-    lines = {str(line["name"]): line for line in cascade["figure"]["data"]}
+    lines = {line["name"]["say"]: line for line in cascade["figure"]["data"]}
     assert len(lines) == len(METHODS) and all(line["y"] == [1.0, 0.6, 0.1] for line in lines.values())
     dashed = {METHODS[one.method].name for one in found.methods if one.class_agnostic}
-    assert sum(line["line"]["dash"] == "dash" for line in lines.values()) == len(dashed)
+    assert {name for name, line in lines.items() if line["line"]["dash"] != "solid"} == dashed
+    looks = {name: line["line"] for name, line in lines.items()}
+    assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each is told from all others"
+    for curve in next(one["blocks"] for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "row"):
+        drawn = {line["name"]["say"]: line["line"] for line in curve["figure"]["data"]}
+        assert curve["figure"]["layout"].get("showlegend", True) and len(drawn) == len(METHODS)
+        assert all(look == looks.get(name, look) for name, look in drawn.items()), "as it is drawn elsewhere"
     monkeypatch.setattr(tiny_translator, "folder", tmp_path / "none")
     assert "has not been measured" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]

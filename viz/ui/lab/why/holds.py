@@ -22,7 +22,7 @@ from viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")
-HEIGHT = 340  # pixels
+HEIGHT = 430  # pixels
 PATIENCE = 1.0  # seconds after which curves are shown that are not all of them
 
 
@@ -68,18 +68,16 @@ def _row(trial: Trial, chance: Trial) -> list:
 
 def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
     picture = go.Figure()
-    for i, trial in enumerate(done):
+    for trial in done:
         chance = trial.method is None
         picture.add_scatter(
             x=list(trial.counts), y=[round(value, 4) for value in getattr(trial, which).tolist()],
             name=RANDOM if chance else METHODS[trial.method].name, mode="lines+markers", marker_size=4,
-            line={"color": theme.FIGURE_TEXT if chance else theme.HEAD_COLOURS[(i - 1) % len(theme.HEAD_COLOURS)],
-                  "width": 2, "dash": "dot" if chance else "solid"})
+            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else belief.drawn(trial.method))
     picture.update_layout(template="none", **theme.figure_layout(
         xaxis={"title": {"text": below}, **theme.AXIS}, yaxis={"title": {"text": say("nats")}, **theme.AXIS},
-        margin={"l": 44, "r": 8, "t": 8, "b": 44}, showlegend=which == "left",
-        legend={"orientation": "h", "y": -0.22, "x": 0}))
-    return blocks.figure(picture, height=HEIGHT + (90 if which == "left" else 0), width=620, label=title)
+        margin={"l": 44, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.22, "x": 0}))
+    return blocks.figure(picture, height=HEIGHT, width=620, label=title)
 
 
 def _offline(scene: Scene) -> Blocks:

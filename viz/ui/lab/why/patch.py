@@ -147,7 +147,7 @@ PANEL = Panel(
     "why-patch", label("Patch"), say(
         "Change one word and put single activations of one run into the other: where does the difference between the "
         "two sentences live?"), say("Vig et al. 2020; Meng et al. 2022"), shown,
-    controls=(Text(label("Second sentence"), scale=3),
-              Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=2),
-              Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=2)),
+    controls=(Text(label("Second sentence"), scale=4),
+              Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=3),
+              Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4)),
     acts={EXPORT: taken}, fills=replaced)
