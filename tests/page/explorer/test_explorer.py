@@ -167,6 +167,13 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     press = page.keyboard.press
     press("l")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("document.querySelector('.lines svg').clientWidth < 390")
+    assert page.evaluate("""[...document.querySelectorAll('.lines .caption')].map((title) => {
+      const { x, width } = title.getBBox();
+      return x >= 0 && x + width <= title.ownerSVGElement.clientWidth + 1; })""") == [True, True]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.wait_for_function("document.querySelector('.lines svg').clientWidth > 390")
     paths = "[...document.querySelectorAll('.edges path')].map((p) => p.getAttribute('d').split('M').length - 1)"
     everything = sum(page.evaluate(paths))
     token = page.locator(".line-token").nth(2)

@@ -50,6 +50,7 @@
     sentence.root.classList.add("wide");
     const overlay = select(t("Measure"), [["", t("attention weight")], ...overlays.available.map(({ id, title }) => [id, atlas.said(title)])],
       (value) => update({ overlay: value }), t("What a cell shows: attention, or something computed in its place"));
+    overlay.root.classList.add("wide");
     const fields = { ...(overlays.available.length ? { overlay } : {}), combine, words, special, rows, transform, range, colours };
     const el = atlas.element;
     return {

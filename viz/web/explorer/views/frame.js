@@ -32,9 +32,10 @@
   }
 
   // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
-  function measure(map, { width, compact, height }) {
+  function measure(map, { width, compact, height }, ticks) {
+    const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
     const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
-    const left = Math.ceil(rows.widest) + 38, right = compact ? 14 : map.overlay ? 84 : 58;
+    const left = Math.ceil(rows.widest) + 38, right = compact ? 14 : map.overlay ? unit + 28 : 58;
     const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // the height that is given
     const inner = Math.max(80, width - left - right), widest = height ? Math.max(8, 2 * filling(90)) : 54;
     const columns = axisTicks(map.columns, Math.min(inner, widest * map.columns.length));
@@ -45,7 +46,7 @@
     const top = angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
     const highest = Math.max(300, inner * 1.15) / map.rows.length, lowest = 130 / map.rows.length;
     const cellHeight = whole(height ? filling(top) : Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))));
-    return { rows, columns, left, right, top, cellWidth, cellHeight, angle, plotWidth: cellWidth * map.columns.length,
+    return { rows, columns, left, right, top, unit, cellWidth, cellHeight, angle, plotWidth: cellWidth * map.columns.length,
       plotHeight: cellHeight * map.rows.length, width: left + cellWidth * map.columns.length + right,
       height: top + cellHeight * map.rows.length + 8 };
   }
@@ -89,7 +90,7 @@
         const tick = atlas.element("span", {}, text);
         tick.style.bottom = `${100 * ticks.places[i]}%`;
         return tick;
-      }), unit ? atlas.element("b", { class: "unit" }, unit) : null);
+      }), unit ? atlas.element("b", { class: "unit", style: `left: ${size.unit}px` }, unit) : null);
     Object.assign(bar.style, { left: `${size.left + size.plotWidth + 12}px`, top: `${size.top}px`, height: `${size.plotHeight}px` });
     return bar;
   }
@@ -107,7 +108,7 @@
           titles.columns, ticks.texts, colours, unit && atlas.said(unit)].join("\u0001");
         if (key === drawn) return size;
         drawn = key;
-        size = measure(map, given);
+        size = measure(map, given, ticks);
         root.replaceChildren(grid(map, size), ...labels(size, titles), ...(compact ? [] : [colourBar(colouring, size)]));
         return size;
       },

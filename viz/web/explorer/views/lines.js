@@ -94,13 +94,14 @@
         key.replaceChildren(...(layers.length > 1 ? layers : []).map(({ name, colour }) =>
           el("span", {}, el("i", { style: `background: ${colour}` }), name)));
         const group = svg("g", { class: "edges" });
-        const caption = (text, x, anchor) => {
-          const node = svg("text", { x, y: 13, "text-anchor": anchor, class: "caption" });
+        const caption = (text) => {
+          const node = svg("text", { y: 13, class: "caption" });
           node.textContent = text;
           return node;
         };
+        const above = [caption(titles.rows), caption(titles.columns)];
         const picture = svg("svg", { width: full, height, viewBox: `0 0 ${full} ${height}`, role: "group", "aria-label": titles.label },
-          caption(titles.rows, label + GAP - 4, "end"), caption(titles.columns, full - label - GAP + 4, "start"), group,
+          ...above, group,
           ...first.rows.map((row, i) => token("row", i, row.label, geometry)),
           ...first.columns.map((column, i) => token("column", i, column.label, geometry)));
         current = { layers: layers.map((layer) => ({ ...layer, edges: atlas.explorerModel.edges(layer.map, state.coverage / 100)
@@ -108,6 +109,10 @@
           group, geometry, picture };
         focused = null;
         canvas.replaceChildren(picture);
+        // Each title ends, or begins, where its column's tokens do; one that is longer than they are wide, at the page's edge.
+        const [rows, columns] = above.map((node) => node.getComputedTextLength()), room = label + GAP - 4;
+        above[0].setAttribute("x", Math.max(0, room - rows));
+        above[1].setAttribute("x", Math.min(full - room, full - columns));
         drawEdges();
       },
       pin({ row, column }) {
