@@ -114,4 +114,6 @@ def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
     with get(tiny_url, **{"Accept-Encoding": "gzip"}) as packed, get(tiny_url) as plain:
         text = gzip.decompress(packed.read())
         assert len(text) == len(plain.read()) and b"<gradio-app" in text
+        early = b"".join(re.findall(rb'<link rel="preload" as="script"[^>]*>', text))
+        assert b"prose.js" in early and b"languages.js" not in early  # whose menus are hidden
         assert int(packed.headers["Content-Length"]) < len(text) / 2

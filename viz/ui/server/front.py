@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from anyio import to_thread
@@ -40,8 +40,8 @@ class Front:
             return
         if not self._head:
             config = scope["app"].get_blocks().config
-            kinds = {component["type"] for component in config["components"]}
-            self._head, self._body = ("".join(hints(kinds)) + language.head()).encode(), shell(config).encode()
+            self._head = ("".join(hints(config["components"])) + language.head()).encode()
+            self._body = shell(config).encode()
         start, body = {}, bytearray()
 
         async def collect(message: dict) -> None:
@@ -66,12 +66,14 @@ class Front:
         await send({"type": "http.response.body", "body": body})
 
 
-def hints(kinds: Iterable[str]) -> Iterator[str]:
-    """Links to what the first view needs, in the order in which it does. kinds: of Gradio's components in it."""
-    for name in front_end(kinds):
+def hints(components: Sequence[Mapping]) -> Iterator[str]:
+    """Links to what the first view needs, in the order in which it does. components: of the page's config. Of a hidden
+    one Gradio loads no script."""
+    hidden = {part["props"].get("elem_id") for part in components if part["props"].get("visible") is False}
+    for name in front_end({part["type"] for part in components}):
         yield (f'<link rel="modulepreload" href="./assets/{name}">' if name.endswith(".js")
                else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">')
-    ours = dict.fromkeys(path for name in FIRST for path in assets.scripts(name))
+    ours = dict.fromkeys(path for name in FIRST if name not in hidden for path in assets.scripts(name))
     # Itself, and no hint: Gradio adds no style sheet of which there is a link of any kind.
     yield f'<link rel="stylesheet" href="{url(assets.style("explorer"))}">'
     yield from (f'<link rel="preload" as="script" href="{url(path)}">' for path in ours)

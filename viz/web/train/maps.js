@@ -35,8 +35,10 @@
     const found = frame?.maps[at]?.[kind];
     if (!found) return el("p", { class: "note" }, t("This network has no maps of this kind."));
     const [layers, heads, queries, keys] = found.shape, values = bytes(found.data), { rows, columns } = sides(kind, pair, frame.outputs[at]);
-    const cells = [];
+    const named = layers * heads > 1, heading = (text) => (named ? [el("span", { class: "heading", "aria-hidden": "true" }, text)] : []);
+    const cells = [...heading(""), ...Array.from({ length: heads }, (_, head) => heading(`H${head + 1}`)).flat()];
     for (let layer = 0; layer < layers; layer++) {
+      cells.push(...heading(`L${layer + 1}`));
       for (let head = 0; head < heads; head++) {
         const start = (layer * heads + head) * queries * keys;
         const name = t("Layer {layer}, head {head}", { layer: layer + 1, head: head + 1 });
@@ -55,7 +57,7 @@
         cells.push(canvas);
       }
     }
-    const pictures = el("div", { class: "heads", style: `--heads: ${heads}; --shape: ${keys} / ${queries}` }, cells);
+    const pictures = el("div", { class: named ? "heads named" : "heads", style: `--heads: ${heads}; --shape: ${keys} / ${queries}` }, cells);
     const tokens = (label, words) => el("p", { class: "tokens" }, el("span", { class: "label" }, label), " ", words.join(" · "));
     return el("div", { class: "grid" }, pictures, tokens(t("rows:"), rows), tokens(t("columns:"), columns));
   }

@@ -157,7 +157,7 @@ AttentionAtlas.register("train", (root, api) => {
     outputs.replaceChildren(table());
     for (const side of ["a", "b"]) {
       const run = shown().find((one) => one.side === side);
-      boxes[side].parentElement.hidden = !run;
+      boxes[side].closest(".side").hidden = !run;
       if (run) AttentionAtlas.toyMaps(boxes[side], { frame: frameOf(run), at: pair, kind, decoded: options.decoded, pair: run.pairs[pair], colours, tell: (text) => pointed.replaceChildren(text) });
     }
     root.dataset.update = String(newest());
