@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in args.shapes:
-            for section in args.sections if shape != SHIPPED else ("step",):
+            for section in args.sections if shape != SHIPPED else [one for one in args.sections if one == "step"]:
                 found += (rows := SECTIONS[section](shape, Path(folder) / f"{shape}-{section}", args))
                 print(benchmark.table(rows), flush=True)
                 gc.collect()
@@ -228,7 +228,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--starts", type=int, default=3, help="new processes for each way of opening, default 3")
     add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
     add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.shapes == [SHIPPED] and "step" not in args.sections:
+        parser.error(f"what is shipped has the section step alone, and no {' or '.join(args.sections)}")
+    return args
 
 
 if __name__ == "__main__":

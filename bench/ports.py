@@ -13,11 +13,20 @@ def free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on. Each process looks in a stretch of its own, so that two that run
     beside one another do not find the same port between the look and the server's start; nor does a browser."""
     start = FIRST + os.getpid() % PROCESSES * EACH
-    for port in random.sample(range(start, start + EACH), EACH):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise OSError(f"all ports from {start} to {start + EACH - 1} are in use")
+    found = next(filter(is_free, random.sample(range(start, start + EACH), EACH)), None)
+    if found is None:
+        raise OSError(f"all ports from {start} to {start + EACH - 1} are in use")
+    return found
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1. Connections of an earlier one that still linger are no
+    hindrance."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen()
+        except OSError:
+            return False
+    return True

@@ -42,7 +42,8 @@ SECTIONS = (
             "Headless Chromium with software rendering. gr_plot is the same picture as a server round trip."),
     Section("The first view", "first_view.json", "python -m bench.browser --only first_view --json {file}",
             "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
-            "are painted, by the browser's own timing, and what had come by then. Plotly.js comes after it."),
+            "are painted, by the browser's own timing, and what had come by then. Name, translation and tabs are part "
+            "of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it."),
     Section("Many people at once", "load.json", 'make bench-load ARGS="--json {file}"',
             "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
             "were told to come back. Then memory, over minutes and sessions; its growth is a share."),

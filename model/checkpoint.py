@@ -187,8 +187,8 @@ def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[E
     if unknown := sorted(set(values) - set(directions)):
         raise ValueError(f"{path}: examples of {unknown[0]!r}, the checkpoint translates {', '.join(directions)}")
     for row in (row for rows in values.values() for row in rows):
-        if not isinstance(row, dict) or not row.get("text") or set(row) - {"text", "reference"} or not all(
-                isinstance(value, str) for value in row.values()):
+        if not isinstance(row, dict) or set(row) - {"text", "reference"} or not all(
+                isinstance(value, str) for value in row.values()) or not row.get("text", "").strip():
             raise ValueError(f"{path}: an example has a \"text\" and may have a \"reference\", found {row!r}")
     return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.ports import free_port
+from bench.ports import free_port, is_free
 from model import checkpoint
 from model.config import ModelConfig, RecurrentConfig
 from model.nets.recurrent import Recurrent
@@ -160,21 +160,20 @@ def shipped_transformers(shipped_translators: Translators) -> tuple[Translator, 
 def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
     """A function that launches a page as app.py does and returns its address. In the end all are closed.
 
-    ports: those to serve on, one page at a time each; where they do not suffice, a free one is added.
+    ports: those to serve on, one page at a time each, and nothing else's meanwhile; where none is left, one is added.
     """
     import app  # here, so that a test of the model alone loads no server
 
     running = []
 
     def start(demo) -> str:
-        taken = [one.server_port for one in running if one.is_running]
-        if len(taken) >= len(ports):
-            ports.append(free_port())
+        if (port := next(filter(is_free, ports), None)) is None:
+            ports.append(port := free_port())
         demo.queue(max_size=64)
         # Seconds between looks at an empty queue. With Gradio's own, of one thousandth, each page that a test has done
         # with takes a fiftieth of a core from all other tests.
         demo._queue.sleep_when_free = 0.01
-        url = app.launch(demo, server_name="127.0.0.1", server_port=next(port for port in ports if port not in taken))
+        url = app.launch(demo, server_name="127.0.0.1", server_port=port)
         running.append(demo)
         return url
 

@@ -61,7 +61,7 @@ class DecoderStep:
 
 
 class _LayerStep:
-    """What model.transformer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
+    """What model.nets.layer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
 
     def __init__(self, layer: Layer, interventions: Changes) -> None:
         d_model = layer.self_attention.d_model
@@ -115,8 +115,9 @@ SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
 
 
 class _Affine:
-    """x W^T + b for rows x [batch, in]. torch uses several cores badly for few rows, and not at all for a single one:
-    where it has several, each gets a share of the matrix that lies in one piece of memory.
+    """x W^T + b for rows x [batch, in], in inference mode: no gradient flows back. torch uses several cores badly for
+    few rows, and not at all for a single one: where it has several, each gets a share of the matrix that lies in one
+    piece of memory.
 
     A row's product is the sum of the matrix's rows, weighted by x: that is what an embedding bag computes, and its
     kernel fetches ahead, which no matrix product does. It needs the inputs to lie one after the other, as a checkpoint
@@ -149,9 +150,12 @@ class _Affine:
     def _as_bags(self, x: Tensor) -> Tensor:
         batch = len(x)
         by = x.reshape(-1) if batch == 1 else x.unflatten(1, (self.bag_shares, -1)).transpose(0, 1).reshape(-1)
-        found, *others = torch.embedding_bag(self.table, *self.bags(batch), False, 0, False, by)[0].split(batch)
-        for other in others:  # each [batch, out]; adding them takes less than a sum's reduction
+        found = torch.embedding_bag(self.table, *self.bags(batch), False, 0, False, by)[0]  # [shares * batch, out]
+        if self.bag_shares == 2:  # of two, adding takes less than a sum's reduction
+            found, other = found.split(batch)
             found = found.add_(other)
+        elif self.bag_shares > 2:
+            found = found.view(self.bag_shares, batch, -1).sum(0)
         return found if self.bias is None else found.add_(self.bias)
 
     @cached_property

@@ -62,7 +62,7 @@ def test_examples_come_with_their_folder_and_are_not_needed(folder):
 
 @pytest.mark.parametrize(("written", "words"), [
     ({"sv-en": [{"text": "Hej."}]}, "'sv-en'"), ({"de-en": {"text": "Hallo."}}, "an object such as"), ([], "an object"),
-    ({"de-en": ["Hallo."]}, "found 'Hallo.'"), ({"de-en": [{"text": ""}]}, "may have a"),
+    ({"de-en": ["Hallo."]}, "found 'Hallo.'"), ({"de-en": [{"text": " "}]}, "may have a"), ({"de-en": [{}]}, "found {"),
     ({"de-en": [{"text": "Hallo.", "reference": 3}]}, "found {"),
     ({"de-en": [{"text": "a", "answer": "b"}]}, "found {")])
 def test_examples_that_are_none_are_refused_in_words(folder, written, words):

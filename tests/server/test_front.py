@@ -8,13 +8,17 @@ import re
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from html import unescape
+from copy import copy
+from html import escape, unescape
 from http.client import HTTPResponse
 from pathlib import Path
 
 import anyio
 import pytest
 
+import app
+from model.checkpoint import Example
+from model.translators import Translators
 from viz import assets, words
 from viz.ui.component import url
 from viz.ui.language import label
@@ -56,6 +60,15 @@ def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
     assert shell.shell({"components": []}) == ""
     assert shell._said("b", "<i>a & b</i>") == '<b dir="auto">&lt;i&gt;a &amp; b&lt;/i&gt;</b>'
     assert shell._said("b", label("Sentence <i>")) == "<b data-say>Sentence &lt;i&gt;</b>"
+    for name in (shell.LABEL + rest for rest in ("", " x", "[]", "{}", '{"key": 1}')):
+        assert shell._said("b", name) == shell._plain("b", name)
+
+
+def test_a_sentence_is_never_taken_for_a_label(tiny_translator) -> None:
+    sentence, translator = f'{shell.LABEL}{{"key": "Sentence"}}', copy(tiny_translator)
+    translator.examples = {"de-en": (Example(sentence),)}
+    frame = shell.shell(app.build_demo(Translators([translator])).config)
+    assert frame.count(escape(sentence)) == 2 and "<b data-say>Sentence</b>" not in frame  # the field, and what to try
 
 
 def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:

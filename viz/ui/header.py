@@ -9,6 +9,7 @@ import gradio as gr
 
 from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
+from model.translator import Translator
 from model.translators import Translators
 from viz import assets
 from viz.ui import direction
@@ -47,9 +48,7 @@ def build(translators: Translators) -> Header:
     """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
     default = translators.routes[0]
     example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
-    if example:  # a process's first pass loads what all later ones use: its time would stand on every visitor's page
-        model.translate(example.split()[0], default.direction)
-    first = model.translate(example, default.direction) if example else None
+    first = _opening(model, example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
     trace_state, selection_state, pair = gr.State(first), gr.State(selection), gr.State("")
 
@@ -81,6 +80,15 @@ def build(translators: Translators) -> Header:
     session = Session(trace_state, selection_state, turns_for(translators))
     return Header(session, first, selection, result, examples, do.restore, (text, menu, languages, pair, search, result,
                                                                   trace_state))
+
+
+def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:
+    """What the page opens with. ValueError, naming the model and the sentence, if that cannot be translated."""
+    try:
+        model.translate(example.split()[0], direction)  # a process's first pass loads what all later ones use
+        return model.translate(example, direction)
+    except ValueError as error:
+        raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
 
 
 class _Handlers:

@@ -55,6 +55,7 @@ def test_bags_hold_each_input_once_a_row():
 
 
 def test_numbers_that_bags_are_slow_for_are_products():
+    assert _Affine(torch.empty(8, 6, device="meta"), None).few == 0
     for dtype in (torch.float64, torch.bfloat16):
         weight = _laid(torch.randn(8, 6, dtype=dtype))
         assert _Affine(weight, None).few == 0
@@ -70,11 +71,14 @@ def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
     monkeypatch.setattr(step, "SMALL", 1)
     for laid in (torch.randn(1163, 48), _for_decoding(torch.randn(1163, 48))):
         assert _Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
+    monkeypatch.setattr(step, "_has_vectors", lambda: True)
     assert len(_Affine(laid, None).bags(1)[1]) == threads
 
 
+@pytest.mark.parametrize("bags", [True, False], ids=["bags", "products"])
 @pytest.mark.parametrize("changes", [{}, {"norm_first": False, "logits_bias": True}])
-def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, monkeypatch):
+def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, bags, monkeypatch):
+    monkeypatch.setattr(step, "_has_vectors", lambda: bags)
     monkeypatch.setattr(step, "SMALL", 1)
     monkeypatch.setattr(step, "LARGE", 4000)
     model = build_tiny_model(tokenizer, d_model=36, **changes)
@@ -83,7 +87,7 @@ def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes,
     with torch.inference_mode():
         source, cache = model.encode(torch.tensor([[4, 20, 31, 2], [4, 33, 2, 0], [4, 90, 17, 2]])), model.new_cache()
         lean, whole = DecoderStep(model), model.read(source, ids).logits
-        assert lean.logits.few == 5
+        assert lean.logits.few == (5 if bags else 0)
         for at in range(ids.shape[1]):
             torch.testing.assert_close(lean(ids[:, at], source, cache), whole[:, at], atol=1e-4, rtol=0)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import app
 from model import checkpoint
 from model.translator import Translator
 from model.translators import Translators
@@ -106,3 +107,11 @@ def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, ti
     lacking = registry.lacking(trace, learned)
     assert [one["panel"] for one in lacking] == ["Rotation"] and "learned its positions" in lacking[0]["why"]
     assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]
+
+
+def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path) -> None:
+    folder, text = tmp_path / "talkative", "Hund und " * 200
+    shutil.copytree(tiny_checkpoint, folder)
+    checkpoint.write_json(folder / checkpoint.EXAMPLES, {"de-en": [{"text": text}]})
+    with pytest.raises(ValueError, match=f"the example '{text}' of talkative: The text is .* tokens long"):
+        app.build_demo(Translators.load(tmp_path, "cpu"))

@@ -48,31 +48,43 @@ def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
     title = found["atlas-title"]["value"]
     yield f'<div class="name">{_said("h1", title["heading"])}{_said("p", title["text"])}</div>'
     yield '<div class="asked"><div class="form">'
-    yield _field("sentence", found["source-text"]["label"], found["source-text"]["value"] or "")
+    sentence = found["source-text"]
+    yield _field("sentence", sentence["label"], _plain("b", sentence["value"] or ""))
     for name in ("direction", "decoding"):
         menu = found[name]
-        yield _field(name, menu["label"], next(text for text, value in menu["choices"] if value == menu["value"]))
+        chosen = next(text for text, value in menu["choices"] if value == menu["value"])
+        yield _field(name, menu["label"], _said("b", chosen))
     yield f'</div>{_said("i", found["translate"]["value"])}</div>'
     # Below stands only what has a known height: menus of languages have none, nor has what a large model costs, nor a
     # page without an example.
     offer, written = found["examples"]["value"], found["translation"]["value"].get("text")
     if not found["languages"]["visible"] and not offer["cost"] and written is not None:
-        examples = "".join(_said("b", text) for text in offer["sentences"])
+        examples = "".join(_plain("b", text) for text in offer["sentences"])
         yield f'<div class="offered">{_said("span", {"say": "Try"})}{examples}</div>'
-        yield f'<div class="written"><b dir="auto">{escape(written)}</b><i></i>{_said("p", {"say": TOLD})}</div>'
+        yield f'<div class="written">{_plain("b", written)}<i></i>{_said("p", {"say": TOLD})}</div>'
         yield f'<div class="tabs">{"".join(_said("span", tab) for tab in tabs)}</div>'
         yield '<div class="drawn"><i></i><i></i></div>'
 
 
-def _field(kind: str, label: object, value: object) -> str:
-    return f'<div class="field {kind}">{_said("span", label)}{_said("b", value)}</div>'
+def _field(kind: str, label: object, content: str) -> str:
+    return f'<div class="field {kind}">{_said("span", label)}{content}</div>'
 
 
 def _said(tag: str, value: object) -> str:
     """An element with a text as a component's properties hold it, marked if the languages have words for it."""
-    if isinstance(value, dict):
-        return f'<{tag} data-say>{escape(value["say"])}</{tag}>'
-    text = str(value)
-    if text.startswith(LABEL):
-        return f'<{tag} data-say>{escape(json.loads(text.removeprefix(LABEL))["key"])}</{tag}>'
+    english = value["say"] if isinstance(value, dict) else _english(str(value))
+    return _plain(tag, str(value)) if english is None else f'<{tag} data-say>{escape(english)}</{tag}>'
+
+
+def _english(text: str) -> str | None:
+    """Of a label that Gradio translates; None: it is none, whatever it begins with (a model's folder has any name)."""
+    try:
+        label = json.loads(text.removeprefix(LABEL)) if text.startswith(LABEL) else None
+    except ValueError:
+        return None
+    return label["key"] if isinstance(label, dict) and isinstance(label.get("key"), str) else None
+
+
+def _plain(tag: str, text: str) -> str:
+    """An element with what somebody wrote."""
     return f'<{tag} dir="auto">{escape(text)}</{tag}>'
