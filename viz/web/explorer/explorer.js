@@ -5,18 +5,15 @@ AttentionAtlas.register("explorer", (root, api) => {
   const { explorerModel: model, explorerState: states, explorerWords: words, explorerColouring: colouring } = atlas;
   const REMEMBERED = 6; // translations that stay reachable
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
-  const PATIENCE = 15000; // milliseconds after which what did not come is no longer waited for
 
   let state = states.initial();
   let traces = []; // oldest first; the shown one is `trace`
   let trace = null;
   let map = null;
   let awaited = null; // a state to take on when the translation of a shared link arrives
-  let heard = []; // selections that the server said are chosen, the latest first: {text, until: when it said another}
-  let told = []; // selections that went to the server and have not come back: {text, at}
-  const beside = new Set(); // translations of which a view waits for thumbnails
-  let asked = 0; // when something was asked for that has not come yet, else 0
 
+  const clock = () => performance.now();
+  const echo = atlas.explorerEcho.create(clock), requests = atlas.explorerRequests.create(ask, clock);
   const overlays = atlas.explorerOverlays.create(api.options?.overlays);
   const controls = atlas.explorerControls.create((changes) => update(changes), openTrace, overlays);
   const thumbnails = atlas.explorerAtlas.create({
@@ -24,7 +21,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     toggle: toggleHeads, hover: hoverThumbnail,
   });
   const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces, mapOf,
-    askFor: (one) => beside.add(one) });
+    askFor: requests.waitFor });
 
   const guide = el("p", { class: "guide" });
   const heading = el("h2", { class: "heading-line" });
@@ -54,7 +51,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     el("div", { class: "actions" }, actions.root, help.button), summary, help.root];
 
   // Change the state and redraw what depends on it.
-  function update(changes, { echo = true } = {}) {
+  function update(changes, { tell = true } = {}) {
     if (!trace) return;
     let next = state;
     if (changes.kind && changes.kind !== state.kind) next = states.withKind(next, changes.kind);
@@ -67,7 +64,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     const before = state;
     state = fitted(next, trace);
     draw(before);
-    if (echo) tellOthers();
+    if (tell) tellOthers();
   }
 
   const fitted = (wanted, one) => overlays.fitted(states.fitted(wanted, one));
@@ -78,11 +75,11 @@ AttentionAtlas.register("explorer", (root, api) => {
     const view = states.viewOf(wanted);
     if (wanted.overlay) {
       const kept = overlays.kept(one, wanted), event = overlays.find(wanted).model ? "model_overlay" : "overlay";
-      if (!kept) request(event, { key: one.key, ...overlays.question(wanted) });
+      if (!kept) requests.request(event, { key: one.key, ...overlays.question(wanted) });
       return kept;
     }
     const missing = model.missing(one, view);
-    if (missing.length && one === trace) requestWeights(one, missing, view.kind);
+    if (missing.length && one === trace) requests.layers(one, missing, view.kind);
     return missing.length ? null : model.scoreMap(one, view);
   }
 
@@ -95,7 +92,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     decoded.textContent = t("Decoding: {how}.", { how: trace.payload.decoding }) + (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
     reading.textContent = map ? words.reading(state, trace, map, overlay) : overlay ? t("Computing …") : t("Loading this layer…");
     clearTimeout(draw.wait);
-    beside.clear();
+    requests.waitForNone();
     if (map) {
       const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
       views.draw(state, map, colours, { ...words.titles(state, map), label: `${atlas.said(words.TITLES[state.kind])}, ${name}` });
@@ -107,7 +104,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     thumbnails.select(state);
     guide.textContent = words.guide(state, overlay);
     showPinned();
-    fetchAhead();
+    requests.ahead(trace, state.kind);
     clearTimeout(draw.timer);
     draw.timer = setTimeout(() => map && (summary.textContent = words.summary(state, trace, map, used, overlay)), 400);
   }
@@ -188,19 +185,6 @@ AttentionAtlas.register("explorer", (root, api) => {
     else status.replaceChildren(views.hint(state));
   }
 
-  // Ask for what was not sent with the translation. One question at a time: an answer carries up to about 1 MB, and what is
-  // missing then is asked for next.
-  function request(event, question) {
-    if (asked && performance.now() - asked < PATIENCE) return;
-    asked = performance.now();
-    ask(event, question);
-  }
-
-  // Layers, and the thumbnails of a kind where it lacks them.
-  function requestWeights(one, wanted, kind) {
-    request("layers", { key: one.key, wanted, thumbnails: one.lacks(kind) ? [kind] : [] });
-  }
-
   function ask(event, question) {
     rpc.ask(event, question, receive);
   }
@@ -209,12 +193,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     clearTimeout(tellOthers.timer);
     tellOthers.timer = setTimeout(() => {
       tellOthers.timer = null;
-      const { kind, layer, head, query, key } = state, text = JSON.stringify({ kind, layer, head, query, key });
-      if (text !== tellOthers.last) {
-        told.push({ text, at: performance.now() });
-        api.trigger("select", { kind, layer, head, query, key });
-      }
-      tellOthers.last = text;
+      const { kind, layer, head, query, key } = state, selection = { kind, layer, head, query, key };
+      if (echo.tell(JSON.stringify(selection))) api.trigger("select", selection);
     }, SETTLED);
   }
 
@@ -232,12 +212,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (value.asked !== undefined) return askedAnother(value.asked);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
-      asked = 0;
+      requests.answered();
       return status.replaceChildren(atlas.said(value.error));
     }
     if (value.layers || value.overlay) return receivePart(value);
     if (value.format) await receiveTrace(value);
-    else if (value.selection && trace && !isEcho(value.selection)) update(value.selection, { echo: false });
+    else if (value.selection && trace && echo.said(JSON.stringify(value.selection))) update(value.selection, { tell: false });
   }
 
   // Another token is pinned in the tab "Why": what is about it is computed anew.
@@ -246,54 +226,14 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (trace && overlays.find(state)?.asks) draw();
   }
 
-  // Whether the person is further on than what a translation brings along: the server has yet to hear of it, or to answer.
-  const isAhead = () => Boolean(tellOthers.timer) || told.some((one) => performance.now() - one.at < PATIENCE);
-
-  // The server says that this is chosen. Whether it said so before; when it says another, this one is out of date.
-  function hear(text) {
-    const now = performance.now();
-    if (heard[0]?.text === text) return true;
-    if (heard.length) heard[0].until = now;
-    heard = [{ text, until: Infinity }, ...heard.filter((one) => one.text !== text && now - one.until < PATIENCE)];
-    return false;
-  }
-
-  const isOutdated = (text) => heard.some((one) => one.text === text && one !== heard[0] && performance.now() - one.until < PATIENCE);
-
-  // Whether a selection is one that this page told: it comes back, and by then the person may be further on. It may come
-  // back twice, since each of two changes in quick succession is answered with what is chosen when the answer is made.
-  function isEcho(selection) {
-    const text = JSON.stringify(selection), again = hear(text);
-    told = told.filter((one) => performance.now() - one.at < PATIENCE); // what changed nothing never comes back
-    const place = told.findIndex((one) => one.text === text);
-    told = told.slice(place + 1);
-    tellOthers.last = told.at(-1)?.text ?? text;
-    return again || place >= 0;
-  }
-
   async function receivePart({ key, layers = [], thumbnails: small = [], overlay, as }) {
     const owner = traces.find((one) => one.key === key);
     if (owner) for (const block of layers) await owner.add(block);
     if (owner) for (const one of small) await owner.addThumbnails(one);
     if (owner && overlay) await overlays.keep(owner, as, overlay);
-    asked = 0; // not before: a redraw in between would ask for the same again
+    requests.answered(); // not before: a redraw in between would ask for the same again
     if (!map || owner !== trace || small.some((one) => one.kind === state.kind)) draw();
-    fetchAhead();
-  }
-
-  // While a person looks at one layer, the thumbnails of the other kinds come, then the other layers of this one, one by one.
-  function fetchAhead() {
-    if (asked) return;
-    const waiting = [...beside].find((one) => one.lacks(state.kind));
-    if (waiting) {
-      beside.delete(waiting); // asked for once: what is no longer remembered would be asked for without end
-      return requestWeights(waiting, [], state.kind);
-    }
-    if (!trace.lazy) return;
-    const small = [state.kind, ...Object.keys(trace.kinds)].find((kind) => trace.lacks(kind));
-    if (small) return requestWeights(trace, [], small);
-    const next = trace.weights[state.kind].findIndex((weights) => !weights);
-    if (next >= 0) requestWeights(trace, [[state.kind, next]], state.kind);
+    requests.ahead(trace, state.kind);
   }
 
   function openTrace(key) {
@@ -311,12 +251,9 @@ AttentionAtlas.register("explorer", (root, api) => {
     lay();
     atlas.invite(root, null);
     controls.history(traces, trace);
-    const selection = payload.selection, text = JSON.stringify(selection);
+    const { selection } = payload;
     if (awaited) [state, awaited] = [awaited, null];
-    else if (selection && !isAhead() && !isOutdated(text)) { // the sentence may come later than what was chosen meanwhile
-      state = { ...state, ...selection };
-      hear(text);
-    }
+    else if (selection && echo.brought(JSON.stringify(selection), Boolean(tellOthers.timer))) state = { ...state, ...selection };
     state = fitted(state, trace);
     draw();
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));

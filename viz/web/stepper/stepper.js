@@ -5,11 +5,10 @@ AttentionAtlas.register("stepper", (root, api) => {
   const { Path, written } = atlas.stepperPath;
   const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
   const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
-  const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
   const PANELS = [["branches", t("Branches")], ["compare", t("Compare")], ["lens", t("Layer by layer")], ["beam", t("Beam search")], ["own", t("Your own target")]];
 
   let tree = null, path = null, branch = null, heads = null, at = 0, temperature = 1, panel = "branches";
-  let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", timer = null, stale = false, frame = 0;
+  let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", stale = false, frame = 0;
   let opening = 0; // actions that will open a branch
   const later = []; // moves made meanwhile
   let wanted = null; // what a link names, until its sentence is the one that is shown
@@ -90,7 +89,6 @@ AttentionAtlas.register("stepper", (root, api) => {
     branch = tree.branches.find((b) => b.number === path.number);
     if (other) panels.beam.clear();
     at = Math.min(to ?? at, path.length);
-    slider.max = path.length;
     sentences.open(path, branch);
     heads.open(path);
     drawPanel();
@@ -130,7 +128,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     if (!wanted || !path || stale || !own() || !atlas.isAbout(wanted, tree)) return;
     const step = Number(wanted.get("step")) - 1;
     wanted = null;
-    pause();
+    transport.pause();
     if (path.number !== own().number) ask("open", { branch: own().number }, true);
     move(() => step);
   }
@@ -159,37 +157,18 @@ AttentionAtlas.register("stepper", (root, api) => {
     else go(change(at));
   }
 
-  function play() {
-    if (timer) return pause();
-    if (at >= path.length) go(0);
-    const tick = () => {
-      move((now) => now + 1);
-      if (at >= path.length) pause();
-    };
-    timer = setInterval(tick, Number(speed.value));
-    buttons.play.textContent = "❚❚";
-    buttons.play.setAttribute("aria-label", t("Pause"));
-  }
-
-  function pause() {
-    clearInterval(timer);
-    timer = null;
-    buttons.play.textContent = "▶";
-    buttons.play.setAttribute("aria-label", t("Play"));
-  }
-
   function force(i) {
     if (at >= path.length || opening) return;
     const candidate = path.steps[at].candidates[i];
     if (!candidate) return;
-    pause();
+    transport.pause();
     if (candidate.id === path.steps[at].id) return move((now) => now + 1);
     sentences.expect(at, candidate.text);
     ask("force", { branch: path.number, step: at, token: candidate.id }, true);
   }
 
   function forceText(text, joined) {
-    pause();
+    transport.pause();
     ask("force", { branch: path.number, step: at, text, joined }, true);
     candidates.clearText();
   }
@@ -208,24 +187,17 @@ AttentionAtlas.register("stepper", (root, api) => {
     alert.textContent = words;
     alert.hidden = !words;
   };
-  const button = (name, text, label, key, action) => (buttons[name] = el("button", { type: "button", "data-move": name, "aria-label": label, title: `${label} (${key})`, onclick: action }, text));
-  const buttons = {};
-  const speed = el("select", { "aria-label": t("Speed"), onchange: () => timer && (pause(), play()) }, SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)));
-  const slider = el("input", { type: "range", min: "0", max: "1", step: "1", value: "0", "aria-label": t("Decoding step"), oninput: () => move(() => Number(slider.value)) });
-  const counter = el("output", { class: "counter" });
   const shading = el("select", { "aria-label": t("Source shaded by"), onchange: () => ((shade = shading.value), schedule()) },
     el("option", { value: "mean" }, t("mean of all heads")), el("option", { value: "head" }, t("selected head")));
   const sharing = el("button", { type: "button", class: "plain", title: t("A link that restores this view"), onclick: copyLink }, t("Copy link"));
   const copied = el("span", { class: "caption", role: "status" });
-  const bar = el("div", { class: "transport", role: "toolbar", "aria-label": t("Steps") }, el("div", { class: "segmented" },
-    button("first", "⇤", t("First"), "Home", () => (pause(), move(() => 0))), button("back", "←", t("Back"), "←", () => (pause(), move((now) => now - 1))),
-    button("play", "▶", t("Play"), t("Space"), play), button("next", "→", t("Next"), "→", () => (pause(), move((now) => now + 1))),
-    button("last", "⇥", t("Last"), "End", () => (pause(), move(() => Infinity)))), speed, slider, counter,
-  el("label", { class: "caption shading" }, `${t("Shade by")} `, shading), sharing, copied);
-  const about = (title) => ({ title: () => `${title} · ${counter.textContent}`, caption: () => `${tree.text} → ${written(branch.tokens)}` });
+  const transport = atlas.stepperTransport.create({ go, move, isAtEnd: () => at >= path.length, force },
+    [el("label", { class: "caption shading" }, `${t("Shade by")} `, shading), sharing, copied]);
+  const jump = (step) => (transport.pause(), move(() => step));
+  const about = (title) => ({ title: () => `${title} · ${transport.where()}`, caption: () => `${tree.text} → ${written(branch.tokens)}` });
   const say = (words) => (said.textContent = words);
   const said = el("p", { class: "caption said", "aria-live": "polite" });
-  const sentences = atlas.stepperTokens.sentences({ jump: (step) => (pause(), move(() => step)), say });
+  const sentences = atlas.stepperTokens.sentences({ jump, say });
   const candidates = atlas.stepperTokens.candidates({ force, forceText, about, temperature: (value) => {
     temperature = value;
     if (value !== 1) need("details");
@@ -234,17 +206,17 @@ AttentionAtlas.register("stepper", (root, api) => {
   const panels = {
     branches: atlas.stepperPanels.branches({ open: (number) => ask("open", { branch: number }, true) }),
     compare: atlas.stepperPanels.comparison({ compare: (a, b) => ask("compare", { first: a, second: b }), select, about }),
-    lens: atlas.stepperPanels.lens({ jump: (step) => (pause(), move(() => step)), about }),
+    lens: atlas.stepperPanels.lens({ jump, about }),
     beam: atlas.stepperBeam.create({ search: (width, penalty) => ask("beam", { width, penalty }), node: (ids) => ask("node", { ids }, true), about }),
     own: atlas.stepperPanels.ownTarget({ target: (text) => ask("target", { text }, true) }),
   };
   const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
   const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
-  const steps = { title: () => counter.textContent, caption: about("").caption, main: true, hint: t("← → steps"), move: (down, right) => {
-    pause();
+  const steps = { title: transport.where, caption: about("").caption, main: true, hint: t("← → steps"), move: (down, right) => {
+    transport.pause();
     move((now) => now + (right || down));
   } };
-  root.replaceChildren(alert, bar, atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps), said,
+  root.replaceChildren(alert, transport.root, atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps), said,
     el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, Object.values(tabs)), stage);
 
   function showPanel(name) {
@@ -282,35 +254,13 @@ AttentionAtlas.register("stepper", (root, api) => {
     candidates.draw(path, at, temperature);
     heads.step(at, selection);
     panels.lens.step(at);
-    slider.value = at;
-    counter.textContent = inside ? t("Step {n} of {total}", { n: at + 1, total: path.length })
-      : t("Done: {n} tokens", { n: path.length }) + (branch.finished ? "" : `, ${t("stopped by the limit")}`);
-    for (const name of ["first", "back"]) buttons[name].disabled = at === 0 && !opening;
-    for (const name of ["next", "last"]) buttons[name].disabled = !inside && !opening;
+    transport.show(at, { length: path.length, finished: branch.finished, opening });
     copied.replaceChildren(); // it was about what was shown before
     sharing.hidden = branch.origin !== "own"; // what was forced is in no link
     root.dataset.step = String(at);
   }
 
-  // --- the keyboard -------------------------------------------------------------------------------------------------
-  const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" };
-
-  document.addEventListener("keydown", (event) => {
-    if (!path || !root.offsetParent || event.altKey || event.ctrlKey || event.metaKey) return;
-    const target = event.target;
-    if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
-    if (target !== document.body && !root.contains(target)) return;
-    if (event.key === " " && target.closest("button")) return; // the button's own key
-    const name = KEYS[event.key];
-    if (name === "play") play();
-    else if (name) {
-      pause();
-      move({ next: (now) => now + 1, back: (now) => now - 1, first: () => 0, last: () => Infinity }[name]);
-    } else if (/^[0-9]$/.test(event.key)) force(event.key === "0" ? 9 : Number(event.key) - 1);
-    else return;
-    event.preventDefault();
-  });
-
+  transport.listen(root, () => path);
   new IntersectionObserver((entries) => entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart()).observe(root);
   showPanel("branches");
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
