@@ -21,11 +21,13 @@ PRESSED = "[...document.querySelectorAll('.atlas-question .chips')].map(" \
 IDLE = "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || " \
     "one.ariaBusy === 'false') && ![...document.querySelectorAll('.matrix .waiting')].some((one) => one.offsetParent)"
 
-# The column of the headline's last word: whether nothing lies above it, and whether the table shows that it goes on.
+# The column of the first word that the headline names: whether nothing lies above it, and whether the table shows that it
+# goes on.
 NAMED = """() => {
-  const word = [...document.querySelectorAll('.atlas-question .headline em')].at(-1).textContent;
+  const named = [...document.querySelectorAll('.atlas-question .headline em')].map((one) => one.textContent);
   const table = document.querySelector('#panel-why-tokens .matrix .scroll');
-  const column = [...table.querySelectorAll('.word')].find((one) => one.textContent === word);
+  const words = [...table.querySelectorAll('.word')];
+  const column = named.map((word) => words.find((one) => one.textContent === word)).find(Boolean);
   table.scrollIntoView({ block: 'center' });
   const { left, right, top, bottom } = column.getBoundingClientRect();
   const above = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
