@@ -212,7 +212,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
         with pytest.raises(Refusal) as caught:
             mistake()
         sent = for_page(words_of(caught.value))
-        assert sent["say"] in KEYS and str(caught.value) == sent["say"].format(**sent["with"])
+        assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
         again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
         assert (type(again), str(again), for_page(words_of(again))) == (
             type(caught.value), str(caught.value), sent)
@@ -237,6 +237,9 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
     assert sent == [{"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}},
                                                                    "share": "40%"}},
                     {"say": "count", "with": {}}, "plain", {"rows": [1, 2]}]
+    count = say("{n} of {all}", n=15400, all="8000")
+    assert count == "15,400 of 8000", "the page groups numbers in its own way"
+    assert for_page(count)["with"] == {"n": 15400, "all": "8000"}
     row = join((say("diagonal"), "{x}"), ", ")
     assert row == "diagonal, {x}" and copy.deepcopy(row).values == row.values
     assert for_page(row)["with"]["part0"] == {"say": "diagonal", "with": {}}
