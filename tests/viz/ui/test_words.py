@@ -23,6 +23,7 @@ from tests.viz.ui.lab import panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
+from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
 
 FIELD = re.compile(r"\{(\w+)\}")
@@ -228,6 +229,15 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
                        ) or component["type"] == "button", values
         seen += len(values) > 1
     assert seen > 5
+
+
+@pytest.mark.parametrize("language", files())
+def test_numbers_are_written_in_one_way(language) -> None:
+    """Points for decimals, as in tables and formulas; per cent without a space, as in what is measured."""
+    for path in (files()[language], TOURS / f"{language}.json"):
+        for table in read(path).values():
+            for english, text in table.items():
+                assert not re.search(r"\d,\d|[\d}]\s%", text), f"{english!r}: {text!r}"
 
 
 def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
