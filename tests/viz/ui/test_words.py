@@ -247,6 +247,7 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
     assert sent == [{"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}},
                                                                    "share": "40%"}},
                     {"say": "count", "with": {}}, "plain", {"rows": [1, 2]}]
+    assert for_page([3, say("count")]) == [3, {"say": "count", "with": {}}], "beside a number, too"
     count = say("{n} of {all}", n=15400, all="8000")
     assert count == "15,400 of 8000", "the page groups numbers in its own way"
     assert for_page(count)["with"] == {"n": 15400, "all": "8000"}

@@ -18,6 +18,7 @@
       };
       root.dataset.mounted = "";
       atlas.components[name](root, api);
+      atlas.nameMenus?.();
     };
     const startInWords = () => (atlas.spoken ? atlas.spoken.then(start) : start());
     if (atlas.components[name]) startInWords();
