@@ -59,8 +59,7 @@
   // English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
   // a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
   // A whole number in words has its thousands apart by a narrow space: no language reads that as a decimal point.
-  atlas.thousands = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
-  const written = (value) => (Number.isInteger(value) ? atlas.thousands(value) : said(value));
+  const written = (value) => (Number.isInteger(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : said(value));
   const split = (english, value) => (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? value(part) : part));
   atlas.parts = (english, values = {}) => split(english, (name) => written(values[name]));
   atlas.t = (english, values) => atlas.parts(english, values).join("");
