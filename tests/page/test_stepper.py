@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from model.analysis import paths
 from tests.page.browser import no_violations, screenshot
@@ -188,6 +188,13 @@ def test_bad_input_gets_words(app_url, open_page, shipped_translators):
     act(page, ".own [type=submit]")
     assert page.evaluate("window.hacked") is None
     assert page.locator(".atlas-stepper .sentences .line").nth(1).locator(".symbol").count() == 1
+    # It is the translation that every tab shows: the header too, and no link could bring it back.
+    expect(page.locator("#translation-text")).to_contain_text("onerror")
+    assert page.locator(".atlas-translation .chip.given").count() > 5
+    page.locator(".atlas-translation button.chip").nth(1).click()
+    page.locator(".atlas-translation .why").click()
+    expect(page.locator("#why-question .chip[aria-pressed=true]")).to_have_count(2)
+    expect(page.locator("#why-question").get_by_role("button", name="Copy link")).to_be_hidden()
 
 
 def test_two_visitors_keep_separate_trees(app_url, open_page):

@@ -80,12 +80,13 @@ def build(translators: Translators | None, header: Header) -> None:
         question = Question.of(event)
         try:
             trace = _find(history, question)
-            return question.answer(), cutting.translated(serving(translators, trace), trace, question.data)
+            changed = cutting.translated(serving(translators, trace), trace, question.data)
+            return question.answer(), changed, header.showing(changed)
         except ValueError as error:
-            return question.answer(cut={"error": words_of(error)}), gr.skip()
+            return question.answer(cut={"error": words_of(error)}), gr.skip(), gr.skip()
 
     explorer.cut(cut_out, [history, session.asked], [explorer], concurrency_id="model", queue=False, **private)
-    explorer.cut_open(cut_open, [history], [explorer, session.trace], **TRANSLATES, **private)
+    explorer.cut_open(cut_open, [history], [explorer, session.trace, header.result], **TRANSLATES, **private)
     explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
 
 

@@ -16,7 +16,7 @@ from viz.ui import direction
 from viz.ui.component import Component, fetched
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
-from viz.ui.session import TRANSLATES, Selection, Session, most_telling, turns_for
+from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
 from viz.ui.tours import guide
 from viz.wire.summary import inviting, summarise
 from viz.words import say
@@ -35,6 +35,7 @@ class Header:
     examples: Component
     restore: Callable  # handler of an event that names a translation: -> values of `restored`
     restored: tuple[gr.components.Component, ...]
+    showing: Callable[[TranslationTrace], dict]  # a trace as `result` shows it: for who changes the session's trace
 
 
 def title(name: str) -> None:
@@ -73,13 +74,22 @@ def build(translators: Translators) -> Header:
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
     at_once = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
     how = [menu, pair, search]
-    gr.on([text.submit, go.click], do.translate, [text, *how], [result, trace_state], **private)
-    examples.pick(do.pick, how, [text, result, trace_state], **private)
+    for begins in (text.submit, go.click, examples.pick):  # Gradio calls the first listener first, and waits for it
+        begins(None, js=_translating("true"), **at_once)
+    asked = gr.on([text.submit, go.click], do.translate, [text, *how], [result, trace_state], **private)
+    picked = examples.pick(do.pick, how, [text, result, trace_state], **private)
+    for answered in (asked, picked):
+        answered.then(None, js=_translating("false"), **at_once)
     menu.input(do.choose_model, menu, [languages, pair, examples], **at_once)
     languages.choose(do.choose_pair, menu, [pair, examples], **at_once)
     session = Session(trace_state, selection_state, turns_for(translators))
-    return Header(session, first, selection, result, examples, do.restore, (text, menu, languages, pair, search, result,
-                                                                  trace_state))
+    return Header(session, first, selection, result, examples, do.restore,
+                  (text, menu, languages, pair, search, result, trace_state), do.showing)
+
+
+def _translating(under_way: str) -> str:
+    """What the page itself does when a translation is asked for, and when it has come or failed."""
+    return f'() => document.dispatchEvent(new CustomEvent("atlas-translating", {{ detail: {under_way} }}))'
 
 
 def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:
@@ -104,7 +114,11 @@ class _Handlers:
             trace = translator.translate(text or "", route.direction, beam=int(width or 1))
         except ValueError as error:
             return {"error": words_of(error)}, gr.skip()
-        return summarise(trace, translator, registry.lacking(trace, translator)), trace
+        return self.showing(trace), trace
+
+    def showing(self, trace: TranslationTrace) -> dict:
+        translator = serving(self.translators, trace)
+        return summarise(trace, translator, registry.lacking(trace, translator))
 
     def pick(self, menu: str, pair: str, width: str, event: gr.EventData):
         text = str(event._data.get("text", ""))

@@ -67,6 +67,9 @@ def build(translators: Translators, header: Header) -> None:
             return question.answer(**reply.page), reply.tree, gr.skip()
         return question.answer(**reply.page, publish=True), reply.tree, reply.opened
 
+    def publish(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None):
+        return (opened, header.showing(opened)) if is_of(tree, trace) else (gr.skip(), gr.skip())
+
     def follow_the_sentence(trace: TranslationTrace, tree: Tree | None):
         return told(stale=tree is None or not tree.holds(trace))
 
@@ -75,7 +78,7 @@ def build(translators: Translators, header: Header) -> None:
                 concurrency_id="model", queue=False, trigger_mode="multiple", **private)
     # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
     # event outside the queue changes a state without telling who listens to it.
-    stepper.publish(published, [opened_state, tree_state, session.trace], [session.trace],
+    stepper.publish(publish, [opened_state, tree_state, session.trace], [session.trace, header.result],
                     trigger_mode="always_last", **private)
     # As in the explorer: one by one, since of several at once Gradio sends the first one's data again.
     stepper.select(chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1,
@@ -85,9 +88,10 @@ def build(translators: Translators, header: Header) -> None:
                              [stepper], queue=False, trigger_mode="always_last", **private)
 
 
-def published(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None):
-    """What the other tabs are to show. Another sentence may have come meanwhile, by a link or typed: that one stays."""
-    return opened if tree is not None and trace is not None and tree.holds(trace) else gr.skip()
+def is_of(tree: Tree | None, trace: TranslationTrace | None) -> bool:
+    """Whether the other tabs still show the tree's sentence. Another may have come meanwhile, by a link or typed: that
+    one stays."""
+    return tree is not None and trace is not None and tree.holds(trace)
 
 
 def _words(error: Exception) -> str:

@@ -126,7 +126,8 @@ def strip(values: np.ndarray, *, limit: float | None = None, signed: bool = True
 
 def bar(share: float, words: str = "") -> dict:
     """A bar from 0 to 1 with its number."""
-    return {"cell": "bar", "share": _short(share), "text": words or f"{share:.3f}"}
+    least = "<0.001" if 0 < share < 0.0005 else f"{share:.3f}"
+    return {"cell": "bar", "share": _short(share), "text": words or least}
 
 
 def shade(share: float, words: str) -> dict:

@@ -10,9 +10,12 @@ from model.trace.language import Words, say
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns
+from model.trace.why.losses import Losses
 from model.trace.why.question import Question
 from model.trace.words import SPACE, word_groups
 from viz.maps import labels
+
+COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it
 
 
 def spoken(token: str, *, goes_on: bool = False) -> str:
@@ -56,18 +59,28 @@ def metric_words(token: str, contrast: str | None) -> Words:
                "{contrast}.", token=token, contrast=contrast)
 
 
-def headline(trace: TranslationTrace, question: Question, metric: float, effects: np.ndarray, columns: Columns,
-             ) -> list[Words]:
-    """One or two sentences of measured numbers alone. effects float64 [column]: what the metric loses without each
-    column's word, in nats."""
+def headline(trace: TranslationTrace, question: Question, losses: Losses, columns: Columns) -> list[Words]:
+    """Two or three sentences of measured numbers alone."""
     token, contrast = names(trace, question)
-    ordinary = np.where(columns.special | np.isnan(effects), -np.inf, effects)
-    best = int(ordinary.argmax()) if len(ordinary) else 0
-    loss = float(ordinary[best]) if len(ordinary) else -np.inf
+    best, loss = _most(losses.of_metric, columns)
     named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
     if contrast is None:
-        return [_alone(named, metric), _none() if loss <= 0 else _alone_without(named, metric - loss)]
-    return [_against(named, metric), _none() if loss <= 0 else _against_without(named, metric, metric - loss)]
+        return [_alone(named, losses.metric),
+                _none() if loss <= 0 else _alone_without(named, losses.metric - loss)]
+    found = [_against(named, losses.metric),
+             _none() if loss <= 0 else _against_without(named, losses.metric, losses.metric - loss)]
+    other, fall = _most(losses.of_log_p, columns)
+    if other == best or fall < COMMON:
+        return found
+    values = {**named, "word": columns.labels[other]}
+    return [*found, _both_without(values, losses, other)]
+
+
+def _most(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
+    """The ordinary column without which most is lost, and how much; of none, 0 and -inf."""
+    ordinary = np.where(columns.special | np.isnan(losses), -np.inf, losses)
+    best = int(ordinary.argmax()) if len(ordinary) else 0
+    return best, float(ordinary[best]) if len(ordinary) else -np.inf
 
 
 def _none() -> Words:
@@ -96,7 +109,15 @@ def _against_without(named: dict, metric: float, left: float) -> Words:
         return say("Without {word} it would lose by {n}.", **values)
     if metric >= 0:
         return say("Without {word} it would win by only {n}.", **values)
-    return say("Without {word} it would lose by {n}.", **values)
+    return say("Without {word}, {token} would lose by {n}.", token=named["token"], **values)
+
+
+def _both_without(named: dict, losses: Losses, column: int) -> Words:
+    """A word that speaks for both: of what it does the metric says next to nothing."""
+    left, against = losses.log_p - losses.of_log_p[column], losses.metric - losses.of_metric[column]
+    return say("Without {word}, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.", **named,
+               p=_percent(losses.log_p), q=_percent(left), r=_percent(losses.log_p - losses.metric),
+               s=_percent(left - against))
 
 
 def nats(value: float) -> str:
@@ -111,4 +132,4 @@ def signed(written: str) -> str:
 
 def _percent(log_p: float) -> str:
     p = float(np.exp(log_p))
-    return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else f"{p:.0e}"
+    return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"

@@ -33,6 +33,8 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
             say("{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
+            *([say("with a change to the model: {what}", what=trace.interventions.describe())] if trace.interventions
+              else []),
             _sizes(model), _limit(model),
         ],
         "about": {**about(model), "lacking": list(lacking)},
@@ -59,12 +61,17 @@ def _limit(model) -> Words:
 def _target_token(trace: TranslationTrace, step: int) -> dict:
     return {
         "text": trace.target_tokens[step], "byte": is_byte(trace.target_tokens[step]),
-        "symbol": is_symbol(trace.target_tokens[step]),
+        "symbol": is_symbol(trace.target_tokens[step]), "given": step < _given(trace),
         "probability": float(np.exp(trace.log_probability[step])), "rank": int(trace.chosen_rank[step]),
         "entropy": float(trace.entropy[step]),
         "others": [[token, float(p)] for token, p in
                    zip(trace.top_tokens[step][:4], trace.top_probabilities[step][:4])],
     }
+
+
+def _given(trace: TranslationTrace) -> int:
+    """How many of its first tokens somebody chose."""
+    return trace.decoding.given if trace.decoding else 0
 
 
 def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
@@ -77,7 +84,7 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
                          "characters, and the model saw few like them.", share=f"{share:.0%}"))
     mean = float(np.mean(trace.log_probability))
     unusual = metrics.get("unusual_log_probability", DEFAULT_UNUSUAL)
-    if mean < unusual:
+    if mean < unusual and not _given(trace) and not trace.interventions:  # else it is no question of the text
         found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
                          "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
                          "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))

@@ -48,7 +48,7 @@ def trace(shipped_translators):
 def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shipped_translators) -> None:
     page = why(permissions=["clipboard-read", "clipboard-write"])
     page.locator(".atlas-translation button.chip").nth(2).click()
-    page.locator("#tab-why-button").click()
+    page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
     asked(page, 2, 0)
     rival = spoken(next(iter(shipped_translators.values())).tokenizer.tokens([contrasts(trace, 2)[0]])[0])
     expect(page.locator(f"{QUESTION} .against .chip").first).to_contain_text(rival)

@@ -36,8 +36,10 @@ def test_heads_go_into_a_basket_and_every_tab_shows_the_translation_without_them
     panel.get_by_role("button", name="Translate without these").press("Enter")
     back = panel.get_by_role("button", name="Back to the translation by the whole model")
     expect(back).to_be_visible()
+    expect(page.locator(".atlas-translation .facts")).to_contain_text("with a change to the model: ")
     back.press("Enter")
     expect(back).to_have_count(0)
+    expect(page.locator(".atlas-translation .facts")).not_to_contain_text("with a change")
 
 
 def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
@@ -60,6 +62,14 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     expect(panel.get_by_role("grid")).to_be_visible()
     no_violations(page, "#panel-why-patch")
     screenshot(page, "why-patch-390")
+    # Another sentence has no second one yet, and while it is made the page says so.
+    page.evaluate("document.addEventListener('atlas-translating', ({ detail }) => (window.told ||= []).push(detail))")
+    page.locator("#source-text textarea").fill("Der Hund schläft.")
+    page.locator("#source-text textarea").press("Enter")
+    expect(typed).to_have_value("")
+    expect(panel.get_by_role("grid")).to_have_count(0)
+    page.wait_for_function("window.told.join() === 'true,false'")
+    assert page.locator(".atlas-translation").get_attribute("aria-busy") == "false"
 
 
 def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page, tiny_url) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 
-import gradio as gr
 import numpy as np
 import pytest
 
@@ -175,8 +174,8 @@ def test_another_sentence_starts_another_tree(act, tiny_translator):
 
 def test_a_sentence_that_came_meanwhile_stays(act, own, tiny_translator):
     reply = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]))
-    assert stepper.published(reply.opened, reply.tree, own) is reply.opened
-    assert stepper.published(reply.opened, reply.tree, tiny_translator.translate("Ein rotes Boot.")) == gr.skip()
+    assert stepper.is_of(reply.tree, own)
+    assert not stepper.is_of(reply.tree, tiny_translator.translate("Ein rotes Boot."))
 
 
 @pytest.mark.parametrize(("action", "data", "words"), [

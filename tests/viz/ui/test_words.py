@@ -41,7 +41,7 @@ FOR_VISITORS = ("model/translator.py", "model/translators.py", "model/decode", "
 AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "load"),
                 ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
                 ("model/serve/limits.py", "longest"),
-                ("viz/ui/server/guard.py", "check_port")}
+                ("viz/ui/header.py", "_opening"), ("viz/ui/server/guard.py", "check_port")}
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {

@@ -11,7 +11,7 @@ from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.ui.asked import Asked, case_of
-from viz.wire.question import names, nats
+from viz.wire.question import names, nats, signed
 from viz.words import say
 
 MOST = 4096  # edges at once: those of a few words in all heads of a layer
@@ -61,8 +61,10 @@ def _effect(translator: Translator, trace: TranslationTrace, asked: Asked, data:
         return [error.words]
     before, after = case.metric(), metric_without(case, edges, how)
     token, contrast = names(trace, question)
-    values = {"token": token, "before": nats(before), "after": nats(after)}
+    values = {"token": token, "before": nats(before), "after": nats(after),
+              "change": signed(f"{after - before:+.2g}")}
     if contrast is None:
-        return [say("Measured after the same prefix: log p({token}) goes from {before} to {after} nats.", **values)]
-    return [say("Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats.",
-                contrast=contrast, **values)]
+        return [say("Measured after the same prefix: log p({token}) goes from {before} to {after} nats "
+                    "({change}).", **values)]
+    return [say("Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats "
+                "({change}).", contrast=contrast, **values)]

@@ -92,8 +92,7 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shel
         case = case_of(translator, trace, question, shelf.find(translator, trace.direction))
     except Refusal as error:
         return {**found, "refused": error.words}
-    effects = occlusion.MASK(case).values
-    return {**found, "headline": headline(trace, question, case.metric(), effects, case.columns)}
+    return {**found, "headline": headline(trace, question, occlusion.losses(case), case.columns)}
 
 
 def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:

@@ -25,7 +25,7 @@ from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.rpc import Question, stale, told
-from viz.ui.session import TRANSLATES, Selection, Session, serving
+from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
@@ -46,7 +46,7 @@ class Beside:
 def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None
           ) -> gr.Tabs:
     """Lay out and wire the panels that the registry has for this tab; they are the tabs that are returned."""
-    lab = Lab(translators, header.session)
+    lab = Lab(translators, header)
     if tab.asks:
         frame.build(translators, header)
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
@@ -73,8 +73,8 @@ class Lab:
     """The panels of one tab of the page. Each computes when it is opened, when the sentence changes while it is open,
     and when one of its controls does."""
 
-    def __init__(self, translators: Translators, session: Session) -> None:
-        self.translators, self.session = translators, session
+    def __init__(self, translators: Translators, header: Header) -> None:
+        self.translators, self.header, self.session = translators, header, header.session
         self.components: list[Component] = []
         self.streams: list[Dependency] = []  # of panels that show results in place of one another
 
@@ -117,25 +117,27 @@ class Lab:
         """What a panel's blocks may ask for that other parts of the page show."""
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
-            content.fill(self._giving(panel, panel.fills), **{**asks, "outputs": [content, line]})
+            content.fill(self._giving(panel, panel.fills, str), **{**asks, "outputs": [content, line]})
         if panel.translates:
-            content.translate(self._giving(panel, panel.translates),
-                              **{**asks, **TRANSLATES, "outputs": [content, self.session.trace]})
+            content.translate(self._giving(panel, panel.translates, lambda trace: trace, self.header.showing),
+                              **{**asks, **TRANSLATES, "outputs": [content, self.session.trace, self.header.result]})
 
-    def _giving(self, panel: Panel, find: Callable[..., object]) -> Callable[..., tuple]:
-        """A handler that gives another part of the page what find(scene, what the page sent, *values of the controls)
-        finds; the panel itself is only told why there is nothing."""
+    def _giving(self, panel: Panel, find: Callable[..., object], *ways: Callable[[object], object]
+                ) -> Callable[..., tuple]:
+        """A handler that gives other parts of the page what find(scene, what the page sent, *values of the controls)
+        finds, each in its way; the panel itself is only told why there is nothing."""
         def give(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
                  ) -> tuple:
             question = Question.of(event)
             if trace is None:
-                return question.answer(), gr.skip()
+                return question.answer(), *[gr.skip()] * len(ways)
             try:
                 scene = self.scene(trace, selection, asked)
                 panel.require(scene)
-                return question.answer(), find(scene, question.data, *panel.fitted(scene, values))
+                found = find(scene, question.data, *panel.fitted(scene, values))
+                return question.answer(), *(way(found) for way in ways)
             except ValueError as error:
-                return question.failed(error), gr.skip()
+                return question.failed(error), *[gr.skip()] * len(ways)
         return give
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:

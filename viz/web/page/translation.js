@@ -15,18 +15,24 @@ AttentionAtlas.register("translation", (root, api) => {
       el("div", { class: "chips" }, value.source.map((token) => chip(token, {}))));
   }
 
-  function targetRow(value, status) {
+  // What was last pointed at, and the way on from the token that is pinned.
+  const words = el("span", {});
+  const why = el("button", { type: "button", class: "why", hidden: true, onclick: () => api.trigger("open", { tab: "why", panel: null }) });
+
+  function targetRow(value) {
     const chips = value.target.map((token, step) => {
       const others = token.others.map(([text, p]) => `${text.replaceAll("\u2581", "") || "␣"} ${percent(p)}`).join(" · ");
-      const words = t("{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}", {
-        token: shown(token), p: percent(token.probability), rank: token.rank, bits: token.entropy.toFixed(2), others });
-      const show = () => (status.textContent = words);
-      const node = chip(token, { type: "button", "aria-label": words, onmouseenter: show, onfocus: show, onclick: () => {
+      const about = t("{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}", {
+        token: shown(token), p: percent(token.probability), rank: token.rank, bits: token.entropy.toFixed(2), others })
+        + (token.given ? ` (${t("given, not decoded")})` : "");
+      const show = () => (words.textContent = about);
+      const node = chip(token, { type: "button", "aria-label": about, onmouseenter: show, onfocus: show, onclick: () => {
         api.trigger("pin", { step });
         mark(step);
       } }, "button");
       node.style.setProperty("--p", token.probability.toFixed(4));
       node.classList.add("shaded");
+      node.classList.toggle("given", token.given);
       return node;
     });
     return el("div", { class: "row" }, el("span", { class: "label" }, t("writes")), el("div", { class: "chips" }, chips));
@@ -60,19 +66,24 @@ AttentionAtlas.register("translation", (root, api) => {
     }
     const about = () => el("div", { class: "facts" }, el("span", {}, value.facts.map(said).join("  ·  ")), aboutModel(value.about));
     if (value.invitation) return root.replaceChildren(el("p", { class: "invitation" }, value.invitation), about());
-    const status = el("div", { class: "status", "aria-live": "polite" },
-      t("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up; click it to ask why it was written."));
+    words.textContent = t("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up; click it to ask why it was written.");
+    why.hidden = true;
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       el("p", { class: "sentence", id: "translation-text", dir: "auto" }, value.text || t("(nothing)")),
       about(),
       el("details", { class: "tokens", open: true }, el("summary", {}, t("Tokens and probabilities")),
-        sourceRow(value), targetRow(value, status), status)
+        sourceRow(value), targetRow(value), el("div", { class: "status", "aria-live": "polite" }, words, " ", why))
     );
   }
   // Which written token is asked about, on every tab.
   function mark(step) {
-    root.querySelectorAll("button.chip").forEach((node, i) => node.classList.toggle("pinned", i === step));
+    root.querySelectorAll("button.chip").forEach((node, i) => {
+      node.classList.toggle("pinned", i === step);
+      if (i !== step) return;
+      why.textContent = t("Why “{token}”? →", { token: node.textContent });
+      why.hidden = false;
+    });
   }
   document.addEventListener("atlas-pinned", (event) => mark(event.detail.step));
 
@@ -82,6 +93,8 @@ AttentionAtlas.register("translation", (root, api) => {
     if (tab) api.trigger("open", { tab, panel: link.get("panel") });
   }
   window.addEventListener("hashchange", follow);
+  // Told by the header (viz/ui/header.py), which knows what is asked and what has been answered.
+  document.addEventListener("atlas-translating", ({ detail }) => root.setAttribute("aria-busy", String(detail)));
   draw(api.value());
   api.onValue(draw);
   follow();

@@ -40,7 +40,7 @@ AttentionAtlas.register("question", (root, api) => {
     const focused = [...box.children].indexOf(document.activeElement);
     const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p }) => el("button", {
       type: "button", class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`, "aria-pressed": String(pressed), title: about,
-      "aria-label": p === undefined ? null : about, tabindex: pressed ? "0" : "-1", style: p === undefined ? null : `--p: ${p.toFixed(3)}`, onclick: pick }, text));
+      "aria-label": p === undefined ? null : about, tabindex: pressed ? "0" : "-1", style: p === undefined ? null : `--p: ${p.toFixed(3)}`, onclick: (event) => pick(event.currentTarget) }, text));
     if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
     box.replaceChildren(...nodes);
     nodes[Math.min(focused, nodes.length - 1)]?.focus(); // of none, -1: not there
@@ -52,14 +52,15 @@ AttentionAtlas.register("question", (root, api) => {
     const { tokens, step } = answer;
     chips(written, tokens.map((token, i) => ({
       text: token.text.replaceAll("\u2581", "") || "␣", symbol: token.symbol, starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
-      pressed: i === step, p: token.probability, pick: () => ask({ step: i }),
+      pressed: i === step, p: token.probability, pick: (chip) => choose(chip, { step: i }),
       about: t("{token}, probability {p}", { token: token.text.replaceAll("\u2581", ""), p: percent(token.probability) }) })));
     const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
     chips(others, [
       ...answer.contrasts.map((one) => ({ text: one.text, pressed: one.id === answer.contrast_id, p: one.probability,
-        pick: () => ask({ step, token: one.id }), about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }) })),
+        pick: (chip) => choose(chip, { step, token: one.id }), about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }) })),
       ...(listed || answer.contrast === null ? [] : [{ text: answer.contrast, pressed: true, about: t("typed: {word}", { word: answer.contrast }), pick: () => {} }]),
-      { text: t("nothing"), pressed: answer.contrast === null, about: t("Its own probability, compared with no other token"), pick: () => ask({ step, alone: true }) }]);
+      { text: t("nothing"), pressed: answer.contrast === null, about: t("Its own probability, compared with no other token"), pick: (chip) => choose(chip, { step, alone: true }) }]);
+    link.hidden = answer.beam === 0; // what somebody chose is in no link
     headline.replaceChildren(...(answer.refused ? [said(answer.refused)] : answer.headline.flatMap(
       (sentence) => [...emphasised(sentence), " "])),
     ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]));
@@ -77,12 +78,19 @@ AttentionAtlas.register("question", (root, api) => {
     atlas.invite(root, answer.invitation);
     failed.hidden = !answer.error;
     failed.textContent = said(answer.error) || "";
+    if (answer.error && shown) draw(shown);
     if (answer.error && !headline.isConnected) root.replaceChildren(...parts);
     if (!answer.tokens) return;
     pending = answer.asked;
     typed.value = "";
     draw(answer);
     follow();
+  }
+
+  // It is marked at once; where the question is refused, the one before is drawn again.
+  function choose(chip, data) {
+    for (const other of chip.parentElement.children) other.setAttribute("aria-pressed", String(other === chip));
+    ask(data);
   }
 
   function ask(data) {
@@ -132,6 +140,7 @@ AttentionAtlas.register("question", (root, api) => {
   atlas.views.why = () => shown && linked();
 
   async function copyLink() {
+    failed.hidden = true;
     const field = await atlas.copyLink(linked(), t("Link to this question"));
     copied.replaceChildren(field ?? t("Link copied: it asks this very question. The sentence stands behind # and reaches no server log."));
     field?.focus();

@@ -3,6 +3,7 @@
   "use strict";
   const { element: el } = atlas;
   let drawn = null; // {about, ask} of the block that stands on the page now
+  let sentence = null; // the translated one, of the last block
 
   // A second sentence that a link names goes into the panel's line of text, whenever both are there.
   function takeOver() {
@@ -15,7 +16,11 @@
   document.addEventListener("atlas-kept", takeOver);
 
   atlas.panelBlocks.words = function (block, keep, api) {
-    atlas.kept(block.about).second = block.second;
+    // The line of text still holds what was set for the sentence before.
+    const kept = atlas.kept(block.about), another = sentence !== null && sentence !== block.sentence;
+    sentence = block.sentence;
+    if (!another) kept.second = block.second;
+    else if (kept.second !== block.second) kept.wanted ??= kept.second;
     keep.push(() => {
       drawn = { about: block.about, ask: api.ask };
       takeOver();

@@ -6,10 +6,16 @@ is to be believed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
+
 from model.analysis.why.case import Case, masked, replaced
 from model.analysis.why.method import Answer, Method
+from model.analysis.why.metric import measure
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Unit
+from model.trace.why.losses import Losses
 
 
 def by_mask(case: Case) -> Answer:
@@ -17,6 +23,16 @@ def by_mask(case: Case) -> Answer:
     note = say("The word just read reaches this row whatever is masked: it is the {mean} instead.",
                mean=case.mean_rows[2])
     return Answer(case.effects(masked(*case.columns.masks())), notes=(note,))
+
+
+@torch.inference_mode()
+def losses(case: Case) -> Losses:
+    """Each column masked once: what the metric loses, and what log p(token) does."""
+    hidden = torch.cat([case.output.hidden[:, -1], case.run(masked(*case.columns.masks()))])
+    metric = case.measure(hidden).cpu().numpy()
+    alone = replace(case.question, contrast_id=None, contrast=None)
+    log_p = metric if case.question == alone else measure(case.model, alone, hidden).cpu().numpy()
+    return Losses(float(metric[0]), float(log_p[0]), metric[0] - metric[1:], log_p[0] - log_p[1:])
 
 
 def by_mean(case: Case) -> Answer:

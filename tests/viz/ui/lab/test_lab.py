@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 
 import gradio as gr
 import numpy as np
@@ -260,7 +261,7 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks():
         session = Session(gr.State(trace), gr.State(Selection()))
-        lab = Lab(Translators([tiny_translator]), session)
+        lab = Lab(Translators([tiny_translator]), SimpleNamespace(session=session))
     assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
     object.__setattr__(trace, "digest", "gone")
     with pytest.raises(ValueError, match="translate again"):
@@ -273,7 +274,7 @@ def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_tr
         session = Session(gr.State(trace), gr.State(Selection()),
                           Turns(BatchLimits(seconds=0.01)))
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
-        Lab(Translators([tiny_translator]), session).add(made)
+        Lab(Translators([tiny_translator]), SimpleNamespace(session=session)).add(made)
     show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
     assert json.loads(show(None, trace, Selection(), Asked())["json"])["blocks"] == [{"kind": "made"}]
     with session.turns.one():

@@ -10,12 +10,14 @@ import pytest
 
 from model.analysis import paths
 from model.analysis.why.attribution import attribute
+from model.analysis.why.case import open_case
 from model.analysis.why.methods import attention, occlusion
-from model.analysis.why.pinned import contrasts, default_step
+from model.analysis.why.pinned import ask, contrasts, default_step
 from model.analysis.why.registry import METHODS
 from model.analysis.why.shelf import Shelf
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
+from model.trace.why.losses import Losses
 from model.trace.why.question import Against
 from model.translators import Translators
 from viz.maps import labels
@@ -26,7 +28,7 @@ from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import holds, parts, tokens
 from viz.ui.session import Selection, Session
-from viz.wire.question import nats, spoken
+from viz.wire.question import headline, nats, spoken
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -102,6 +104,24 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
         assert said.startswith("No single word")
     assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
     assert [one["text"] for one in found["tokens"]] == [labels.display(token) for token in trace.target_tokens]
+
+
+def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
+    """The metric alone would name another word, or say that this one speaks against the token."""
+    case = open_case(tiny_translator, trace, ask(tiny_translator, trace, 3))
+    lost = occlusion.losses(case)
+    for found, contrast in ((lost.of_metric, Against.RUNNER_UP), (lost.of_log_p, Against.NOTHING)):
+        alone = attribute(tiny_translator, trace, step=3, contrast=contrast, methods=[occlusion.MASK.name])
+        np.testing.assert_allclose(found, alone.rows[0].values, atol=1e-5)
+    one, other = np.flatnonzero(~case.columns.special)[:2]
+    of_metric, of_log_p = np.zeros((2, len(case.columns)))
+    of_metric[one], of_log_p[other], of_metric[other] = 0.5, 8.0, -0.25
+    said = headline(trace, case.question, Losses(2.0, math.log(0.8), of_metric, of_log_p), case.columns)
+    assert said[1].values["word"] == case.columns.labels[one] and len(said) == 3
+    assert said[2].values == {**said[2].values, "word": case.columns.labels[other], "p": "80%", "q": "<0.1%",
+                              "r": "11%", "s": "<0.1%"}
+    of_log_p[other] = 0.5
+    assert len(headline(trace, case.question, Losses(2.0, math.log(0.8), of_metric, of_log_p), case.columns)) == 2
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
@@ -195,7 +215,7 @@ def everything(translator, trace, asked: Asked) -> dict:
 def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
     trace = tiny_translator.translate(text, "de-en")
     for step in (0, len(trace.target_ids) - 1):
-        assert len(everything(tiny_translator, trace, Asked.of(trace, step))["headline"]) == 2
+        assert len(everything(tiny_translator, trace, Asked.of(trace, step))["headline"]) in (2, 3)
     alone = Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 0))
     assert (~alone.case.columns.special).sum() == len(text.split())
     assert "cannot be put into a telling order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
@@ -256,7 +276,8 @@ def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -
         session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
         result = Component("translation", {}, events=("pin", "open"))
         tab = next(tab for tab in registry.TABS if tab.asks)
-        lab.build(tab, Translators([tiny_translator]), Header(session, trace, Selection(), result, result, print, ()))
+        header = Header(session, trace, Selection(), result, result, print, (), print)
+        lab.build(tab, Translators([tiny_translator]), header)
     changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
     told = {block._id for one in changed for block in one.outputs}
     panels = [block for block in demo.blocks.values() if getattr(block, "elem_id", "") in {

@@ -124,11 +124,12 @@ def _meaning(effects: PatchEffects) -> Words:
 
 def _words(scene: Scene, text: str) -> dict:
     tokens = scene.trace.source_tokens
-    return {"type": "words", "about": key_of(scene.trace), "second": text, "words": [
-        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
-        for group in word_groups(tokens) if not is_symbol(tokens[group[0]])],
-        "hint": say("Click a word to put another one in its place, the next nearest with each click; or type the "
-                    "second sentence.")}
+    words = [{"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
+             for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
+    hint = say("Click a word to put another one in its place, the next nearest with each click; or type the second "
+               "sentence.")
+    return {"type": "words", "about": key_of(scene.trace), "sentence": scene.trace.source_text, "second": text,
+            "words": words, "hint": hint}
 
 
 def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> str:

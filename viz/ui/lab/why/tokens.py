@@ -111,6 +111,6 @@ def _limit(found: Why) -> float:
 
 PANEL = Panel(
     "why-tokens", label("Tokens"), say(
-        "Which words made the model write it? Orange speaks for the pinned token, blue against it. Where a method "
-        "disagrees with what was measured, it misleads."),
+        "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
+        "ones for the other. Where a method disagrees with what was measured, it misleads."),
     say("Ferrando et al. 2022"), tokens, acts={"row": row, TEST: taken_away, EXPORT: take}, paper="https://arxiv.org/abs/2205.11631")
