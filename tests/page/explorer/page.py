@@ -65,7 +65,7 @@ def page_of(*traces):
             return event._data["text"], found
 
         session = Session(state, selection)
-        explorer.build(None, Header(session, traces[0], Selection(), result, result, restore, (text, state)))
+        explorer.build(None, Header(session, traces[0], Selection(), result, result, restore, (text, state), print))
     return demo
 
 
