@@ -64,6 +64,6 @@ def figure_layout(**changes) -> dict:
     layout = {
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": ", ".join(FONT), "size": 12, "color": FIGURE_TEXT},
-        "margin": {"l": 8, "r": 8, "t": 32, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": 32, "b": 8}, "separators": ".\u202f",  # of decimals, of thousands
     }
     return {**layout, **changes}

@@ -23,8 +23,8 @@ def for_page(value: object) -> object:
     if isinstance(value, dict):
         return {key: for_page(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        numbers = value and isinstance(value[0], (int, float))  # the long lists; they hold nothing else
-        return value if numbers else [for_page(part) for part in value]
+        plain = set(map(type, value)) <= {int, float}  # the long lists
+        return value if plain else [for_page(part) for part in value]
     return value
 
 

@@ -52,7 +52,8 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
         raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
     for i in ids:
         if not 0 <= i < vocabulary:
-            raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=i, last=vocabulary - 1)
+            raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(i),
+                          last=str(vocabulary - 1))
     if translator.tokenizer.end_id in ids[:-1]:
         raise Refusal("Nothing can follow the end of the sentence.")
     return ids

@@ -24,7 +24,7 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     looked_up = model.token_rows(ids)[0] / model.scale  # [source, d_model]
     error = max(float((F.one_hot(ids[0, part], len(matrix)).to(matrix.dtype) @ matrix - looked_up[part]).abs().max())
                 for part in blocks(ids.shape[1], len(matrix)))
-    return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=f"{len(matrix):,}")
+    return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=len(matrix))
 
 
 @torch.inference_mode()

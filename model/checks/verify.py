@@ -59,7 +59,7 @@ def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
     errors = {kind.value: float(np.abs(evidence.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1.0).max())
               for kind in evidence.trace.kinds}
     rows = sum(evidence.trace.maps(kind).weights[..., 0].size for kind in evidence.trace.kinds)
-    return max(errors.values()), say("{n} rows of all layers and heads", n=f"{rows:,}")
+    return max(errors.values()), say("{n} rows of all layers and heads", n=rows)
 
 
 def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
@@ -279,7 +279,7 @@ def _shown_check(maps: Sequence[Shown]) -> Callable[[Evidence], tuple[float, str
         if not maps:
             raise ValueError("nothing was shown")
         errors = [_difference(shown.weights, shown.expected(evidence.trace)) for shown in maps]
-        return max(errors), say("{n} cells", n=f"{sum(shown.weights.size for shown in maps):,}")
+        return max(errors), say("{n} cells", n=sum(shown.weights.size for shown in maps))
     return measure
 
 

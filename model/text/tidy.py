@@ -13,6 +13,5 @@ def tidy(text: str) -> str:
     """What is translated: composed (NFC) and without outer white space. The training data is so too.
     ValueError for more characters than the limit: neither this nor the tokenizer is for megabytes."""
     if len(text) > MAX_CHARACTERS:
-        raise Refusal("The text has {n} characters; the limit is {limit}.", n=f"{len(text):,}",
-                      limit=f"{MAX_CHARACTERS:,}")
+        raise Refusal("The text has {n} characters; the limit is {limit}.", n=len(text), limit=MAX_CHARACTERS)
     return unicodedata.normalize("NFC", text).strip()

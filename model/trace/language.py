@@ -17,12 +17,17 @@ class Words(str):
     values: Mapping[str, object]
 
     def __new__(cls, english: str, values: Mapping[str, object]) -> Words:
-        words = super().__new__(cls, english.format(**values))
+        words = super().__new__(cls, english.format(**{name: _written(value) for name, value in values.items()}))
         words.english, words.values = english, values
         return words
 
     def __getnewargs__(self) -> tuple[str, Mapping[str, object]]:  # for pickle and copy
         return self.english, self.values
+
+
+def _written(value: object) -> object:
+    # A whole number is grouped as English does; the page groups it in its own way, so that it travels as a number.
+    return f"{value:,}" if type(value) is int else value
 
 
 def say(english: str, /, **values: object) -> Words:

@@ -105,6 +105,8 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
     assert page.evaluate("document.documentElement.lang").startswith("ko")
     titles = page.locator("#tabs > .tab-wrapper").first.locator("[role=tab]").all_inner_texts()
     assert set(titles) == {korean[title.key] for title, _, _ in tabs.TABS}
+    menus = page.locator(".overflow-menu > button").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
+    assert menus and set(menus) == {korean["More tabs"]}
     texts = page.evaluate(TEXTS)
     assert english_in(texts, "ko") == set()
     assert korean["Tokens and probabilities"] in texts

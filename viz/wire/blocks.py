@@ -18,6 +18,8 @@ from plotly.io.json import to_json_plotly
 
 from viz.words import for_page
 
+THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in viz/web/core/shared.js
+
 
 def text(words: str, *, tone: str = "plain") -> dict:
     """A paragraph. tone: "plain", "note" (quieter), "good" or "bad" (a finding, coloured)."""
@@ -144,9 +146,10 @@ def token(words: str) -> dict:
 
 
 def compact(value: float, digits: int = 3) -> str:
-    """A number for a table: 3 significant digits, powers of ten written as people do, minus signs as minus signs."""
+    """A number for a table: 3 significant digits, powers of ten written as people do, minus signs as minus signs,
+    thousands apart by a narrow space, which no language reads as a decimal point (ISO 80000-1)."""
     if isinstance(value, (int, np.integer)):
-        return f"{value:,}".replace("-", "−")
+        return _grouped(f"{value:,}")
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -156,9 +159,13 @@ def compact(value: float, digits: int = 3) -> str:
     size = abs(value)
     if 1e-3 <= size < 1e5:
         decimals = max(0, digits - 1 - math.floor(math.log10(size)))
-        return f"{value:,.{decimals}f}".replace("-", "−")
+        return _grouped(f"{value:,.{decimals}f}")
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa}·10{_superscript(int(exponent))}".replace("-", "−")
+
+
+def _grouped(written: str) -> str:
+    return written.replace(",", THOUSANDS).replace("-", "−")
 
 
 def _superscript(exponent: int) -> str:

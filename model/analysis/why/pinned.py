@@ -82,8 +82,8 @@ def ask(translator: Translator, trace: TranslationTrace, step: int | None = None
     elif contrast is Against.RUNNER_UP:
         contrast = contrasts(trace, step)[0]
     elif contrast is not Against.NOTHING and not 0 <= contrast < len(translator.tokenizer):
-        raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=contrast,
-                      last=len(translator.tokenizer) - 1)
+        raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(contrast),
+                      last=str(len(translator.tokenizer) - 1))
     token_id, token = trace.target_ids[step], trace.target_tokens[step]
     if contrast is Against.NOTHING:
         return Question(step, token_id, token)

@@ -71,6 +71,8 @@ def test_words_take_their_values_and_unknown_words_stay(script_page):
     found = script_page.evaluate("""(texts) => texts.map(
       (text) => AttentionAtlas.t('{n} of {m} heads', { n: text, m: text }))""", TEXTS)
     assert found == [f"{text} Köpfe, davon {text}" for text in TEXTS], "a value is never read as words with fields"
+    assert script_page.evaluate("AttentionAtlas.t('{n} of {m}, {a} each', { n: 15400, m: 999, a: '2048' })") == (
+        "15\u202f400 of 999, 2048 each"), "a comma would be a decimal point to many"
     assert script_page.evaluate("AttentionAtlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
     assert script_page.evaluate("AttentionAtlas.said(AttentionAtlas.say('no value'))") == "kein Wert"
 

@@ -25,6 +25,17 @@ DRAWN = """() => {
     heading: document.querySelector('.heading-line').textContent };
 }"""
 
+# Contents come to a component as JSON: those that say what is chosen, and nothing else.
+NOTE_HEARD = """() => {
+  const { parse } = JSON;
+  window.__heard = [];
+  JSON.parse = (...given) => {
+    const found = parse(...given);
+    if (found?.selection && Object.keys(found).length === 1) window.__heard.push(found.selection.head);
+    return found;
+  };
+}"""
+
 COUNT_DOWNLOADS = """() => {
   if (window.__handed !== undefined) return;
   const { download } = AttentionAtlas;
@@ -37,7 +48,7 @@ COUNT_DOWNLOADS = """() => {
 
 
 def page_of(*traces):
-    """The explorer alone over these traces: a button moves on to the next one."""
+    """The explorer alone over these traces: a button moves on to the next one, another chooses the first head."""
     serve_web_files()
     with gr.Blocks(analytics_enabled=False) as demo:
         state, selection, count = gr.State(traces[0]), gr.State(Selection()), gr.State(0)
@@ -46,6 +57,7 @@ def page_of(*traces):
         chosen = gr.Textbox(label="Selection", elem_id="selection")
         following = gr.Button("Next", elem_id="next")
         following.click(lambda n: (traces[(n + 1) % len(traces)], n + 1), [count], [state, count])
+        gr.Button("Elsewhere", elem_id="elsewhere").click(lambda: Selection(), [], [selection])
         selection.change(lambda s: f"{s.kind.value} {s.layer} {s.head} {s.query} {s.key}", [selection], [chosen])
 
         def restore(event: gr.EventData):
@@ -53,7 +65,7 @@ def page_of(*traces):
             return event._data["text"], found
 
         session = Session(state, selection)
-        explorer.build(None, Header(session, traces[0], Selection(), result, result, restore, (text, state)))
+        explorer.build(None, Header(session, traces[0], Selection(), result, result, restore, (text, state), print))
     return demo
 
 
@@ -85,6 +97,11 @@ def status(page) -> str:
 
 def choose(page, label: str, value: str) -> None:
     page.locator(f".atlas-explorer .field:has(> span:text-is('{label}')) select").select_option(value)
+
+
+def wait_for_heard(page: Page, *heads: int) -> None:
+    """Until the explorer has been told that these heads are chosen, one after the other, since NOTE_HEARD ran."""
+    page.wait_for_function("heads => JSON.stringify(window.__heard) === JSON.stringify(heads)", arg=list(heads))
 
 
 def download(page: Page, name: str, folder: Path) -> bytes:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from urllib.parse import parse_qs, urlparse
 
-import gradio as gr
 import numpy as np
 import pytest
 
@@ -19,10 +16,10 @@ from tests.viz.export.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
-from viz.ui import explorer
 from viz.wire.payload import payload
 
 pytestmark = pytest.mark.browser
+
 
 def test_every_view_is_saved_as_a_picture(open_traces, hand_made_trace, tmp_path):
     page = open_traces(hand_made_trace)
@@ -138,103 +135,6 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-body .thumbnail").count() == 16
     page.wait_for_function(painted, arg=".compare-body")  # of both sentences
-
-
-def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace, monkeypatch):
-    """The sentence brings the selection that the server knows, and of the latest click it does not know yet."""
-    known = explorer.chosen
-
-    def late(trace, event: gr.EventData):
-        time.sleep(1.0)
-        return known(trace, event)
-
-    monkeypatch.setattr(explorer, "chosen", late)
-    page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
-    page.evaluate("""() => {
-      window.__seen = [];
-      document.addEventListener('atlas-drawn', () =>
-        window.__seen.push(document.querySelector('.heading-line').textContent));
-      document.querySelector(".thumbnail[data-layer='1'][data-head='2']").click();
-      document.querySelector('#next').click();
-    }""")
-    page.wait_for_function("window.__seen.length > 0")
-    assert page.evaluate("window.__seen") == ["Layer 2 · Head 3"]
-    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 2')")
-    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
-
-
-def test_a_sentence_that_comes_after_what_was_chosen_meanwhile_leaves_it(open_traces, hand_made_trace, monkeypatch):
-    """It brings the selection of when it was asked for, and the server has answered to a later one by then."""
-    made, asked, heard = explorer.sent, threading.Event(), threading.Event()
-
-    def late(*given):
-        found = made(*given)
-        asked.set()
-        heard.wait(20)
-        return found
-
-    page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
-    monkeypatch.setattr(explorer, "sent", late)
-    page.locator("#next").click()
-    assert asked.wait(20)
-    page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
-    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 2')")
-    page.wait_for_timeout(300)  # for the explorer, too, to be told
-    heard.set()
-    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
-    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
-
-
-def test_the_server_hears_of_the_last_of_heads_chosen_in_quick_succession(open_traces, hand_made_trace, monkeypatch):
-    known, heard = explorer.chosen, []
-
-    def slow(trace, event: gr.EventData):
-        found = known(trace, event)
-        heard.append(found.head)
-        time.sleep(0.5)
-        return found
-
-    monkeypatch.setattr(explorer, "chosen", slow)
-    page = open_traces(hand_made_trace)
-    for head in (1, 2, 3):
-        page.locator(f".thumbnail[data-layer='1'][data-head='{head}']").click()
-        page.wait_for_timeout(200)  # longer than the page waits before it tells
-    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 3')")
-    assert heard[-1] == 3
-    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
-
-
-def test_a_head_chosen_before_the_one_before_is_told_twice_stays(open_traces, hand_made_trace, monkeypatch):
-    """Two changes in quick succession are both answered with the second; a third is not known yet when that comes."""
-    known, told_as = explorer.chosen, explorer.selection_dict
-    latest, answers, done = [], [], threading.Event()
-
-    def chosen(trace, event: gr.EventData):
-        found = known(trace, event)
-        if found.head == 3:
-            done.wait(20)
-        latest.append(found)
-        return found
-
-    def answered(selection):
-        time.sleep(0.8)  # seconds in which the next is chosen
-        answers.append(latest[-1])
-        return told_as(latest[-1])
-
-    monkeypatch.setattr(explorer, "chosen", chosen)
-    monkeypatch.setattr(explorer, "selection_dict", answered)
-    page = open_traces(hand_made_trace)
-    for head in (1, 2):
-        page.locator(f".thumbnail[data-layer='1'][data-head='{head}']").click()
-        page.wait_for_function(f"document.querySelector('#selection textarea').value.startsWith('cross 1 {head}')")
-    page.locator(".thumbnail[data-layer='1'][data-head='3']").click()
-    for _ in range(200):
-        page.wait_for_timeout(50 if len(answers) < 2 else 2)  # the last of them for the second to arrive
-    assert [found.head for found in answers] == [2, 2] and len(latest) == 2
-    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
-    done.set()
-    page.wait_for_function("document.querySelector('#selection textarea').value.startsWith('cross 1 3')")
-    assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 4"
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -63,6 +63,14 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     now = (where[0] + (-1 if where[0] > 1 else 1), where[1] + (-1 if where[1] > 1 else 1))
     expect(page.locator(f"{LECTERN} h2")).to_contain_text(f"Layer {now[0]} · Head {now[1]}")
     page.wait_for_function("(fields) => location.hash.includes(fields)", arg=f"layer={now[0]}&head={now[1]}")
+    on, off = page.locator(f"{LECTERN} [aria-disabled=false]"), page.locator(f"{LECTERN} [aria-disabled=true]")
+    expect(on).to_have_count(2)
+    while off.count() == 0:  # to the last head and against the end
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(400)
+    expect(off).to_have_accessible_name("Next")
+    page.keyboard.press("ArrowLeft")
+    expect(on).to_have_count(2)
     assert link(page)["present"] == "1" and link(page)["tab"] == "explorer"
     page.keyboard.press("Escape")
     expect(page.locator(PRESENTED)).to_have_count(0)

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.page.browser import no_violations, screenshot
 from viz.ui.tours import guide
 from viz.ui.tours.tour import tours
+from viz.words import Words
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +29,13 @@ def at_stop(page: Page, number: int, stops: int) -> None:
     page.wait_for_function(LIES)
 
 
+def shown(words: str) -> str:
+    """As the English page writes it: thousands are apart by a narrow space."""
+    values = {name: shown(value) if isinstance(value, str) else f"{value:,}".replace(",", "\u202f")
+              for name, value in words.values.items()} if isinstance(words, Words) else {}
+    return words.english.format(**values) if isinstance(words, Words) else words
+
+
 def walk(page: Page, translators, name: str) -> None:
     """Every stop of a tour by its button; the page shows what is measured, and the view that is its own."""
     tour = EVERY[name]
@@ -36,10 +44,10 @@ def walk(page: Page, translators, name: str) -> None:
         found = guide.answered(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
         expect(page.locator("#translation-text")).to_have_text(
             translators[tour.directions[0]].translate(found["open"]["text"]).translation)
-        expect(page.locator(".atlas-tour h2")).to_have_text(str(found["title"]))
+        expect(page.locator(".atlas-tour h2")).to_have_text(shown(found["title"]))
         said = page.locator(".atlas-tour .claim:visible")
         if found["claim"]:
-            expect(said).to_contain_text(str(found["claim"]["text"]))
+            expect(said).to_contain_text(shown(found["claim"]["text"]))
             assert found["claim"]["holds"] == ("holds" in said.get_attribute("class"))
         expect(page.locator(f"#tab-{stop.open['tab']}")).to_be_visible()
         if "panel" in stop.open:

@@ -23,6 +23,7 @@ from tests.viz.ui.lab import panels
 from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
+from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
 
 FIELD = re.compile(r"\{(\w+)\}")
@@ -212,7 +213,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
         with pytest.raises(Refusal) as caught:
             mistake()
         sent = for_page(words_of(caught.value))
-        assert sent["say"] in KEYS and str(caught.value) == sent["say"].format(**sent["with"])
+        assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
         again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
         assert (type(again), str(again), for_page(words_of(again))) == (
             type(caught.value), str(caught.value), sent)
@@ -230,6 +231,15 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     assert seen > 5
 
 
+@pytest.mark.parametrize("language", files())
+def test_numbers_are_written_in_one_way(language) -> None:
+    """Points for decimals, as in tables and formulas; per cent without a space, as in what is measured."""
+    for path in (files()[language], TOURS / f"{language}.json"):
+        for table in read(path).values():
+            for english, text in table.items():
+                assert not re.search(r"\d,\d|[\d}]\s%", text), f"{english!r}: {text!r}"
+
+
 def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
     words = say("{name}: {share} of its mass", name=say("diagonal"), share="40%")
     assert words == "diagonal: 40% of its mass"
@@ -237,6 +247,10 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
     assert sent == [{"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}},
                                                                    "share": "40%"}},
                     {"say": "count", "with": {}}, "plain", {"rows": [1, 2]}]
+    assert for_page([3, say("count")]) == [3, {"say": "count", "with": {}}], "beside a number, too"
+    count = say("{n} of {all}", n=15400, all="8000")
+    assert count == "15,400 of 8000", "the page groups numbers in its own way"
+    assert for_page(count)["with"] == {"n": 15400, "all": "8000"}
     row = join((say("diagonal"), "{x}"), ", ")
     assert row == "diagonal, {x}" and copy.deepcopy(row).values == row.values
     assert for_page(row)["with"]["part0"] == {"say": "diagonal", "with": {}}

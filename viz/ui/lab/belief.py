@@ -88,7 +88,7 @@ def measured(found: Faithfulness, lead: str) -> dict:
         (say("Method"), say("kind"), say("agreement with occlusion"), say("comprehensiveness, nats"),
          say("sufficiency, nats"), say("all weights redrawn")), rows,
         marked=[i for i, one in enumerate(found.by_agreement()) if one.method == lead],
-        caption=say("Measured over {n} sentences, with 95 % intervals. Agreement: median rank correlation with "
+        caption=say("Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
                     "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
                     "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
                     "how much of the row stays when the model knows nothing; what stays was never about the model.",

@@ -103,7 +103,8 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
         except Refusal as error:
             missing = error.words
     values = _values(place)
-    found = {"title": words(stop.title, values), "open": {**place.fields(), **stop.open}, "missing": missing}
+    view = {**place.fields(pinned=stop.pinned), **stop.open}
+    found = {"title": words(stop.title, values), "open": view, "missing": missing}
     if missing is not None:
         return found | {"text": None, "claim": None}
     measured = measure(place, stop.claim)
@@ -115,7 +116,7 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
 def _values(place: Place) -> dict[str, object]:
     """What a stop's text may name."""
     config, trace = place.translator.config, place.trace
-    found = {"read": trace.source_text, "wrote": trace.translation, "vocabulary": f"{config.num_target_tokens:,}",
+    found = {"read": trace.source_text, "wrote": trace.translation, "vocabulary": config.num_target_tokens,
              "layers": config.num_decoder_layers, "heads": config.num_heads, "size": config.d_model,
              "each": config.d_model // config.num_heads, "inner": config.d_feedforward,
              "encoder": config.num_encoder_layers, "grid": config.num_decoder_layers * config.num_heads}

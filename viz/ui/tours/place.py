@@ -67,13 +67,15 @@ class Place:
         """The pair's translation as it was written; where it was not, as it might have been."""
         return text_of(self.trace.target_tokens, self.target) or (self.pair.targets[0] if self.pair else "")
 
-    def fields(self) -> dict[str, str]:
-        """Of a link: which sentence, head and tokens."""
+    def fields(self, *, pinned: bool = True) -> dict[str, str]:
+        """Of a link: which sentence, head and, if pinned, tokens."""
         trace, found = self.trace, {}
         found |= {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint}
         if self.head:
             kind, layer, head = self.head
             found |= {"kind": kind.value, "layer": str(layer + 1), "head": str(head + 1)}
+        if not pinned:
+            return found
         kind = self.head[0] if self.head else AttentionKind.CROSS
         if self.target and kind.side is Side.DECODER:
             found |= {"query": str(self.target[0] + 1), "step": str(self.target[0] + 1), "alone": "1"}

@@ -51,7 +51,8 @@ class Claim:
 @dataclass(frozen=True)
 class Stop:
     """open: the fields of a link, without what says which sentence, head and token. look: the element of the page that
-    it is about, as a selector. pair: of the sentence; it is pinned. head: an entry of viz.ui.tours.heads."""
+    it is about, as a selector. pair: of the sentence. pinned: whether the pair is chosen in the view, which of a map of
+    lines then shows this one alone. head: an entry of viz.ui.tours.heads."""
 
     title: str
     text: str
@@ -60,6 +61,7 @@ class Stop:
     look: str
     claim: Claim
     pair: str | None = None
+    pinned: bool = True
     head: str | None = None
 
 

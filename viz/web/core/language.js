@@ -39,6 +39,11 @@
   const sections = (address) => fetch(address, { signal: AbortSignal.timeout(10000) })
     .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)));
 
+  // Gradio's menus of the tabs that a strip has no room for: it names them in English alone. To be called once they stand.
+  atlas.nameMenus = function () {
+    for (const menu of document.querySelectorAll(".overflow-menu > button[aria-label]")) menu.ariaLabel = atlas.t("More tabs");
+  };
+
   // More words, of what few visitors open: languages as above. A promise that they are there, or cannot be had.
   atlas.learn = function (languages) {
     const language = chosen(languages);

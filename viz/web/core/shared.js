@@ -18,6 +18,7 @@
       };
       root.dataset.mounted = "";
       atlas.components[name](root, api);
+      atlas.nameMenus?.();
     };
     const startInWords = () => (atlas.spoken ? atlas.spoken.then(start) : start());
     if (atlas.components[name]) startInWords();
@@ -57,8 +58,10 @@
 
   // English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
   // a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
+  // A whole number in words has its thousands apart by a narrow space: no language reads that as a decimal point.
+  const written = (value) => (Number.isInteger(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : said(value));
   const split = (english, value) => (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? value(part) : part));
-  atlas.parts = (english, values = {}) => split(english, (name) => said(values[name]));
+  atlas.parts = (english, values = {}) => split(english, (name) => written(values[name]));
   atlas.t = (english, values) => atlas.parts(english, values).join("");
 
   // The same for later, such as a module's constants: words that said() and element() put into the page's language.
@@ -69,7 +72,7 @@
   atlas.said = said;
 
   // Words of the server as a list of texts and nodes: wrap(text) in place of each value whose name is among these.
-  atlas.saidParts = (given, names, wrap) => split(given.say, (name) => (names.includes(name) ? wrap(said(given.with[name])) : said(given.with[name])));
+  atlas.saidParts = (given, names, wrap) => split(given.say, (name) => (names.includes(name) ? wrap(written(given.with[name])) : written(given.with[name])));
 
   // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
   atlas.views ||= {};

@@ -144,28 +144,13 @@ AttentionAtlas.register("explorer", (root, api) => {
     update({ heads, combine: state.combine === "single" && state.view !== "lines" ? "mean" : state.combine });
   }
 
-  // Rows and columns of the map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
   function pinnedCells() {
-    if (!map) return { row: null, column: null }; // still on its way
-    const find = (items, position) => {
-      const at = position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
-      return at < 0 ? null : at;
-    };
-    return { row: find(map.rows, state.query), column: find(map.columns, keyPosition(state.key)) };
-  }
-
-  // A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
-  function keyPosition(key) {
-    return key !== null && map.joint && state.kind === "decoder_self" ? key + trace.tokens.source.labels.length : key;
+    return map ? states.pinnedCells(state, map, trace) : { row: null, column: null }; // still on its way
   }
 
   function pin(row, column) {
     if (!map) return;
-    const offset = map.joint && state.kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
-    const query = row === null ? null : map.rows[row].positions[0];
-    const key = column === null ? null : map.columns[column].positions[0] - offset;
-    const again = query === state.query && key === state.key;
-    state = { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
+    state = states.withPin(state, map, trace, { row, column });
     views.pin(pinnedCells());
     showPinned();
     tellOthers();
@@ -193,7 +178,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     clearTimeout(tellOthers.timer);
     tellOthers.timer = setTimeout(() => {
       tellOthers.timer = null;
-      const { kind, layer, head, query, key } = state, selection = { kind, layer, head, query, key };
+      const selection = states.selectionOf(state);
       if (echo.tell(JSON.stringify(selection))) api.trigger("select", selection);
     }, SETTLED);
   }
@@ -217,13 +202,18 @@ AttentionAtlas.register("explorer", (root, api) => {
     }
     if (value.layers || value.overlay) return receivePart(value);
     if (value.format) await receiveTrace(value);
-    else if (value.selection && trace && echo.said(JSON.stringify(value.selection))) update(value.selection, { tell: false });
+    else if (value.selection && trace) receiveSelection(value.selection);
   }
 
   // Another token is pinned in the tab "Why": what is about it is computed anew.
   function askedAnother(name) {
     overlays.ask(name);
     if (trace && overlays.find(state)?.asks) draw();
+  }
+
+  function receiveSelection(selection) {
+    const text = JSON.stringify(selection), isTaken = echo.said(text, Boolean(tellOthers.timer));
+    if (isTaken && text !== JSON.stringify(states.selectionOf(state))) update(selection, { tell: false });
   }
 
   async function receivePart({ key, layers = [], thumbnails: small = [], overlay, as }) {

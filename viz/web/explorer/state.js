@@ -57,6 +57,31 @@
     };
   }
 
+  // What the server and the other tabs know of a state.
+  function selectionOf({ kind, layer, head, query, key }) {
+    return { kind, layer, head, query, key };
+  }
+
+  // A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
+  const shift = ({ kind }, map, trace) => (map.joint && kind === "decoder_self" ? trace.tokens.source.labels.length : 0);
+
+  // Row and column of a map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
+  function pinnedCells(state, map, trace) {
+    const find = (items, position) => {
+      const at = position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
+      return at < 0 ? null : at;
+    };
+    return { row: find(map.rows, state.query), column: find(map.columns, state.key === null ? null : state.key + shift(state, map, trace)) };
+  }
+
+  // The same state with the tokens of a row and a column of its map pinned, or freed where they are pinned already.
+  function withPin(state, map, trace, { row, column }) {
+    const query = row === null ? null : map.rows[row].positions[0];
+    const key = column === null ? null : map.columns[column].positions[0] - shift(state, map, trace);
+    const again = query === state.query && key === state.key;
+    return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
+  }
+
   // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
   function toFragment(state, { text, direction, checkpoint, beam }) {
     const start = initial(), fields = new URLSearchParams({ text, direction, checkpoint });
@@ -103,5 +128,5 @@
     return { text: fields.get("text"), direction: fields.get("direction") || "", checkpoint: fields.get("checkpoint") || "", ...beam, state };
   }
 
-  atlas.explorerState = { CHOICES, initial, viewOf, fitted, withKind, toFragment, fromFragment };
+  atlas.explorerState = { CHOICES, initial, viewOf, fitted, withKind, selectionOf, pinnedCells, withPin, toFragment, fromFragment };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

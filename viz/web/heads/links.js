@@ -66,7 +66,7 @@
       }));
       list.replaceChildren(...pairs().map(([source, target, kind]) => {
         const values = { source: text("source", source), target: text("target", target), percent: Math.round(100 * block.scores[target][source]) };
-        return el("li", {}, kind === "sure" ? t("{source} – {target}: {percent} %", values) : t("{source} – {target}: {percent} %, possible", values));
+        return el("li", {}, kind === "sure" ? t("{source} – {target}: {percent}%", values) : t("{source} – {target}: {percent}%, possible", values));
       }));
     }
 

@@ -5,6 +5,7 @@
   const HEIGHT = 360, WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
   const LARGEST = 4; // times
   const PATIENCE = 1000; // milliseconds for the browser's full screen
+  const SETTLED = 300; // and after a change
   const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], PageUp: [0, -1], PageDown: [0, 1] };
 
   const visible = (node) => Boolean(node?.isConnected && node.getClientRects().length);
@@ -13,7 +14,7 @@
   atlas.presentation = function () {
     const { element: el, t } = atlas;
     const stilled = []; // what cannot be reached meanwhile
-    let on = false, shown = null, wanted = null, opener = null, laid = "", reached = [], place = Number(atlas.link().get("present"));
+    let on = false, shown = null, wanted = null, opener = null, laid = "", reached = [], met = null, place = Number(atlas.link().get("present"));
 
     const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }), hint = el("p", { class: "hint" }), caption = el("p", { class: "caption", dir: "auto" });
     const button = (sign, words, onclick) => el("button", { type: "button", "aria-label": words, title: words, onclick }, sign);
@@ -143,9 +144,10 @@
       write(title, now?.title() ?? (shown ? "" : tab()?.querySelector(".invitation")?.textContent ?? ""));
       write(caption, tour ? "" : now?.caption() ?? "");
       write(hint, `${tour ? t("← → stops of the tour") : now?.hint ?? t("← → pictures of this tab")} · ${t("Esc ends the presentation")}`);
+      for (const [one, by] of [[back, -1], [next, 1]]) one.setAttribute("aria-disabled", String(!further(by)));
       if (shown) fit();
       clearTimeout(refresh.later);
-      refresh.later = setTimeout(remember, 300);
+      refresh.later = setTimeout(remember, SETTLED);
     }
     const changed = () => (refresh.frame ||= requestAnimationFrame(refresh));
     const observer = new MutationObserver(changed), sizes = new ResizeObserver(changed);
@@ -167,12 +169,29 @@
     function go(down, right) {
       const tour = sheet();
       if (tour) return right && tour.querySelector(right > 0 ? ".moves .strong" : ".moves :not(.strong)").click();
-      if (about()?.move) return about().move(down, right);
+      if (about()?.move) return moved(about(), down, right);
       const all = pictures(), at = all.indexOf(shown) + (right || down);
       if (!all[at]) return;
       wanted = all[at];
       place = at + 1;
       refresh();
+    }
+
+    // A picture's own steps: where one changed nothing, there is nothing further that way until another did.
+    function moved(picture, down, right) {
+      const from = picture.title();
+      picture.move(down, right);
+      if (right) setTimeout(() => {
+        if (picture.title() === from) met = { from, by: right };
+        changed();
+      }, SETTLED);
+    }
+
+    // Whether something comes next (1) or before (-1). Not asked before it is tried of a picture with steps of its own.
+    function further(by) {
+      const tour = sheet(), all = pictures();
+      if (tour) return !tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)").disabled;
+      return about()?.move ? met?.by !== by || met.from !== about().title() : Boolean(all[all.indexOf(shown) + by]);
     }
 
     function keys(event) {
@@ -226,7 +245,7 @@
       for (const node of [sheet(), document.querySelector(".atlas-told")]) drop(node);
       lectern.hidePopover();
       document.documentElement.classList.remove("atlas-presenting");
-      [wanted, place] = [null, 0];
+      [wanted, met, place] = [null, null, 0];
       if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
       const fields = atlas.link();
       fields.delete("present");

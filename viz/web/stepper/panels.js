@@ -90,7 +90,7 @@
         ...(found.cross === null ? [] : [atlas.pictured(el("div", { class: "maps" }, map("cross", t("Cross-attention"), found.cross), map("decoder_self", t("Decoder self-attention"), found.decoder_self)), hooks.about(t("Compare")))]));
     }
 
-    const ratio = (difference) => (difference > 13.8 ? t("more than a million") : Number(Math.exp(difference).toPrecision(2)).toLocaleString("en"));
+    const ratio = (difference) => (difference > 13.8 ? t("more than a million") : Number(Math.exp(difference).toPrecision(2)));
 
     function map(kind, name, values) {
       const heads = values[0].map((_, head) => el("th", { scope: "col" }, `H${head + 1}`));
@@ -124,7 +124,7 @@
           const where = layer ? t("After layer {layer}, step {step}", { layer, step: step + 1 }) : t("Before layer 1, step {step}", { step: step + 1 });
           const words = t("{where}: “{token}” {p}. The token taken, “{taken}”, has rank {rank} ({q}).", {
             where, token, p: percent(probabilities[layer][step]), taken: branch.tokens[step].text,
-            rank: ranks[layer][step].toLocaleString("en"), q: percent(chosen[layer][step]) });
+            rank: ranks[layer][step], q: percent(chosen[layer][step]) });
           const show = () => (status.textContent = words);
           const cell = el("td", {}, el("button", {
             type: "button", class: ids[layer][step] === branch.ids[step] ? "right" : "", style: `--p: ${probabilities[layer][step].toFixed(3)}`,

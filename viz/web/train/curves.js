@@ -23,7 +23,7 @@
     const axis = { gridcolor: line, zeroline: false, type: "log", exponentformat: "power", dtick: 1 };
     const layout = {
       height: box.clientWidth < 520 ? 380 : 320, autosize: true, margin: { l: 58, r: 8, t: 8, b: 38 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: ink, size: 12 }, showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, grid: { rows: 2, columns: 1 },
+      font: { color: ink, size: 12 }, separators: ".\u202f", showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, grid: { rows: 2, columns: 1 },
       xaxis: { gridcolor: line, range: [0, last], title: { text: t("update") } },
       yaxis: { ...axis, domain: [0.34, 1], title: { text: t("loss, nats a token") } },
       yaxis2: { ...axis, domain: [0, 0.26], title: { text: t("gradient") } },

@@ -64,7 +64,7 @@ def integrated_gradients(case: Case) -> Answer:
     found = Sum(gap, float(source.sum() + prefix.sum()), tolerance)
     notes = [say("From the {mean} at every position, {steps} gradients.", mean=of_what, steps=line.taken)]
     if not found.holds:
-        notes.append(say("Incomplete: the sum misses its target by more than 2 %."))
+        notes.append(say("Incomplete: the sum misses its target by more than 2%."))
     return Answer(case.columns.gather(source, prefix), found, tuple(notes))
 
 

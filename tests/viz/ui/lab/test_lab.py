@@ -283,8 +283,9 @@ def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_tr
 
 
 @pytest.mark.parametrize(("value", "shown"), [
-    (0.0, "0"), (5, "5"), (np.int64(1200), "1,200"), (0.957, "0.957"), (-12.34, "−12.3"), (58470.2, "58,470"),
-    (2.4e-7, "2.4·10⁻⁷"), (-3.0e8, "−3.0·10⁸"), (math.inf, "∞"), (-math.inf, "−∞"), (math.nan, "–"), (999.6, "1,000"),
+    (0.0, "0"), (5, "5"), (np.int64(1200), "1\u202f200"), (0.957, "0.957"), (-12.34, "−12.3"), (58470.2, "58\u202f470"),
+    (2.4e-7, "2.4·10⁻⁷"), (-3.0e8, "−3.0·10⁸"), (math.inf, "∞"), (-math.inf, "−∞"), (math.nan, "–"),
+    (999.6, "1\u202f000"),
 ])
 def test_numbers_are_written_as_people_do(value, shown) -> None:
     assert blocks.compact(value) == shown

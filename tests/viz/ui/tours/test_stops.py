@@ -10,10 +10,13 @@ import torch
 from model import checkpoint
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal
+from model.training import learned
 from model.translator import Translator
 from model.translators import Translators
 from viz.ui.tours import guide
-from viz.ui.tours.tour import Tour, tours
+from viz.ui.tours.measures import MEASURES
+from viz.ui.tours.measures.maps import sharper, uneven
+from viz.ui.tours.tour import FIELD, Tour, tours
 from viz.words import for_page
 
 EVERY = tours()
@@ -51,6 +54,13 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, tour, direc
         for name, size in (("query", len(trace.target_ids)), ("key", len(trace.source_ids)),
                            ("step", len(trace.target_ids))):
             assert 1 <= int(found["open"].get(name, 1)) <= size, stop.title
+        if stop.open.get("view") == "lines":  # all of them: a pin would leave one
+            assert not {"query", "key"} & set(found["open"]), stop.title
+        if MEASURES[stop.claim.measure] in (uneven, sharper):  # the difference is that of the numbers beside it
+            said = claim["text"]["with"]
+            low, high = sorted(float(said[name].rstrip("%")) for name in ("least", "most", "before", "after")
+                               if name in said and "%" in said[name] and name in FIELD.findall(stop.claim.text))
+            assert high - low == pytest.approx(float(said["value"]), abs=1e-6) and high <= 100, stop.title
         if "{target}" in stop.text:  # it was written
             assert found["text"]["with"]["target"] in trace.translation, stop.title
 
@@ -63,6 +73,19 @@ def test_what_training_brings_about_fails_of_a_random_model(random_translators, 
     for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
         if not found["missing"]:
             assert found["claim"]["holds"] is not stop.claim.learned, (stop.title, found["claim"]["text"])
+
+
+def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
+    shipped = shipped_translators["de-en"]
+    tour = EVERY["paper"]
+    stop, = (stop for stop in tour.stops if stop.claim.measure == "trained")
+    history = learned.read(shipped.folder)
+    text = str(guide.at(shipped, "de-en", tour, stop)["text"])
+    for update in (history.updates[0], history.updates[-1]):
+        assert f"update {update:,}" in text
+    for loss in history.loss.mean(1)[[0, -1]]:
+        assert f"{loss:.2f}" in text
+    assert "learned before" in text and history.updates[0] > 0
 
 
 def test_a_tour_begins_where_the_page_is(shipped_translators):

@@ -38,8 +38,8 @@ def overview(scene: Scene) -> list[dict]:
 
 
 def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
-    rule = say("A name is given where the lower end of the 95 % interval is above the threshold, and the value differs "
-               "from that of random rows with at most 5 % false discoveries.")
+    rule = say("A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
+               "from that of random rows with at most 5% false discoveries.")
     count = (say("{n} sentences of this project's own.", n=found.sentences) if found.corpus == OWN
              else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus))
     return [blocks.text(join((count, rule), " "), tone="note"), survey(found, scene.trace),
@@ -103,7 +103,7 @@ def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, i
     marked = [index for index, name in enumerate(found.statistics) if name in names]
     counted = blocks.table([say("statistic"), say("what is counted")],
                            [[STATISTICS[name].title, STATISTICS[name].exact] for name in found.statistics])
-    return blocks.table([say("statistic"), say("mean"), say("95 % interval"), say("random rows"), say("threshold"),
+    return blocks.table([say("statistic"), say("mean"), say("95% interval"), say("random rows"), say("threshold"),
                          say("here, now")], rows, marked=marked), counted
 
 

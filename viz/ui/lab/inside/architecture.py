@@ -26,7 +26,7 @@ CODES = {
 def overview(scene: Scene) -> list[dict]:
     found = arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
     columns = [{"title": title, "boxes": [
-        {"name": a.station, "shape": " × ".join(map(str, a.shape)), "axes": list(a.axes),
+        {"name": a.station, "shape": " × ".join(map(blocks.compact, a.shape)), "axes": list(a.axes),
          "panel": a.panel, "repeated": a.repeated} for a in found if a.side in sides]} for title, sides in (
              (say("Encoder: reads the source"), ("source",)),
              (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")))]
@@ -36,15 +36,15 @@ def overview(scene: Scene) -> list[dict]:
         blocks.facts(
             (say("This sentence"), f"{len(scene.trace.source_ids)} → {len(scene.trace.target_ids)}",
              say("tokens, in → out")),
-            ("d_model", str(config.d_model), say("{n} heads of d_k = {width}", n=config.num_heads,
-                                                width=config.d_head)),
+            ("d_model", blocks.compact(config.d_model), say("{n} heads of d_k = {width}", n=config.num_heads,
+                                                            width=config.d_head)),
             (say("Norm"), "pre-norm" if config.norm_first else "post-norm", say("before each sub-layer")
              if config.norm_first else say("after each sub-layer, as in the paper")),
-            (say("Vocabulary"), f"{config.vocabulary_size:,}" if config.shared_embeddings
-             else f"{config.vocabulary_size:,} → {config.num_target_tokens:,}",
+            (say("Vocabulary"), blocks.compact(config.vocabulary_size) if config.shared_embeddings
+             else f"{blocks.compact(config.vocabulary_size)} → {blocks.compact(config.num_target_tokens)}",
              MATRICES[config.shared_embeddings, config.tied_output]),
             (say("Feed-forward"), formulas.ACTIVATIONS[config.activation],
-             say("activation between {n} units", n=f"{config.d_feedforward:,}")),
+             say("activation between {n} units", n=config.d_feedforward)),
             (say("Positions"), *CODES[config.position_code]))]
 
 

@@ -32,7 +32,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
             name=formulas.ACTIVATIONS[config.activation]), tone="note")]),
         blocks.table((say("Token"), say("units above 0"), *(f"{i + 1}." for i in range(found.units.shape[1]))), rows,
                      caption=say("Layer {layer}: the most active of {n} hidden units at each position, as unit: value.",
-                                 layer=index + 1, n=f"{width:,}")),
+                                 layer=index + 1, n=width)),
         blocks.facts((say("Units active at a position"), f"{found.share.mean():.0%}",
                       say("mean of {n} positions", n=len(rows))),
                      (say("Units in several lists"), str(len(shared)), common))]

@@ -36,7 +36,7 @@ def logits(scene: Scene, step: int) -> list[dict]:
                          caption=say("The best 20 of the whole vocabulary; the token taken is marked.")),
             blocks.facts(
                 ("log Σ exp(logits)", blocks.compact(found.log_sum),
-                 say("over {n} tokens", n=f"{config.num_target_tokens:,}")),
+                 say("over {n} tokens", n=config.num_target_tokens)),
                 (say("Entropy"), say("{bits} bits", bits=f"{found.entropy:.2f}"),
                  say("as unsure as {n} equal choices", n=f"{2 ** found.entropy:.1f}")),
                 (say("All other tokens"), blocks.compact(found.rest), say("probability together"))))]

@@ -49,8 +49,8 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     return [*found, blocks.facts(
         (say("Largest error"), blocks.compact(max(part.error for part in parts)),
          say("x W + b, computed again, against the model's own Q, K and V")),
-        (say("Numbers in the three matrices"), f"{3 * d_model * d_model:,}", f"3 · {d_model} · {d_model}"),
-        (say("Numbers that make one head"), f"{3 * d_model * width:,}", f"3 · {d_model} · {width}"))]
+        (say("Numbers in the three matrices"), blocks.compact(3 * d_model * d_model), f"3 · {d_model} · {d_model}"),
+        (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"))]
 
 
 def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:

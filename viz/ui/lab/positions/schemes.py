@@ -30,7 +30,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     return [
         blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
                      caption=say("For {n} positions, d_model {width} and base {base}.", n=length, width=d_model,
-                                 base=f"{base:,}")),
+                                 base=blocks.compact(base))),
         blocks.table((say("Criterion"), say("Meaning")), [
             [c.name, c.meaning] for c in criteria.CRITERIA]),
         blocks.table((say("Code"), say("Value"), say("Fewest dimensions that tell {n} positions apart", n=length),

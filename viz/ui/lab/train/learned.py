@@ -34,12 +34,12 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
     losses = blocks.figure(
         plot_curves({say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
                     x=found.updates, x_title=say("update"), y_title=say("loss, nats a token"),
-                    marks=[(n, say("update {n}", n=f"{n:,}"))]),
+                    marks=[(n, say("update {n}", n=n))]),
         height=260, label=say("Loss of the recorded sentences at each recorded update"))
     return [
         blocks.text(say("Update {n}, record {at} of {all}. The records go from update {first} to {last}; what was "
-                        "learned before the first is not in them.", n=f"{n:,}", at=at + 1, all=len(found.updates),
-                        first=f"{first:,}", last=f"{last:,}")),
+                        "learned before the first is not in them.", n=n, at=at + 1, all=len(found.updates),
+                        first=first, last=last)),
         blocks.cards(
             (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
             (say("It wrote, greedily"), str(found.translations[at, probe]) or say("(nothing)"),
@@ -59,7 +59,7 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
         picture = plot_matrix(maps[record, layer, head], rows=rows, columns=columns, signed=False, limit=1.0,
                               unit=say("weight"))
         return blocks.figure(picture, height=90 + 26 * len(rows), width=460, label=say(
-            "{head} at update {n}", head=title, n=f"{int(found.updates[record]):,}"))
+            "{head} at update {n}", head=title, n=int(found.updates[record])))
 
     last = len(found.updates) - 1
     return [
@@ -67,7 +67,7 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
         blocks.row(drawn(at), drawn(last)),
         blocks.text(say("Left: at the chosen update. Right: at the last one."), tone="note"),
         blocks.facts(
-            (say("It is what it is from update"), f"{int(found.updates[settled]):,}",
+            (say("It is what it is from update"), blocks.compact(int(found.updates[settled])),
              say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR)),
             (say("Distance at the chosen update"), f"{distances[at]:.3f}", say(
                 "bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"))),

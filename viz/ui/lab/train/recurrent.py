@@ -153,9 +153,9 @@ def _pace(found: measure.Pace) -> list[dict]:
         blocks.text(say(
             "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them all at "
             "once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and {recurrent} "
-            "parameters; processor: {cpu}, threads: {threads}.", tokens=f"{found.tokens:,}", rounds=found.rounds,
-            threads=found.threads, cpu=found.processor, transformer=f"{found.parameters['transformer']:,}",
-            recurrent=f"{found.parameters['recurrent']:,}"), tone="note")]
+            "parameters; processor: {cpu}, threads: {threads}.", tokens=found.tokens, rounds=found.rounds,
+            threads=found.threads, cpu=found.processor, transformer=found.parameters['transformer'],
+            recurrent=found.parameters['recurrent']), tone="note")]
 
 
 PANEL = Panel(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
-from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
+from model.training import learned
+from model.training.history import NAME
+from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share, tenths
 from viz.ui.tours.place import Place, text_of
+from viz.words import Words, join, say
 
 MOST = 0.5  # of a row
 
@@ -67,6 +72,25 @@ def mean_probability(place: Place) -> Measured:
     return Measured(found if place.trace.finished else None, also={"steps": len(place.trace.target_ids)})
 
 
+def trained(place: Place) -> Measured:
+    """The same, and what was recorded of the model's training."""
+    found = mean_probability(place)
+    return replace(found, also={**found.also, "records": _records(place.translator.folder)})
+
+
+def _records(folder: Path | None) -> Words:
+    """From which update on sentences were looked at while a checkpoint was trained, and how their loss went."""
+    if folder is None or not (folder / NAME).is_file():
+        return say("Nobody recorded how this model learned.")
+    found = learned.read(folder)
+    (first, last), (before, after) = (found.updates[[0, -1]].tolist(), found.loss.mean(1)[[0, -1]])
+    replayed = say("The panel replays what became of {n} sentences from update {first}, where their mean loss was "
+                   "{before} nats a token, to update {last}, where it was {after}.", n=len(found.probes), first=first,
+                   last=last, before=f"{before:.2f}", after=f"{after:.2f}")
+    earlier = [say("What was learned before update {n} is not in these records.", n=first)] if first else []
+    return join([replayed, *earlier], " ")
+
+
 def moved(place: Place) -> Measured:
     """How far the pair's word stands from where it stood in the source, each place a share of its sentence."""
     if not (place.source and place.target):
@@ -97,12 +121,12 @@ def copied(place: Place) -> Measured:
 def uneven(place: Place) -> Measured:
     """How much surer the model was of its surest piece than of its least sure one."""
     trace = place.trace
-    p = np.exp(trace.log_probability)
-    step = int(np.argmin(p))
+    p = np.round(np.exp(trace.log_probability), 3)  # as it is written: the difference of what is written is said, too
+    step = int(np.argmin(trace.log_probability))
     token, other = next((token, float(q)) for token, q in zip(trace.top_tokens[step], trace.top_probabilities[step])
                         if token != trace.target_tokens[step])
-    return Measured(float(p.max() - p.min()), also={
-        "piece": text_of(trace.target_tokens, [step]), "least": share(float(p.min())), "most": share(float(p.max())),
+    return Measured(float(p.max() - p.min()), Unit.POINTS, {
+        "piece": text_of(trace.target_tokens, [step]), "least": tenths(float(p.min())), "most": tenths(float(p.max())),
         "other": text_of((token,), (0,)), "p": share(other)})
 
 
@@ -125,10 +149,10 @@ def sharper(place: Place) -> Measured:
     config = place.translator.config
     raised = weights ** np.sqrt(config.d_model / config.num_heads)
     raised /= raised.sum(-1, keepdims=True)
-    before, after = float(weights.max(-1).mean()), float(raised.max(-1).mean())
-    return Measured(after - before, also={"before": share(before), "after": share(after)})
+    before, after = (round(float(found.max(-1).mean()), 3) for found in (weights, raised))
+    return Measured(after - before, Unit.POINTS, {"before": tenths(before), "after": tenths(after)})
 
 
 MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (
-    probability, weight, read_back, best_head, statistic, sharpest, mean_probability, moved, pieces, copied, uneven,
-    future, rows, sharper)}
+    probability, weight, read_back, best_head, statistic, sharpest, mean_probability, trained, moved, pieces, copied,
+    uneven, future, rows, sharper)}

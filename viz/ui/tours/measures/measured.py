@@ -11,6 +11,7 @@ class Unit(str, Enum):
     """How a number is written."""
 
     SHARE = "share"  # of 1: in percent
+    POINTS = "points"  # a difference of shares: its percentage points, without a sign for them
     COUNT = "count"
     ERROR = "error"  # a difference that should be none
     BITS = "bits"
@@ -43,10 +44,19 @@ def share(value: float) -> str:
     return f"{value:.1%}" if value < 0.1 or 0.99 < value < 0.9995 else f"{value:.0%}"
 
 
+def tenths(value: float) -> str:
+    """In percent, with one digit after the point: for numbers whose difference in points stands beside them."""
+    return f"{value:.1%}"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.1f}".removesuffix(".0")
+
+
 def _error(value: float) -> str:
     return "0" if value == 0 else f"{value:.1e}".replace("-", "−")
 
 
 _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
-    Unit.SHARE: share, Unit.COUNT: "{:.0f}".format, Unit.ERROR: _error,
+    Unit.SHARE: share, Unit.POINTS: _points, Unit.COUNT: "{:.0f}".format, Unit.ERROR: _error,
     Unit.BITS: "{:.1f}".format}

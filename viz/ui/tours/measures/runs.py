@@ -64,7 +64,8 @@ def on_average(place: Place, name: str) -> Measured:
     if survey is None or (place.translator.survey and place.translator.survey.digest != place.translator.digest):
         return NOTHING  # of other weights it says nothing
     found = survey.kinds[kind].statistics[name]
-    return Measured(float(found.value[layer, head]), also={"chance": share(found.chance), "count": found.sentences})
+    return Measured(float(found.value[layer, head]), also={"chance": share(found.chance), "count": found.sentences,
+                                                               "all": survey.sentences})
 
 
 def without_edge(place: Place) -> Measured:

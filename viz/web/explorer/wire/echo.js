@@ -9,6 +9,7 @@
   function create(clock) {
     let heard = []; // what the server said is chosen, the latest first: {text, until: when it said another}
     let told = []; // what went to the server and has not come back: {text, at}
+    let due = []; // when it was told: a time for each answer that has not come yet
     let last = null; // what the server has, or will have once it has heard all
 
     const isRecent = (at) => clock() - at < PATIENCE;
@@ -17,6 +18,7 @@
     function tell(text) {
       if (text === last) return false;
       told.push({ text, at: clock() });
+      due.push(clock());
       last = text;
       return true;
     }
@@ -29,23 +31,31 @@
       return false;
     }
 
-    // The server says that this is chosen: whether the page takes it on. Not if it is one that this page told. It may come
-    // back twice, since each of two changes in quick succession is answered with what is chosen when the answer is made.
-    function said(text) {
+    // Whether the person is further on than what the server says: it has yet to hear of it, or to answer.
+    const isAhead = (choosing) => choosing || told.some((one) => isRecent(one.at));
+
+    // The server says that this is chosen: whether the page takes it on. Not while the person is further on, unless it is
+    // news. It answers each change of its selection, and with what is chosen when the answer is made: what this page told may
+    // come back twice, or what was chosen before it instead. Once there were as many answers as it told, all has come back.
+    function said(text, choosing) {
       const again = hear(text);
       told = told.filter((one) => isRecent(one.at)); // what changed nothing never comes back
-      const place = told.findIndex((one) => one.text === text);
-      told = told.slice(place + 1);
+      due = due.filter(isRecent);
+      const place = told.findIndex((one) => one.text === text), isNews = !again && place < 0;
+      if (!isNews) due.shift();
+      if (!due.length) told = [];
+      else if (!again) told = told.slice(place + 1);
       last = told.at(-1)?.text ?? text;
-      return !again && place < 0;
+      return isNews || !isAhead(choosing);
     }
 
-    // A sentence brings what was chosen when it was asked for: whether the page takes it on. Not if the person is further
-    // on, which the server has yet to hear of or to answer, nor if the server has said another since.
+    // A sentence brings what was chosen when it was asked for: whether the page takes it on. Not while the person is further
+    // on, nor if the server has said another since.
     function brought(text, choosing) {
       const isOutdated = heard.some((one) => one.text === text && one !== heard[0] && isRecent(one.until));
-      if (choosing || isOutdated || told.some((one) => isRecent(one.at))) return false;
+      if (isAhead(choosing) || isOutdated) return false;
       hear(text);
+      last = text;
       return true;
     }
 

@@ -50,7 +50,7 @@ def _neighbours(translator: Translator, text: str) -> dict:
         [blocks.token(labels.display(neighbour.token)), blocks.bar(max(0.0, neighbour.cosine),
                                                                   blocks.compact(neighbour.cosine))]
         for neighbour in found], caption=say("The nearest to {sum} of {n} pieces.", sum=shown,
-                                          n=f"{len(translator.tokenizer):,}"))
+                                          n=len(translator.tokenizer)))
 
 
 def _rank(rank: int) -> str:
