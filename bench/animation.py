@@ -31,7 +31,7 @@ def scenes(page: Page) -> Iterator[int]:
         box.fill(" ".join(words[:count]))
         yield 190
     page.locator("#translate").click()
-    page.wait_for_function("text => document.querySelector('.atlas-explorer .field.wide select')"
+    page.wait_for_function("text => document.querySelector('.atlas-explorer .field.history select')"
                            "?.selectedOptions[0]?.textContent.includes(text)", arg=words[-2])
     page.wait_for_selector(CELLS)
     yield 1300

@@ -58,10 +58,10 @@ def first_paint(stage: Stage) -> Iterator[Measurement]:
         return page.evaluate("window.__drawn")
 
     yield Measurement("first_paint_30", round(median_of(translate), 1), "ms")
-    whole = "window.__before !== document.querySelector('.atlas-explorer .field.wide select').value"
+    whole = "window.__before !== document.querySelector('.atlas-explorer .field.history select').value"
 
     def round_trip(_: int) -> float:
-        page.evaluate("window.__before = document.querySelector('.atlas-explorer .field.wide select').value")
+        page.evaluate("window.__before = document.querySelector('.atlas-explorer .field.history select').value")
         return timed(page, "document.querySelector('#translate').click()", whole)
 
     yield Measurement("first_paint_with_server_30", round(median_of(round_trip), 1), "ms")
@@ -79,7 +79,7 @@ def payload_size(stage: Stage) -> Iterator[Measurement]:
     session.on("Network.dataReceived",
                lambda part: sizes.append(part["dataLength"]) if part["requestId"] in streams else None)
     page.locator("#translate").click()
-    page.wait_for_function("document.querySelector('.atlas-explorer .field.wide select').options.length === 2")
+    page.wait_for_function("document.querySelector('.atlas-explorer .field.history select').options.length === 2")
     page.wait_for_timeout(1000)
     yield Measurement("payload_30", round(sum(sizes) / 1000, 1), "kB")
     page.context.close()

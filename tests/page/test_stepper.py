@@ -114,7 +114,7 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     page.locator("#tab-explorer-button").click()
     page.wait_for_function("[...document.querySelectorAll('.atlas-explorer option')].some(o => "
                            "o.textContent.includes('tiny') || o.textContent.includes('grüne'))")
-    names = page.locator(".atlas-explorer .field.wide option").all_inner_texts()
+    names = page.locator(".atlas-explorer .field.history option").all_inner_texts()
     assert len(names) > 2 and len(set(names)) == len(names), "branches of one sentence are told apart"
 
 
@@ -124,7 +124,7 @@ def test_a_beam_node_is_marked_unfinished_in_the_explorer(app_url, open_page):
     page.locator("[data-panel=beam]").click()
     page.locator(".atlas-stepper .settings [type=submit]").click()
     page.wait_for_selector(".atlas-stepper .node.kept")
-    drawn = "document.querySelector('.atlas-explorer .field.wide select').selectedOptions[0].textContent"
+    drawn = "document.querySelector('.atlas-explorer .field.history select').selectedOptions[0].textContent"
     page.locator(".atlas-stepper .node.kept").nth(6).click()
     idle(page)
     page.locator("#tab-explorer-button").click()

@@ -132,7 +132,7 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
                            "!document.querySelector('.reading').textContent.includes('…')")
     assert abs(measured(page).sum(1)).max() < 0.02
     page.locator("#next").click()
-    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".segmented button[data-value='compare']").click()
     page.wait_for_function("document.querySelectorAll('.compare-plot .plot').length === 2")
     shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")

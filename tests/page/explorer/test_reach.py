@@ -76,7 +76,7 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
     assert parse_qs(address.fragment)["text"] == [hand_made_trace.source_text]
     assert parse_qs(address.fragment)["kind"] == ["cross"]
     page.locator("#next").click()
-    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.evaluate("(f) => { location.hash = f; }", address.fragment)
     fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # and in a page that opens with it
     for opened in (page, fresh):
@@ -97,14 +97,14 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     for i in range(1, 8):
         page.locator("#next").click()
         page.wait_for_function(
-            "(text) => document.querySelector('.field.wide select').selectedOptions[0].textContent === text",
+            "(text) => document.querySelector('.field.history select').selectedOptions[0].textContent === text",
             arg=labels.shorten(traces[i].source_text, 60))
-    assert page.locator(".field.wide select option").count() == 6
+    assert page.locator(".field.history select option").count() == 6
     shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
-    page.locator(".field.wide select").select_option(index=5)
+    page.locator(".field.history select").select_option(index=5)
     page.keyboard.press("m")
     assert drawn(page)["z"].shape == (len(traces[2].target_ids), len(traces[2].source_ids))
 
@@ -129,7 +129,7 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     })"""
     page.wait_for_function(painted, arg=".thumbnails")
     page.locator("#next").click()
-    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".thumbnails .thumbnail").first.press("3")
     page.locator(".thumbnails .thumbnail").first.press("c")
     page.locator(".segmented button", has_text="Sentences").click()
@@ -141,7 +141,7 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
 def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
     page = open_traces(hand_made_trace, random_trace(7, 6, layers=3, heads=4), dark=dark)
     page.locator("#next").click()
-    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.evaluate("document.activeElement.blur()")  # a key pressed on a button outside is not the explorer's
     for key, shown in (("m", ".detail .cells"), ("l", ".line-token"), ("t", ".piece"), ("c", ".compare-plot .plot")):
         page.keyboard.press(key)

@@ -64,7 +64,7 @@ def test_a_sentence_that_comes_after_what_was_chosen_meanwhile_leaves_it(open_tr
     page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
     wait_for_heard(page, 2)
     heard.set()
-    page.wait_for_function("document.querySelector('.field.wide select').options.length === 2")
+    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     assert page.locator(".heading-line").inner_text() == "Layer 2 · Head 3"
 
 

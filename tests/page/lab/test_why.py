@@ -21,8 +21,8 @@ PRESSED = "[...document.querySelectorAll('.atlas-question .chips')].map(" \
 IDLE = "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || " \
     "one.ariaBusy === 'false') && ![...document.querySelectorAll('.matrix .waiting')].some((one) => one.offsetParent)"
 
-# The column of the first word that the headline names: whether nothing lies above it, and whether the table shows that it
-# goes on.
+# The column of the first word that the headline names: whether nothing lies above it, and whether the table shows that
+# it goes on.
 NAMED = """() => {
   const named = [...document.querySelectorAll('.atlas-question .headline em')].map((one) => one.textContent);
   const table = document.querySelector('#panel-why-tokens .matrix .scroll');

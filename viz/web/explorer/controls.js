@@ -47,7 +47,7 @@
     const range = select(t("Range"), [["fixed", t("0 to 1")], ["own", t("own maximum")]], (value) => update({ range: value }));
     const colours = select(t("Colours"), [["viridis", "viridis"], ["cividis", "cividis"], ["greys", t("greys")]], (value) => update({ colours: value }));
     const sentence = select(t("Sentence"), [], open, t("The last translations stay here"));
-    sentence.root.classList.add("wide");
+    sentence.root.classList.add("wide", "history");
     const overlay = select(t("Measure"), [["", t("attention weight")], ...overlays.available.map(({ id, title }) => [id, atlas.said(title)])],
       (value) => update({ overlay: value }), t("What a cell shows: attention, or something computed in its place"));
     overlay.root.classList.add("wide");
