@@ -44,7 +44,7 @@
 
   function table(block) {
     const row = (values, marked, tag) => el("tr", { class: marked ? "marked" : null }, values.map((value, i) =>
-      i === 0 ? el("th", { scope: "row" }, draw(value)) : el(tag, { class: kindOf(value) }, draw(value))));
+      i === 0 ? el("th", { scope: "row", class: kindOf(value) === "words" ? "words" : null }, draw(value)) : el(tag, { class: kindOf(value) }, draw(value))));
     const sample = block.rows[0] || [];
     const head = el("thead", {}, el("tr", {}, block.columns.map((name, i) =>
       name ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name) : el("td"))));
