@@ -260,3 +260,9 @@ def test_fits_the_window_as_the_page_opens_and_beside_it(app_url, open_page, wid
     idle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     screenshot(page, f"stepper-{'dark' if dark else 'light'}-{width}")
+    assert page.evaluate("""() => {
+      const frame = [...document.querySelectorAll('.atlas-stepper .mark')].find((one) => !one.hidden);
+      const [inner, outer] = [frame, frame.closest('.scroll')].map((one) => one.getBoundingClientRect());
+      const line = parseFloat(getComputedStyle(frame).outlineWidth);
+      return outer.left <= inner.left - line && inner.right + line <= outer.right;
+    }"""), "the chosen head's frame is whole"
