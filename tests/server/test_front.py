@@ -116,4 +116,6 @@ def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
         assert len(text) == len(plain.read()) and b"<gradio-app" in text
         early = b"".join(re.findall(rb'<link rel="preload" as="script"[^>]*>', text))
         assert b"prose.js" in early and b"languages.js" not in early  # whose menus are hidden
+        later = set(front_end(("slider",))) - set(front_end(("html", "textbox")))
+        assert later and not any(name.encode() in text for name in later)  # a tab's that is opened by and by
         assert int(packed.headers["Content-Length"]) < len(text) / 2

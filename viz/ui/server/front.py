@@ -40,7 +40,9 @@ class Front:
             return
         if not self._head:
             config = scope["app"].get_blocks().config
-            self._head = ("".join(hints(config["components"])) + language.head()).encode()
+            sent = {i for page in config["page"].values() for i in page["components"]}  # the rest comes with its tab
+            parts = [part for part in config["components"] if part["id"] in sent]
+            self._head = ("".join(hints(parts)) + language.head()).encode()
             self._body = shell(config).encode()
         start, body = {}, bytearray()
 
@@ -67,8 +69,8 @@ class Front:
 
 
 def hints(components: Sequence[Mapping]) -> Iterator[str]:
-    """Links to what the first view needs, in the order in which it does. components: of the page's config. Of a hidden
-    one Gradio loads no script."""
+    """Links to what the first view needs, in the order in which it does. components: that the page begins with, as its
+    config has them. Of a hidden one Gradio loads no script."""
     hidden = {part["props"].get("elem_id") for part in components if part["props"].get("visible") is False}
     for name in front_end({part["type"] for part in components}):
         yield (f'<link rel="modulepreload" href="./assets/{name}">' if name.endswith(".js")
