@@ -64,7 +64,8 @@ KERNELS = {
     "gaussian": Kernel(say("Gaussian kernel"), "exp(−u²/2)", "Nadaraya 1964; Watson 1964", gaussian),
     "boxcar": Kernel(say("boxcar"), "[|u| ≤ 1]", "Watson 1964", boxcar),
     "triangular": Kernel(say("triangular kernel"), "max(0, 1 − |u|)", "Watson 1964", triangular),
-    "attention": Kernel(say("scaled dot product"), "exp(q·k / √d_k)", "Vaswani et al. 2017, equation 1", dot_product),
+    "attention": Kernel(say("scaled dot product"), "exp(q·k / √d_k)", say("Vaswani et al. 2017, equation 1"),
+                        dot_product),
 }
 
 

@@ -39,12 +39,12 @@ def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring,
     direction = random.normal(0, math.sqrt(2 / (width + 1)), width)
     lengths = np.linalg.norm(keys, axis=-1) * np.linalg.norm(query)
     rows = (
-        (say("scaled dot product"), "q·k / √d_k", "Vaswani et al. 2017, equation 1", True, dissection.scaled),
-        (say("dot product"), "q·k", "Luong et al. 2015, section 3.1", False, dissection.dots),
-        (say("general"), "qᵀ W k", "Luong et al. 2015, equation 8", False, keys @ between.T @ query),
-        (say("cosine"), "q·k / (|q| |k|)", "Graves et al. 2014, equation 6", False,
+        (say("scaled dot product"), "q·k / √d_k", say("Vaswani et al. 2017, equation 1"), True, dissection.scaled),
+        (say("dot product"), "q·k", say("Luong et al. 2015, section 3.1"), False, dissection.dots),
+        (say("general"), "qᵀ W k", say("Luong et al. 2015, equation 8"), False, keys @ between.T @ query),
+        (say("cosine"), "q·k / (|q| |k|)", say("Graves et al. 2014, equation 6"), False,
          np.divide(dissection.dots, lengths, out=np.zeros_like(lengths), where=lengths > 0)),
-        (say("additive"), "vᵀ tanh(W q + U k)", "Bahdanau et al. 2015, section 3.1", False,
+        (say("additive"), "vᵀ tanh(W q + U k)", say("Bahdanau et al. 2015, section 3.1"), False,
          np.tanh(query @ w_query.T + keys @ w_key.T) @ direction),
         (say("Gaussian kernel"), "−|q − k|² / (2 √d_k)", "Nadaraya 1964; Watson 1964", False,
          -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width))),
