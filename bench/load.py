@@ -93,7 +93,7 @@ class Caller:
         config = json.loads(self.get("/config")[1])
         components = {component["id"]: component for component in config["components"]}
         button = next(c["id"] for c in config["components"] if c["props"].get("elem_id") == "translate")
-        click = next(d for d in config["dependencies"] if [button, "click"] in d["targets"])
+        click = next(d for d in config["dependencies"] if d["backend_fn"] and [button, "click"] in d["targets"])
         changed = [d for d in config["dependencies"]
                    if d["backend_fn"] and any([output, "change"] in d["targets"] for output in click["outputs"])]
         for dependency in (click, *changed):

@@ -62,22 +62,22 @@ def metric_words(token: str, contrast: str | None) -> Words:
 def headline(trace: TranslationTrace, question: Question, losses: Losses, columns: Columns) -> list[Words]:
     """Two or three sentences of measured numbers alone."""
     token, contrast = names(trace, question)
-    best, loss = _most(losses.of_metric, columns)
+    best, loss = weightiest(losses.of_metric, columns)
     named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
     if contrast is None:
         return [_alone(named, losses.metric),
                 _none() if loss <= 0 else _alone_without(named, losses.metric - loss)]
     found = [_against(named, losses.metric),
              _none() if loss <= 0 else _against_without(named, losses.metric, losses.metric - loss)]
-    other, fall = _most(losses.of_log_p, columns)
+    other, fall = weightiest(losses.of_log_p, columns)
     if other == best or fall < COMMON:
         return found
     values = {**named, "word": columns.labels[other]}
     return [*found, _both_without(values, losses, other)]
 
 
-def _most(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
-    """The ordinary column without which most is lost, and how much; of none, 0 and -inf."""
+def weightiest(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
+    """The ordinary column without which most is lost, and how much: losses float64 [column]. Of none, 0 and -inf."""
     ordinary = np.where(columns.special | np.isnan(losses), -np.inf, losses)
     best = int(ordinary.argmax()) if len(ordinary) else 0
     return best, float(ordinary[best]) if len(ordinary) else -np.inf

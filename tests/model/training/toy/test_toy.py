@@ -163,7 +163,7 @@ def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
     ("", "is empty"), ("nur eine seite", "Line 1 is no pair"), ("a | b\n| c", "Line 2 is no pair"),
     ("a | b | c", "Line 1 is no pair"), ("a | " + "b " * 13, "side of 13 words"), ("a | b\n" * 41, "41 pairs"),
     ("\n".join(f"{' '.join(f'w{i}x{j}' for j in range(12))} | y" for i in range(26)), "different words"),
-    ("x" * 9000, "9000 characters")])
+    ("x" * 9000, "9,000 characters")])
 def test_a_typed_corpus_is_a_corpus_or_refused_with_the_line(text, words):
     with pytest.raises(ValueError, match=words):
         corpora.read(text)

@@ -22,7 +22,7 @@ from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
-from viz.wire.question import names, nats
+from viz.wire.question import names, nats, weightiest
 from viz.words import Words, say
 
 TEST = "test"
@@ -103,8 +103,8 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
 
 def _weightiest(found: Why) -> int | None:
     """The column of the word without which the most is lost: the headline names it."""
-    effects = np.where(found.columns.special, np.nan, found.row(occlusion.MASK.name).values)
-    return None if np.isnan(effects).all() else int(np.nanargmax(effects))
+    column, loss = weightiest(found.row(occlusion.MASK.name).values, found.columns)
+    return None if loss == -np.inf else column
 
 
 def _limit(found: Why) -> float:
