@@ -193,6 +193,10 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     shown = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
     for text, value in zip(shown, hand_made_trace.cross.weights[0, 0, 1]):
         assert text == ("·" if value < 0.005 else f"{value:.2f}") or abs(float(text) - value) < 6e-3
+    reds = page.locator(".sentence-row").last.locator(".piece").evaluate_all(
+        "pieces => pieces.map((piece) => Number(getComputedStyle(piece).backgroundColor.match(/srgb ([\\d.]+)/)?.[1]))")
+    strongest = np.argsort(-hand_made_trace.cross.weights[0, 0, 1])
+    assert np.all(np.diff(np.array(reds)[strongest]) >= 0) and min(reds) < 0.9 * max(reds), "the bluer, the more weight"
     pieces = page.locator(".sentence-row").last.locator(".piece bdi").all_inner_texts()
     assert pieces[3:6] == list(hand_made_trace.source_tokens[3:6])
 
