@@ -60,21 +60,37 @@ def build_demo(translators: Translators) -> gr.Blocks:
 def launch_options() -> dict:
     """What the page needs from launch(), whoever launches it (the app, the tests, the benchmark)."""
     colours = gr.themes.Base(
-        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO)).set(
-        body_text_color_subdued="var(--atlas-muted)", body_text_color_subdued_dark="var(--atlas-muted)",
+        primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO)
+    ).set(
+        body_text_color_subdued="var(--atlas-muted)",
+        body_text_color_subdued_dark="var(--atlas-muted)",
         color_accent="var(--atlas-accent)",
-        body_background_fill="var(--atlas-paper)", body_background_fill_dark="var(--atlas-paper)",
-        button_primary_background_fill="var(--atlas-accent)", button_primary_background_fill_dark="var(--atlas-accent)",
+        body_background_fill="var(--atlas-paper)",
+        body_background_fill_dark="var(--atlas-paper)",
+        button_primary_background_fill="var(--atlas-accent)",
+        button_primary_background_fill_dark="var(--atlas-accent)",
         button_primary_background_fill_hover="var(--atlas-ink)",
         button_primary_background_fill_hover_dark="var(--atlas-ink)",
-        button_primary_text_color="var(--atlas-on-accent)", button_primary_text_color_dark="var(--atlas-on-accent)")
+        button_primary_text_color="var(--atlas-on-accent)",
+        button_primary_text_color_dark="var(--atlas-on-accent)",
+    )
     # Server-side rendering stays off, even on a Space: its Node process answers past the guard and without its headers,
     # and its page asks Google for fonts (measured with Gradio 6.31).
-    return {"theme": colours, "css": theme.css_variables() + assets.page_style(),
-            "run_history": False, "footer_links": ["api", "settings"], "max_threads": 96, "ssr_mode": False,
-            **language.launch_options(), "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
-            "app_kwargs": {"middleware": [Middleware(one) for one in (Guard, Files, Front)],
-                           "docs_url": None, "redoc_url": None}}
+    return {
+        "theme": colours,
+        "css": theme.css_variables() + assets.page_style(),
+        "run_history": False,
+        "footer_links": ["api", "settings"],
+        "max_threads": 96,
+        "ssr_mode": False,
+        **language.launch_options(),
+        "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
+        "app_kwargs": {
+            "middleware": [Middleware(one) for one in (Guard, Files, Front)],
+            "docs_url": None,
+            "redoc_url": None,
+        },
+    }
 
 
 def launch(demo: gr.Blocks, **options: object) -> str:
@@ -111,6 +127,7 @@ def _on_lent_gpu(handler: Callable) -> Callable:
         return run(values)
 
     if inspect.isgeneratorfunction(handler):  # `spaces` sends what a generator yields, one by one, if it sees it is one
+
         @functools.wraps(handler)
         def inside(*values: object) -> object:
             yield from run(values)
@@ -122,6 +139,7 @@ def _on_lent_gpu(handler: Callable) -> Callable:
     @functools.wraps(handler)
     def call(*values: object) -> object:
         return lent(*(_EventData(v._data) if isinstance(v, gr.EventData) else v for v in values))
+
     return call
 
 
@@ -149,8 +167,12 @@ def main(argv: list[str] | None = None) -> None:
     # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu
     limits = BatchLimits(at_once=args.concurrency, waiting=args.queue, cores=Cores(cores()))
-    translators = Translators.load(args.checkpoints, "cpu" if zero_gpu else args.device, limits=limits,
-                                   models=[hub.locate(name) for name in args.model])
+    translators = Translators.load(
+        args.checkpoints,
+        "cpu" if zero_gpu else args.device,
+        limits=limits,
+        models=[hub.locate(name) for name in args.model],
+    )
     demo = build_demo(translators)
     if zero_gpu:
         translators.to("cuda")

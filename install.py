@@ -14,17 +14,21 @@ OLDEST = (3, 11)
 HERE = Path(__file__).resolve().parent
 CONSTRAINTS = HERE / "constraints.txt"
 UNDER_WAY = ".installing"  # in an environment that is being filled
-UNREACHABLE = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries|"
-                         r"Temporary failure in name resolution|Name or service not known|Network is unreachable|"
-                         r"Connection (?:refused|reset|broken|timed out)|Failed to establish a new connection|SSLError")
+UNREACHABLE = re.compile(
+    r"NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries|"
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable|"
+    r"Connection (?:refused|reset|broken|timed out)|Failed to establish a new connection|SSLError"
+)
 
 
 def refusal(version):
     """Why this Python (major, minor, ..) will not do, in words; None if it will."""
     if tuple(version[:2]) >= OLDEST:
         return None
-    return ("Attention Atlas needs Python {}.{} or newer, and {} is {}.{}. Nothing was changed. Name another one, for "
-            "instance: make app PYTHON=python3.12".format(*OLDEST, sys.executable, *version[:2]))
+    return (
+        "Attention Atlas needs Python {}.{} or newer, and {} is {}.{}. Nothing was changed. Name another one, for "
+        "instance: make app PYTHON=python3.12".format(*OLDEST, sys.executable, *version[:2])
+    )
 
 
 def explanation(output, where):
@@ -32,12 +36,16 @@ def explanation(output, where):
     if "No space left on device" in output:
         return f"There is no space left on the disk of {where}. Make room, then run the same command again."
     if UNREACHABLE.search(output):
-        return ("The package index could not be reached. Check the network, or name another index in PIP_INDEX_URL; "
-                "then run the same command again.")
+        return (
+            "The package index could not be reached. Check the network, or name another index in PIP_INDEX_URL; "
+            "then run the same command again."
+        )
     lacking = re.search(r"No matching distribution found for (\S+)", output)
     if lacking:
-        return (f"The package index has no {lacking[1]} for Python {sys.version_info[0]}.{sys.version_info[1]} on this "
-                "machine. Without a network it looks the same. Try again, or with another PYTHON=...")
+        return (
+            f"The package index has no {lacking[1]} for Python {sys.version_info[0]}.{sys.version_info[1]} on this "
+            "machine. Without a network it looks the same. Try again, or with another PYTHON=..."
+        )
     return "pip failed. The end of what it said:\n" + "\n".join(output.splitlines()[-15:])
 
 
@@ -70,11 +78,14 @@ def names(requirements):
 
 def missing(environment, requirements):
     """Which of them the environment lacks."""
-    program = ("import sys; from importlib.metadata import distributions\n"
-               "there = {(d.metadata['Name'] or '').lower().replace('_', '-') for d in distributions()}\n"
-               "print(*[n for n in sys.argv[1:] if n.lower().replace('_', '-') not in there])")
-    found = subprocess.run([str(python_of(environment)), "-c", program, *names(requirements)], stdout=subprocess.PIPE,
-                           text=True)
+    program = (
+        "import sys; from importlib.metadata import distributions\n"
+        "there = {(d.metadata['Name'] or '').lower().replace('_', '-') for d in distributions()}\n"
+        "print(*[n for n in sys.argv[1:] if n.lower().replace('_', '-') not in there])"
+    )
+    found = subprocess.run(
+        [str(python_of(environment)), "-c", program, *names(requirements)], stdout=subprocess.PIPE, text=True
+    )
     return found.stdout.split()
 
 
@@ -93,23 +104,42 @@ def make(environment):
         shutil.rmtree(str(environment))
     environment.mkdir(parents=True)
     (environment / UNDER_WAY).touch()
-    done = subprocess.run([sys.executable, "-m", "venv", str(environment)], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "venv", str(environment)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode:
         shutil.rmtree(str(environment), ignore_errors=True)
-        sys.exit("This Python cannot make an environment (on Debian and Ubuntu: apt install python3-venv). It said:\n"
-                 + done.stdout.strip())
+        sys.exit(
+            "This Python cannot make an environment (on Debian and Ubuntu: apt install python3-venv). It said:\n"
+            + done.stdout.strip()
+        )
 
 
 def install(environment, requirements):
     """Everything that the file names, at the versions of constraints.txt, saying what is fetched."""
-    print(f"Installing what {requirements.name} names: the first time some hundred megabytes, a minute or two ...",
-          flush=True)
+    print(
+        f"Installing what {requirements.name} names: the first time some hundred megabytes, a minute or two ...",
+        flush=True,
+    )
     (environment / UNDER_WAY).touch()
     pip = subprocess.Popen(
-        [str(python_of(environment)), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off",
-         "-r", str(requirements), "-c", str(CONSTRAINTS)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        [
+            str(python_of(environment)),
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--progress-bar",
+            "off",
+            "-r",
+            str(requirements),
+            "-c",
+            str(CONSTRAINTS),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     output = []
     for line in pip.stdout:
         output.append(line)

@@ -31,14 +31,19 @@ def scenes(page: Page) -> Iterator[int]:
         box.fill(" ".join(words[:count]))
         yield 190
     page.locator("#translate").click()
-    page.wait_for_function("text => document.querySelector('.atlas-explorer .field.history select')"
-                           "?.selectedOptions[0]?.textContent.includes(text)", arg=words[-2])
+    page.wait_for_function(
+        "text => document.querySelector('.atlas-explorer .field.history select')"
+        "?.selectedOptions[0]?.textContent.includes(text)",
+        arg=words[-2],
+    )
     page.wait_for_selector(CELLS)
     yield 1300
     for layer, head in ((0, 0), (1, 3), (2, 5), (3, 6), (2, 2)):
         page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
-        page.wait_for_function("name => document.querySelector('.heading-line').textContent.includes(name)",
-                               arg=f"{layer + 1} · Head {head + 1}")
+        page.wait_for_function(
+            "name => document.querySelector('.heading-line').textContent.includes(name)",
+            arg=f"{layer + 1} · Head {head + 1}",
+        )
         yield 650
     for view, milliseconds in (("lines", 1500), ("text", 1300), ("map", 600)):
         page.locator(f".detail-head button[data-value='{view}']").click()

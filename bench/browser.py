@@ -24,8 +24,17 @@ from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, st
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
-    first_view, head_switches, first_paint, payload_size, growth, lab_positions, lab_inside, lab_heads, lab_checks,
-    stepper)
+    first_view,
+    head_switches,
+    first_paint,
+    payload_size,
+    growth,
+    lab_positions,
+    lab_inside,
+    lab_heads,
+    lab_checks,
+    stepper,
+)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -73,11 +73,16 @@ def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
         ways: dict[str, Callable[[], object]] = {
             "ours_maps": lambda n=length: benchmark.translate_with_maps(translator, [request], n),
             "marian_maps": lambda n=length: marian(source, n),
-            "tutorial_loop": as_written, "tutorial_loop_no_grad": torch.inference_mode()(as_written)}
+            "tutorial_loop": as_written,
+            "tutorial_loop_no_grad": torch.inference_mode()(as_written),
+        }
         seconds = take_turns(ways, args.repeats, translator.device)
         found += [Measurement(f"{name}_{length}", 1e3 * value, "ms") for name, value in seconds.items()]
-        found += [Measurement(f"{name}_ratio_{length}", seconds[name] / seconds["ours_maps"], "x")
-                  for name in ways if name != "ours_maps"]
+        found += [
+            Measurement(f"{name}_ratio_{length}", seconds[name] / seconds["ours_maps"], "x")
+            for name in ways
+            if name != "ours_maps"
+        ]
     return found
 
 
@@ -94,7 +99,7 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
     targets = translator.generate(sources, batch_size=args.batch_size)
     longest = max(map(len, targets))
     order = sorted(range(len(many)), key=lambda i: len(sources[i]))
-    batches = [order[start:start + args.batch_size] for start in range(0, len(order), args.batch_size)]
+    batches = [order[start : start + args.batch_size] for start in range(0, len(order), args.batch_size)]
     marian = Marian(translator.config, tokenizer, translator.device, maps=False)
 
     def with_marian() -> None:
@@ -105,8 +110,9 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
                 tokenizer.decode(row)
 
     with tempfile.TemporaryDirectory() as folder:
-        fastest = CTranslate2(translator.model, tokenizer, Path(folder), threads=args.threads,
-                              device=translator.device.type)
+        fastest = CTranslate2(
+            translator.model, tokenizer, Path(folder), threads=args.threads, device=translator.device.type
+        )
 
     def with_ctranslate2() -> list[list[int]]:
         found = fastest(encoded(), batch_size=args.batch_size, longest=longest)
@@ -116,15 +122,23 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
 
     # One that ours stops at its own limit goes on to the longest's limit there.
     marian(pad([sources[i] for i in batches[0]], tokenizer.pad_id), 2)  # the others are warm by now
-    same = sum(ours == theirs[:len(ours)] for ours, theirs in zip(targets, with_ctranslate2()))
+    same = sum(ours == theirs[: len(ours)] for ours, theirs in zip(targets, with_ctranslate2()))
     seconds = take_turns(
-        {"ours_batch": lambda: translator.translate_batch(many, direction, batch_size=args.batch_size),
-         "marian_batch": with_marian, "ctranslate2_batch": with_ctranslate2},
-        args.rounds, translator.device, warm=True)
-    return [*(Measurement(name, len(many) / value, "1/s") for name, value in seconds.items()),
-            Measurement("ours_batch_ratio_marian", seconds["marian_batch"] / seconds["ours_batch"], "x"),
-            Measurement("ctranslate2_batch_ratio_ours", seconds["ours_batch"] / seconds["ctranslate2_batch"], "x"),
-            Measurement("ctranslate2_same_ids", same, f"of {len(many)}")]
+        {
+            "ours_batch": lambda: translator.translate_batch(many, direction, batch_size=args.batch_size),
+            "marian_batch": with_marian,
+            "ctranslate2_batch": with_ctranslate2,
+        },
+        args.rounds,
+        translator.device,
+        warm=True,
+    )
+    return [
+        *(Measurement(name, len(many) / value, "1/s") for name, value in seconds.items()),
+        Measurement("ours_batch_ratio_marian", seconds["marian_batch"] / seconds["ours_batch"], "x"),
+        Measurement("ctranslate2_batch_ratio_ours", seconds["ours_batch"] / seconds["ctranslate2_batch"], "x"),
+        Measurement("ctranslate2_same_ids", same, f"of {len(many)}"),
+    ]
 
 
 def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
@@ -152,10 +166,13 @@ def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]
             if number:  # the first warms up
                 rates[name].append(one.tokens / seconds)
     medians = {name: median(values) for name, values in rates.items()}
-    best = {who: max(value for name, value in medians.items() if name.startswith(who))
-            for who in ("ours_train", "torch_nn_train")}
+    best = {
+        who: max(value for name, value in medians.items() if name.startswith(who))
+        for who in ("ours_train", "torch_nn_train")
+    }
     return [Measurement(name, value, "tokens/s") for name, value in (medians | best).items()] + [
-        Measurement("ours_train_ratio", best["ours_train"] / best["torch_nn_train"], "x")]
+        Measurement("ours_train_ratio", best["ours_train"] / best["torch_nn_train"], "x")
+    ]
 
 
 def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callable[[Batch], None]:
@@ -178,8 +195,9 @@ def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callab
 
 def startup(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Process start to first translation, and what it goes into."""
-    return benchmark.startup(argparse.Namespace(
-        checkpoint=args.checkpoint, device=translator.device.type, starts=args.starts))
+    return benchmark.startup(
+        argparse.Namespace(checkpoint=args.checkpoint, device=translator.device.type, starts=args.starts)
+    )
 
 
 def grow(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
@@ -194,8 +212,9 @@ SECTIONS = {"maps": maps, "batch": batch, "train": train, "startup": startup, "g
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")

@@ -60,12 +60,14 @@ class Bench:
 
     def seconds(self, run: Callable[[], object], *, repeats: int = 5) -> float:
         """The median, after one run to warm up."""
+
         def once() -> float:
             torch.cuda.synchronize() if self.gpu.device.type == "cuda" else None
             started = time.perf_counter()
             run()
             torch.cuda.synchronize() if self.gpu.device.type == "cuda" else None
             return time.perf_counter() - started
+
         once()
         return median(once() for _ in range(repeats))
 
@@ -99,8 +101,12 @@ def device_facts(device: torch.device) -> dict:
     facts = {"torch": torch.__version__, "python": platform.python_version(), "name": str(device)}
     if device.type == "cuda":
         found = torch.cuda.get_device_properties(device)
-        facts |= {"name": found.name, "memory_gib": round(found.total_memory / 2**30, 1), "cuda": torch.version.cuda,
-                  "capability": f"{found.major}.{found.minor}"}
+        facts |= {
+            "name": found.name,
+            "memory_gib": round(found.total_memory / 2**30, 1),
+            "cuda": torch.version.cuda,
+            "capability": f"{found.major}.{found.minor}",
+        }
     return facts
 
 
@@ -110,17 +116,29 @@ def same_as_cpu(bench: Bench) -> dict:
     sentences = texts(SENTENCES, language)
     sources = [bench.cpu.encode(sentence) for sentence in sentences]
     unlike = sum(a != b for a, b in zip(bench.cpu.generate(sources), bench.gpu.generate(sources)))
-    wide = sum(a != b for a, b in zip(bench.cpu.generate(sources[:40], beam=5, length_penalty=1.0),
-                                      bench.gpu.generate(sources[:40], beam=5, length_penalty=1.0)))
+    wide = sum(
+        a != b
+        for a, b in zip(
+            bench.cpu.generate(sources[:40], beam=5, length_penalty=1.0),
+            bench.gpu.generate(sources[:40], beam=5, length_penalty=1.0),
+        )
+    )
     largest = 0.0
     for start in range(0, SENTENCES, 50):
-        batch = sentences[start:start + 50]
+        batch = sentences[start : start + 50]
         for a, b in zip(bench.cpu.trace_batch(batch), bench.gpu.trace_batch(batch)):
             if a.target_ids == b.target_ids:
-                largest = max(largest, *(float(np.abs(a.maps(kind).weights - b.maps(kind).weights).max())
-                                         for kind in TRANSFORMER_KINDS))
-    return {"sentences": SENTENCES, "other_greedy_ids": unlike, "other_beam_ids_of_40": wide,
-            "largest_map_difference": largest, "passed": unlike == wide == 0 and largest <= TOLERANCE}
+                largest = max(
+                    largest,
+                    *(float(np.abs(a.maps(kind).weights - b.maps(kind).weights).max()) for kind in TRANSFORMER_KINDS),
+                )
+    return {
+        "sentences": SENTENCES,
+        "other_greedy_ids": unlike,
+        "other_beam_ids_of_40": wide,
+        "largest_map_difference": largest,
+        "passed": unlike == wide == 0 and largest <= TOLERANCE,
+    }
 
 
 def half_precision(bench: Bench) -> dict:
@@ -145,8 +163,7 @@ def translation(bench: Bench) -> dict:
             if batch * limit * limit > MAX_CELLS or bench.left < 90:
                 continue
             repeats = 5 if batch * limit <= 4096 else 2
-            row = {"tokens": limit, "batch": batch,
-                   "gpu_ms": _milliseconds(bench, bench.gpu, limit, batch, repeats)}
+            row = {"tokens": limit, "batch": batch, "gpu_ms": _milliseconds(bench, bench.gpu, limit, batch, repeats)}
             if batch * limit * limit <= CPU_CELLS:
                 row["cpu_ms"] = _milliseconds(bench, bench.cpu, limit, batch, 2)
             rows.append(row)
@@ -159,13 +176,15 @@ def _milliseconds(bench: Bench, translator: Translator, length: int, batch: int,
     @torch.inference_mode()
     def run() -> None:
         memory = translator.model.encode(source, record=True)
-        _, found = greedy_with_records(translator.model, memory, [length] * batch,
-                                       begin_id=translator.tokenizer.begin_id, end_id=NO_END)
+        _, found = greedy_with_records(
+            translator.model, memory, [length] * batch, begin_id=translator.tokenizer.begin_id, end_id=NO_END
+        )
         for record in found.output.encoder_records:
             record.self_attention.weights.cpu()
         for record in found.output.decoder_records:
             record.self_attention.weights.cpu()
             record.cross_attention.weights.cpu()
+
     return round(1000 * bench.seconds(run, repeats=repeats), 2)
 
 
@@ -191,8 +210,15 @@ def marian(bench: Bench) -> dict:
             if batch * length * length > MAX_CELLS or bench.left < 60:
                 continue
             source = _source(bench.gpu, length, batch).cpu()
-            rows.append({"tokens": length, "batch": batch, "marian_ms": round(
-                1000 * bench.seconds(lambda source=source, length=length: peer(source, length), repeats=2), 2)})
+            rows.append(
+                {
+                    "tokens": length,
+                    "batch": batch,
+                    "marian_ms": round(
+                        1000 * bench.seconds(lambda source=source, length=length: peer(source, length), repeats=2), 2
+                    ),
+                }
+            )
     return {"with_all_maps": rows}
 
 
@@ -213,8 +239,14 @@ def training(bench: Bench) -> dict:
         rate = real / sum(seconds)
         operations = sum(update_operations(model, batch) for batch in batches[1:]) / sum(seconds)
         peak = next((value for name, value in PEAKS.items() if name in device_facts(device)["name"]), None)
-        rows.append({"tokens_an_update": tokens, "tokens_a_second": round(rate),
-                     "operations_a_second": operations, "mfu": round(operations / peak, 4) if peak else None})
+        rows.append(
+            {
+                "tokens_an_update": tokens,
+                "tokens_a_second": round(rate),
+                "operations_a_second": operations,
+                "mfu": round(operations / peak, 4) if peak else None,
+            }
+        )
         if bench.left < 30:
             break
     return {"bfloat16": rows}
@@ -234,16 +266,19 @@ def training_step(model: Transformer) -> Callable[[Batch], None]:
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+
     return step
 
 
 def update_operations(model: Transformer, batch: Batch) -> float:
     """Operations of the matrix products of one update: two a weight and token forward, four backward; padding counts
     in the layers, not in the projection onto the vocabulary. The attention's own products are left out."""
-    encoder, decoder = (sum(p.numel() for p in stack.parameters() if p.ndim > 1)
-                        for stack in (model.encoder, model.decoder))
-    return 6.0 * (encoder * batch.source.numel() + decoder * batch.inputs.numel()
-                  + model.embedding.weight.numel() * batch.tokens)
+    encoder, decoder = (
+        sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (model.encoder, model.decoder)
+    )
+    return 6.0 * (
+        encoder * batch.source.numel() + decoder * batch.inputs.numel() + model.embedding.weight.numel() * batch.tokens
+    )
 
 
 def memory(bench: Bench) -> dict:
@@ -256,18 +291,26 @@ def memory(bench: Bench) -> dict:
         torch.cuda.reset_peak_memory_stats()
         _milliseconds(bench, bench.gpu, 32, batch, 1)
         rows.append({"tokens": 32, "batch": batch, "peak_mib": round(torch.cuda.max_memory_allocated() / 2**20, 1)})
-    return {"weights_mib": round(sum(p.numel() * p.element_size() for p in bench.gpu.model.parameters()) / 2**20, 1),
-            "with_all_maps": rows}
+    return {
+        "weights_mib": round(sum(p.numel() * p.element_size() for p in bench.gpu.model.parameters()) / 2**20, 1),
+        "with_all_maps": rows,
+    }
 
 
 PARTS: dict[str, Callable[[Bench], dict]] = {
-    "same_as_cpu": same_as_cpu, "half_precision": half_precision, "training": training, "memory": memory,
-    "translation": translation, "marian": marian}
+    "same_as_cpu": same_as_cpu,
+    "half_precision": half_precision,
+    "training": training,
+    "memory": memory,
+    "translation": translation,
+    "marian": marian,
+}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.cuda", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--device", default="cuda", help="cuda; cpu tries the program out")

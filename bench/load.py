@@ -27,11 +27,17 @@ from bench.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = (
-    "Wo ist der Bahnhof?", "Ich habe keine Zeit.", "Meine Schwester malt ein rotes Boot.",
-    "Gestern hat es den ganzen Tag geregnet.", "Zwei Kinder bauen am Strand eine Burg aus Sand.",
-    "Der alte Mann auf der Bank liest jeden Morgen seine Zeitung.", "Kannst du mir bitte das Salz geben?",
+    "Wo ist der Bahnhof?",
+    "Ich habe keine Zeit.",
+    "Meine Schwester malt ein rotes Boot.",
+    "Gestern hat es den ganzen Tag geregnet.",
+    "Zwei Kinder bauen am Strand eine Burg aus Sand.",
+    "Der alte Mann auf der Bank liest jeden Morgen seine Zeitung.",
+    "Kannst du mir bitte das Salz geben?",
     "Ein Hund mit nassem Fell läuft über die Wiese und bellt einen Vogel an.",
-    "Wenn es morgen nicht regnet, fahren wir mit dem Rad zum See und schwimmen.", "Das weiß ich nicht.")
+    "Wenn es morgen nicht regnet, fahren wir mit dem Rad zum See und schwimmen.",
+    "Das weiß ich nicht.",
+)
 START_LIMIT, CALL_LIMIT = 120, 120  # seconds
 SETTLE = 10  # seconds of warm-up before memory is compared
 
@@ -94,8 +100,11 @@ class Caller:
         components = {component["id"]: component for component in config["components"]}
         button = next(c["id"] for c in config["components"] if c["props"].get("elem_id") == "translate")
         click = next(d for d in config["dependencies"] if d["backend_fn"] and [button, "click"] in d["targets"])
-        changed = [d for d in config["dependencies"]
-                   if d["backend_fn"] and any([output, "change"] in d["targets"] for output in click["outputs"])]
+        changed = [
+            d
+            for d in config["dependencies"]
+            if d["backend_fn"] and any([output, "change"] in d["targets"] for output in click["outputs"])
+        ]
         for dependency in (click, *changed):
             data = [components[i]["props"].get("value") for i in dependency["inputs"]]
             data = [None if components[i]["type"] == "state" else value for i, value in zip(dependency["inputs"], data)]
@@ -123,8 +132,9 @@ class Caller:
 def running_app(options: list[str], *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
     """The app as its own process: its port and process id. Ended with SIGTERM."""
     port = free_port()
-    process = subprocess.Popen([python, "app.py", "--host", "127.0.0.1", "--port", str(port), *options],
-                               cwd=ROOT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [python, "app.py", "--host", "127.0.0.1", "--port", str(port), *options], cwd=ROOT, stdout=subprocess.DEVNULL
+    )
     try:
         wait_until_served(port, process)
         yield port, process.pid
@@ -207,14 +217,18 @@ def memory(pid: int) -> float:
 def table(loads: list[Load]) -> str:
     """The loads as a Markdown table."""
     lines = ["| callers | answers/s | median | p95 | told to come back | errors |", "|---|---|---|---|---|---|"]
-    lines += [f"| {x.callers} | {x.throughput:.1f} | {1000 * x.quantile(0.5):.0f} ms "
-              f"| {1000 * x.quantile(0.95):.0f} ms | {x.busy} | {len(x.errors)} |" for x in loads]
+    lines += [
+        f"| {x.callers} | {x.throughput:.1f} | {1000 * x.quantile(0.5):.0f} ms "
+        f"| {1000 * x.quantile(0.95):.0f} ms | {x.busy} | {len(x.errors)} |"
+        for x in loads
+    ]
     return "\n".join(lines)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60, help="length of each load (60)")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 10, 50], help="callers at once (1 10 50)")
     parser.add_argument("--soak", type=float, default=300, help="length of the run that watches memory (300; 0: none)")
@@ -233,8 +247,12 @@ def main(argv: list[str] | None = None) -> int:
         loads = [load(port, callers, args.seconds) for callers in args.callers]
         for x in loads:
             name = f"load_{x.callers}"
-            figures |= {name: round(x.throughput, 2), f"{name}_median": round(x.quantile(0.5), 4),
-                        f"{name}_p95": round(x.quantile(0.95), 4), f"{name}_busy": x.busy}
+            figures |= {
+                name: round(x.throughput, 2),
+                f"{name}_median": round(x.quantile(0.5), 4),
+                f"{name}_p95": round(x.quantile(0.95), 4),
+                f"{name}_busy": x.busy,
+            }
         figures["rss_loaded_mb"] = round(memory(pid), 1)
         errors = [error for x in loads for error in x.errors]
         figures["errors"] = len(errors)

@@ -83,20 +83,34 @@ def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement
     buffer = torch.ones(read // 4)
     with torch.inference_mode():
         memory, lean = translator.model.encode(torch.tensor([request.source_ids])), DecoderStep(translator.model)
-    seconds = take_turns({"step": partial(steps, translator, memory, lean), "reading": partial(torch.sum, buffer)},
-                         args.repeats, translator.device)
+    seconds = take_turns(
+        {"step": partial(steps, translator, memory, lean), "reading": partial(torch.sum, buffer)},
+        args.repeats,
+        translator.device,
+    )
     each = seconds["step"] / TOKENS
-    found = [Measurement(f"{shape}_weights_read", read / 1e6, "MB"), Measurement(f"{shape}_step", 1e3 * each, "ms"),
-             Measurement(f"{shape}_bandwidth", read / seconds["reading"] / 1e9, "GB/s"),
-             Measurement(f"{shape}_step_by_roofline", each / seconds["reading"], "x")]
+    found = [
+        Measurement(f"{shape}_weights_read", read / 1e6, "MB"),
+        Measurement(f"{shape}_step", 1e3 * each, "ms"),
+        Measurement(f"{shape}_bandwidth", read / seconds["reading"] / 1e9, "GB/s"),
+        Measurement(f"{shape}_step_by_roofline", each / seconds["reading"], "x"),
+    ]
     del buffer
     ours = partial(benchmark.translate_with_maps, translator, [request], TOKENS)
     if peer is None:
-        return [*found, Measurement(f"{shape}_translate_maps", 1e3 * take_turns(
-            {"maps": ours}, args.repeats, translator.device)["maps"], "ms")]
+        return [
+            *found,
+            Measurement(
+                f"{shape}_translate_maps",
+                1e3 * take_turns({"maps": ours}, args.repeats, translator.device)["maps"],
+                "ms",
+            ),
+        ]
     source = torch.tensor([request.source_ids])
-    ways = {"ours": ours, **{f"theirs_{n}": partial(generate, peer, source, n, args.threads)
-                             for n in range(1, args.threads + 1)}}
+    ways = {
+        "ours": ours,
+        **{f"theirs_{n}": partial(generate, peer, source, n, args.threads) for n in range(1, args.threads + 1)},
+    }
     seconds = take_turns(ways, args.repeats, translator.device)
     best = min(value for name, value in seconds.items() if name != "ours")
     found += [Measurement(f"{shape}_translate_maps_{name}", 1e3 * value, "ms") for name, value in seconds.items()]
@@ -126,9 +140,16 @@ def generate(peer, source: torch.Tensor, threads: int, after: int) -> None:
     """TOKENS greedy tokens with every map, on so many threads."""
     torch.set_num_threads(threads)
     try:
-        peer.generate(source, attention_mask=torch.ones_like(source), num_beams=1, do_sample=False,
-                      min_new_tokens=TOKENS, max_new_tokens=TOKENS, return_dict_in_generate=True,
-                      output_attentions=True)
+        peer.generate(
+            source,
+            attention_mask=torch.ones_like(source),
+            num_beams=1,
+            do_sample=False,
+            min_new_tokens=TOKENS,
+            max_new_tokens=TOKENS,
+            return_dict_in_generate=True,
+            output_attentions=True,
+        )
     finally:
         torch.set_num_threads(after)
 
@@ -144,12 +165,16 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
     python("-m", "model.convert", str(direct), "--out", str(folder / "converted"))
     found = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
     for name, where in (("converted", folder / "converted"), ("direct", direct), ("old_pickle", pickled)):
-        rows = [list(map(float, python("-c", OPEN.format(folder=str(where), text=TEXT)).split()))
-                for _ in range(args.starts)]
+        rows = [
+            list(map(float, python("-c", OPEN.format(folder=str(where), text=TEXT)).split()))
+            for _ in range(args.starts)
+        ]
         seconds, anonymous, weights = (median(column) for column in zip(*rows))
-        found += [Measurement(f"{shape}_{name}_opening_to_first_translation", seconds, "s"),
-                  Measurement(f"{shape}_{name}_anonymous_memory", anonymous, "MB"),
-                  Measurement(f"{shape}_{name}_anonymous_by_weights", anonymous / weights, "x")]
+        found += [
+            Measurement(f"{shape}_{name}_opening_to_first_translation", seconds, "s"),
+            Measurement(f"{shape}_{name}_anonymous_memory", anonymous, "MB"),
+            Measurement(f"{shape}_{name}_anonymous_by_weights", anonymous / weights, "x"),
+        ]
     return found
 
 
@@ -179,14 +204,18 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
         texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), "as_many_as_may_be": longest(model, limit)}
         for name, text in texts.items():
             outcomes: Counter[str] = Counter()
-            threads = [threading.Thread(target=visit, args=(port, f"{text}{'.' * (number % 3)}"[:9000], outcomes))
-                       for number in range(args.visitors)]
+            threads = [
+                threading.Thread(target=visit, args=(port, f"{text}{'.' * (number % 3)}"[:9000], outcomes))
+                for number in range(args.visitors)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            found += [Measurement(f"{shape}_visitors_{name}_{outcome}", count, f"of {args.visitors}")
-                      for outcome, count in sorted(outcomes.items())]
+            found += [
+                Measurement(f"{shape}_visitors_{name}_{outcome}", count, f"of {args.visitors}")
+                for outcome, count in sorted(outcomes.items())
+            ]
             found.append(Measurement(f"{shape}_visitors_{name}_peak_memory", most[0] / 1000, "GB"))
         ended.set()
     return found
@@ -216,12 +245,18 @@ SECTIONS = {"step": step, "opening": opening, "visitors": visitors}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.own", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=["step", "opening"], help="default: step opening")
-    add("--shapes", nargs="+", choices=(*shapes.SHAPES, SHIPPED), default=["opus-mt"],
-        help="default: opus-mt; what is shipped has the section step alone")
+    add(
+        "--shapes",
+        nargs="+",
+        choices=(*shapes.SHAPES, SHIPPED),
+        default=["opus-mt"],
+        help="default: opus-mt; what is shipped has the section step alone",
+    )
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="what is shipped, default checkpoints/de-en")
     add("--threads", type=int, default=2, help="of torch, default 2")
     add("--repeats", type=int, default=9, help="of each way, default 9")

@@ -29,31 +29,57 @@ class Section:
 
 
 SECTIONS = (
-    Section("Speed", "speed.json", 'make bench ARGS="--json {file}"',
-            "One sentence at a time, to a forced number of target tokens: with every map, over the cache without maps, "
-            "and with the whole decoder at each step. Medians of one process."),
-    Section("Next to what people would use instead", "peers.json",
-            'make bench-peers ARGS="--json {file} --png docs/growth.png"',
-            "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn "
-            "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 our weights. "
-            "Ratios are of the other's time to ours, but for CTranslate2's batch. Growth is of time and memory "
-            "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2."),
-    Section("The page in a browser", "browser.json", 'make bench-browser ARGS="--json {file}"',
-            "Headless Chromium with software rendering. gr_plot is the same picture as a server round trip."),
-    Section("The first view", "first_view.json", "python -m bench.browser --only first_view --json {file}",
-            "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
-            "are painted, by the browser's own timing, and what had come by then. Name, translation and tabs are part "
-            "of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it."),
-    Section("Many people at once", "load.json", 'make bench-load ARGS="--json {file}"',
-            "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
-            "were told to come back. Then memory, over minutes and sessions; its growth is a share."),
-    Section("Questions of the tab Why", "why.json", "python -m bench.why --json {file}",
-            "Each beside its bar, and beside the time of its products at the speed that the machine reaches."),
+    Section(
+        "Speed",
+        "speed.json",
+        'make bench ARGS="--json {file}"',
+        "One sentence at a time, to a forced number of target tokens: with every map, over the cache without maps, "
+        "and with the whole decoder at each step. Medians of one process.",
+    ),
+    Section(
+        "Next to what people would use instead",
+        "peers.json",
+        'make bench-peers ARGS="--json {file} --png docs/growth.png"',
+        "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn "
+        "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 our weights. "
+        "Ratios are of the other's time to ours, but for CTranslate2's batch. Growth is of time and memory "
+        "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2.",
+    ),
+    Section(
+        "The page in a browser",
+        "browser.json",
+        'make bench-browser ARGS="--json {file}"',
+        "Headless Chromium with software rendering. gr_plot is the same picture as a server round trip.",
+    ),
+    Section(
+        "The first view",
+        "first_view.json",
+        "python -m bench.browser --only first_view --json {file}",
+        "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
+        "are painted, by the browser's own timing, and what had come by then. Name, translation and tabs are part "
+        "of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it.",
+    ),
+    Section(
+        "Many people at once",
+        "load.json",
+        'make bench-load ARGS="--json {file}"',
+        "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
+        "were told to come back. Then memory, over minutes and sessions; its growth is a share.",
+    ),
+    Section(
+        "Questions of the tab Why",
+        "why.json",
+        "python -m bench.why --json {file}",
+        "Each beside its bar, and beside the time of its products at the speed that the machine reaches.",
+    ),
     Section("Training in the page", "toy.json", "python -m bench.toy --json {file}", "The tab Train's default."),
-    Section("Large models of other families", "own.json",
-            "python -m bench.own --shapes shipped opus-mt nllb-600m --json {file}",
-            "At the sizes of public checkpoints, with random weights; shipped: the German → English Transformer, for "
-            "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run."),
+    Section(
+        "Large models of other families",
+        "own.json",
+        "python -m bench.own --shapes shipped opus-mt nllb-600m --json {file}",
+        "At the sizes of public checkpoints, with random weights; shipped: the German → English Transformer, for "
+        "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run.",
+    ),
     Section("On a GPU", "cuda.json", "python -m bench.cuda --json {file}", "Every part with its own seconds."),
 )
 
@@ -66,8 +92,13 @@ def main(argv: list[str] | None = None) -> None:
 
 def page(checkpoints: Path, folder: Path) -> str:
     """The whole page. ValueError, naming the file, for one that is no benchmark's."""
-    parts = ["# Results", "Written by `make results` from what the benchmarks left in `docs/results/`. Times compare "
-             "within one table; between machines, compare ratios.", "## Translation quality", quality(checkpoints)]
+    parts = [
+        "# Results",
+        "Written by `make results` from what the benchmarks left in `docs/results/`. Times compare "
+        "within one table; between machines, compare ratios.",
+        "## Translation quality",
+        quality(checkpoints),
+    ]
     for section in SECTIONS:
         path = folder / section.file
         command = section.command.format(file=f"docs/results/{section.file}")
@@ -85,16 +116,28 @@ def quality(checkpoints: Path) -> str:
         for score in json.loads(path.read_text(encoding="utf-8")).get("scores", ()):
             if score["split"] == "test":
                 how = "greedy" if score["beam"] == 1 else f"beam {score['beam']}"
-                rows.append((score["direction"], path.parent.name, score["data"], f"{score['sentences']:,}", how,
-                             score.get("protocol", "13a, cased"), f"{score['bleu']:.1f}",
-                             f"{score['chrf']:.1f}" if "chrf" in score else ""))
-    text = ("sacreBLEU is cased and detokenised (13a); wu2021 is the protocol of Wu et al. (2021): lowercase, Moses "
-            "normalisation and tokenisation, for which they report 41.02 (Multi30k, English → German, beam 5) and "
-            "61.80 (English → French). `python -m model.evaluate --checkpoint checkpoints/NAME --splits "
-            "test --beam 1 5 --length-penalty 1.0 --protocol wu2021` scores with the corpora in `data/`; "
-            "what each checkpoint was trained on is in its card.")
+                rows.append(
+                    (
+                        score["direction"],
+                        path.parent.name,
+                        score["data"],
+                        f"{score['sentences']:,}",
+                        how,
+                        score.get("protocol", "13a, cased"),
+                        f"{score['bleu']:.1f}",
+                        f"{score['chrf']:.1f}" if "chrf" in score else "",
+                    )
+                )
+    text = (
+        "sacreBLEU is cased and detokenised (13a); wu2021 is the protocol of Wu et al. (2021): lowercase, Moses "
+        "normalisation and tokenisation, for which they report 41.02 (Multi30k, English → German, beam 5) and "
+        "61.80 (English → French). `python -m model.evaluate --checkpoint checkpoints/NAME --splits "
+        "test --beam 1 5 --length-penalty 1.0 --protocol wu2021` scores with the corpora in `data/`; "
+        "what each checkpoint was trained on is in its card."
+    )
     return f"{text}\n\n" + table(
-        ("direction", "checkpoint", "test set", "sentences", "decoding", "protocol", "BLEU", "chrF"), rows)
+        ("direction", "checkpoint", "test set", "sentences", "decoding", "protocol", "BLEU", "chrF"), rows
+    )
 
 
 def tables(path: Path) -> str:
@@ -114,9 +157,13 @@ def tables(path: Path) -> str:
     groups = {}
     for what, values in by_size.items():
         groups.setdefault(tuple(sorted(values)), []).append((*what, values))
-    parts = [table(("what", "unit", *map(str, sizes)),
-                   [(plain(name), unit, *(shown(values[size]) for size in sizes)) for name, unit, values in rows])
-             for sizes, rows in groups.items()]
+    parts = [
+        table(
+            ("what", "unit", *map(str, sizes)),
+            [(plain(name), unit, *(shown(values[size]) for size in sizes)) for name, unit, values in rows],
+        )
+        for sizes, rows in groups.items()
+    ]
     rest = [(plain(one["name"]), one["unit"], shown(one["value"])) for one, match in sized if not match]
     return "\n\n".join([*parts, *([table(("what", "unit", "value"), rest)] if rest else [])])
 

@@ -89,19 +89,27 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     rounds = [(bare(args.updates), *watched(args.updates)) for _ in range(args.rounds)]
     plain, whole, first = (statistics.median(column) for column in zip(*rounds))
-    print(f"{args.updates} updates: bare {plain:.2f} s, watched {whole:.2f} s, {whole / plain:.2f} times as long; "
-          f"first frame after {1e3 * first:.0f} ms")
+    print(
+        f"{args.updates} updates: bare {plain:.2f} s, watched {whole:.2f} s, {whole / plain:.2f} times as long; "
+        f"first frame after {1e3 * first:.0f} ms"
+    )
     translator = Translator.load(args.checkpoint, device="cpu")
     example = next(iter(translator.examples.get(translator.directions[0], ())), None)
     text = example.text if example else "Das ist gut."
     translator.translate(text)
     alone, busy = beside(translator, text, 0), beside(translator, text, 3)
-    print(f"a translation: {1e3 * alone:.0f} ms alone, {1e3 * busy:.0f} ms while three train, "
-          f"{busy / alone:.2f} times as long")
+    print(
+        f"a translation: {1e3 * alone:.0f} ms alone, {1e3 * busy:.0f} ms while three train, "
+        f"{busy / alone:.2f} times as long"
+    )
     if args.json:
-        found = [Measurement(f"updates_bare_{args.updates}", plain, "s"),
-                 Measurement(f"updates_watched_{args.updates}", whole, "s"), Measurement("first_frame", first, "s"),
-                 Measurement("translation_alone", alone, "s"), Measurement("translation_while_three_train", busy, "s")]
+        found = [
+            Measurement(f"updates_bare_{args.updates}", plain, "s"),
+            Measurement(f"updates_watched_{args.updates}", whole, "s"),
+            Measurement("first_frame", first, "s"),
+            Measurement("translation_alone", alone, "s"),
+            Measurement("translation_while_three_train", busy, "s"),
+        ]
         args.json.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n", encoding="utf-8")
 
 

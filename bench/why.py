@@ -34,19 +34,37 @@ from model.trace.why.question import Question
 LENGTH = 16
 NO_END = -1  # no token has this id: decoding goes on to its limit
 SIZES = {
-    "opus-mt": ModelConfig(58_101, d_model=512, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048,
-                           norm_first=False),
-    "nllb-600m": ModelConfig(256_206, d_model=1024, num_heads=16, num_encoder_layers=12, num_decoder_layers=12,
-                             d_feedforward=4096)}
+    "opus-mt": ModelConfig(
+        58_101, d_model=512, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048, norm_first=False
+    ),
+    "nllb-600m": ModelConfig(
+        256_206, d_model=1024, num_heads=16, num_encoder_layers=12, num_decoder_layers=12, d_feedforward=4096
+    ),
+}
 
 
 # Seconds on two cores, by size: what the page promises. Of the largest, only estimates and sixteen heads are promised.
 BARS = {
-    "shipped": {"estimates": 0.3, "occlusion": 0.3, "heads": 0.6, "gradients": 1.5, "smallest": 4.0, "patches": 1.0,
-                "again": 0.2},
-    "opus-mt": {"estimates": 1.0, "occlusion": 2.0, "heads": 6.0, "gradients": 8.0, "smallest": 45.0, "patches": 6.0,
-                "again": 1.0},
-    "nllb-600m": {"estimates": 5.0, "heads": 15.0}}
+    "shipped": {
+        "estimates": 0.3,
+        "occlusion": 0.3,
+        "heads": 0.6,
+        "gradients": 1.5,
+        "smallest": 4.0,
+        "patches": 1.0,
+        "again": 0.2,
+    },
+    "opus-mt": {
+        "estimates": 1.0,
+        "occlusion": 2.0,
+        "heads": 6.0,
+        "gradients": 8.0,
+        "smallest": 45.0,
+        "patches": 6.0,
+        "again": 1.0,
+    },
+    "nllb-600m": {"estimates": 5.0, "heads": 15.0},
+}
 HEADS = {"nllb-600m": 16}  # how many are measured where it is not all of them
 
 
@@ -79,17 +97,26 @@ def measure(size: str, args: argparse.Namespace) -> Iterator[dict[str, object]]:
     case, whole = inputs(model)
     speed = matrix_speed(model.config.d_model)
     per_pass, per_decoder = operations(model.config)
-    yield {"model": size if size in SIZES else str(args.checkpoint), "threads": torch.get_num_threads(),
-           "gigaflops_per_second": round(speed / 1e9, 1), "tokens": [LENGTH, LENGTH]}
+    yield {
+        "model": size if size in SIZES else str(args.checkpoint),
+        "threads": torch.get_num_threads(),
+        "gigaflops_per_second": round(speed / 1e9, 1),
+        "tokens": [LENGTH, LENGTH],
+    }
     for work in works(case, whole, args.heads or HEADS.get(size)):
         if work.bar not in BARS[size]:
             continue
         seconds, found = timed(work.run, args.runs)
         bound = (work.passes(found) * per_pass + work.decoder(found) * per_decoder) / speed
         bar = BARS[size][work.bar]
-        yield {"what": work.name, "seconds": round(seconds, 4), "bar_seconds": bar,
-               "met": seconds <= max(bar, 2 * bound), "gigaflops": round(bound * speed / 1e9, 1),
-               "times_the_bound": round(seconds / bound, 2)}
+        yield {
+            "what": work.name,
+            "seconds": round(seconds, 4),
+            "bar_seconds": bar,
+            "met": seconds <= max(bar, 2 * bound),
+            "gigaflops": round(bound * speed / 1e9, 1),
+            "times_the_bound": round(seconds / bound, 2),
+        }
 
 
 def inputs(model: Transformer) -> tuple[Case, smallest.Whole]:
@@ -97,7 +124,7 @@ def inputs(model: Transformer) -> tuple[Case, smallest.Whole]:
     random = torch.Generator().manual_seed(1)
     source = torch.randint(10, model.config.vocabulary_size, (1, LENGTH), generator=random)
     with torch.inference_mode():
-        written, = greedy(model, model.encode(source), [LENGTH], begin_id=1, end_id=NO_END)
+        (written,) = greedy(model, model.encode(source), [LENGTH], begin_id=1, end_id=NO_END)
         logits = model(source, torch.tensor([[1, *written[:-1]]])).logits[0, -1]
     contrast = next(i for i in logits.topk(2).indices.tolist() if i != written[-1])
     tokens = tuple(f"▁{i}" for i in range(LENGTH))
@@ -134,22 +161,49 @@ def works(case: Case, whole: smallest.Whole, measured_heads: int | None) -> list
     edge = cutting.cut(Interventions(), [Edge(AttentionKind.CROSS, LENGTH // 2, 2, 0, 0)], cutting.Cut.RENORMALISE)
     return [
         Work("estimates, parts, norms, ALTI+, gradient x input", "estimates", estimates, lambda found: 7),
-        Work("occlusion by mask", "occlusion", lambda: occlusion.MASK(fresh()), lambda found: LENGTH + 1,
-             lambda found: LENGTH),
-        Work("occlusion by mean", "occlusion", lambda: occlusion.MEAN(fresh()), lambda found: LENGTH + 1,
-             lambda found: LENGTH),
-        Work(f"{len(chosen)} heads measured", "heads",
-             lambda: heads.ablate(fresh(), silence, [[head] for head in chosen]), lambda found: at_source + 1,
-             lambda found: len(chosen) - at_source),
-        Work("integrated gradients", "gradients", lambda: gradients.INTEGRATED_GRADIENTS(fresh()),
-             lambda found: 3 * found.notes[0].values["steps"]),
-        Work("smallest set, one order", "smallest", lambda: smallest.smallest_set(replace(whole, case=fresh()), {}),
-             lambda found: found.passes),
-        Work("patch grid of the decoder's stream", "patches",
-             lambda: patching.patched(fresh(), replace(other), grid, Direction.DENOISE), lambda found: 2,
-             lambda found: layers * LENGTH),
+        Work(
+            "occlusion by mask",
+            "occlusion",
+            lambda: occlusion.MASK(fresh()),
+            lambda found: LENGTH + 1,
+            lambda found: LENGTH,
+        ),
+        Work(
+            "occlusion by mean",
+            "occlusion",
+            lambda: occlusion.MEAN(fresh()),
+            lambda found: LENGTH + 1,
+            lambda found: LENGTH,
+        ),
+        Work(
+            f"{len(chosen)} heads measured",
+            "heads",
+            lambda: heads.ablate(fresh(), silence, [[head] for head in chosen]),
+            lambda found: at_source + 1,
+            lambda found: len(chosen) - at_source,
+        ),
+        Work(
+            "integrated gradients",
+            "gradients",
+            lambda: gradients.INTEGRATED_GRADIENTS(fresh()),
+            lambda found: 3 * found.notes[0].values["steps"],
+        ),
+        Work(
+            "smallest set, one order",
+            "smallest",
+            lambda: smallest.smallest_set(replace(whole, case=fresh()), {}),
+            lambda found: found.passes,
+        ),
+        Work(
+            "patch grid of the decoder's stream",
+            "patches",
+            lambda: patching.patched(fresh(), replace(other), grid, Direction.DENOISE),
+            lambda found: 2,
+            lambda found: layers * LENGTH,
+        ),
         Work("translation without three heads", "again", lambda: again(off), lambda found: 1),
-        Work("translation with an edge cut", "again", lambda: again(edge), lambda found: 1)]
+        Work("translation with an edge cut", "again", lambda: again(edge), lambda found: 1),
+    ]
 
 
 def operations(config: ModelConfig) -> tuple[float, float]:
@@ -179,8 +233,9 @@ def timed(run: Callable[[], object], runs: int) -> tuple[float, object]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.why", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.why", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     parser.add_argument("--size", choices=tuple(SIZES), help="random weights of this size instead")
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")

@@ -50,8 +50,13 @@ Pair = tuple[list[str], list[str]]
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     if args.score:
-        print(report(scored(*args.score, gold_first=args.gold_first, links_first=args.links_first,
-                            reversed_links=args.reversed)))
+        print(
+            report(
+                scored(
+                    *args.score, gold_first=args.gold_first, links_first=args.links_first, reversed_links=args.reversed
+                )
+            )
+        )
         return
     aligner = Aligner.load(args.checkpoint, args.direction, args.reverse, args.device)
     pairs = read_pairs(*args.files)
@@ -94,10 +99,14 @@ class Aligner:
     def choose(self, pairs: Sequence[Pair]) -> Chosen:
         """The heads, on these sentences."""
         forward = score_maps(self.translator, [pieces(self.translator, self.direction, *pair) for pair in pairs])
-        backward = score_maps(self.reverse, [
-            pieces(self.reverse, self.back, target, source) for source, target in pairs]) if self.reverse else None
-        return choose(forward, backward, among=_voters(self.translator),
-                      others=_voters(self.reverse) if self.reverse else ())
+        backward = (
+            score_maps(self.reverse, [pieces(self.reverse, self.back, target, source) for source, target in pairs])
+            if self.reverse
+            else None
+        )
+        return choose(
+            forward, backward, among=_voters(self.translator), others=_voters(self.reverse) if self.reverse else ()
+        )
 
     def align(self, pairs: Sequence[Pair], chosen: Chosen, how: str) -> list[Links]:
         """Links of each pair; none for a pair with an empty side. how: "forward" or "backward", by the heads of one
@@ -125,9 +134,13 @@ def _voters(translator: Translator) -> list:
 
 def described(chosen: Chosen) -> str:
     """The chosen heads in a line a side."""
+
     def side(found: Sequence) -> str:
-        return ", ".join(f"layer {v.layer + 1} head {v.head + 1} (row {v.row.value}"
-                         f"{', by length' if v.by_length else ''})" for v in found)
+        return ", ".join(
+            f"layer {v.layer + 1} head {v.head + 1} (row {v.row.value}{', by length' if v.by_length else ''})"
+            for v in found
+        )
+
     return f"agreement {chosen.agreement:.3f}\nforward:  {side(chosen.forward)}\nbackward: {side(chosen.backward)}"
 
 
@@ -159,20 +172,27 @@ def scored(gold: Path, links: Path, *, gold_first: int, links_first: int, revers
 
 def report(found: Score) -> str:
     """In percent, as such scores are given."""
-    return (f"precision {100 * found.precision:.2f}  recall {100 * found.recall:.2f}  "
-            f"AER {100 * found.error_rate:.2f}  links {found.links}")
+    return (
+        f"precision {100 * found.precision:.2f}  recall {100 * found.recall:.2f}  "
+        f"AER {100 * found.error_rate:.2f}  links {found.links}"
+    )
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.align", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.align", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="source and target, line by line, words between spaces")
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--direction", help="from the first file's language to the second's; default: the checkpoint's first")
     add("--reverse", type=Path, metavar="FOLDER", help="a checkpoint that translates back")
-    add("--symmetrise", choices=(FORWARD, BACKWARD, *SYMMETRISATIONS), default="grow-diag-final-and",
-        help="how both directions are put together; default grow-diag-final-and")
+    add(
+        "--symmetrise",
+        choices=(FORWARD, BACKWARD, *SYMMETRISATIONS),
+        default="grow-diag-final-and",
+        help="how both directions are put together; default grow-diag-final-and",
+    )
     add("--choose-on", type=int, default=100, metavar="N", help="lines to choose heads on; default 100")
     add("--score", nargs=2, type=Path, metavar=("GOLD", "LINKS"), help="score a file of links and do nothing else")
     add("--gold-first", type=int, choices=(0, 1), default=1, help="number of the first word in GOLD; default 1")

@@ -35,12 +35,26 @@ from model.translator import Translator
 
 LENGTHS = (8, 16, 32, 64)  # target tokens
 NO_END = -1  # no token has this id: decoding goes on to its limit
-SENTENCES = {"de": ("Der kleine Hund schläft unter dem großen Tisch.", "Meine Schwester malt heute ein rotes Boot.",
-                    "Zwei Kinder bauen am Strand eine Burg aus Sand.", "Wann fährt der nächste Zug nach Hamburg ab?"),
-             "en": ("The small dog sleeps under the big table.", "Today my sister is painting a red boat.",
-                    "Two children build a castle of sand on the beach.", "When does the next train to Hamburg leave?"),
-             "fr": ("Le petit chien dort sous la grande table.", "Ma sœur peint aujourd'hui un bateau rouge.",
-                    "Deux enfants construisent un château de sable.", "Quand part le prochain train pour Lyon ?")}
+SENTENCES = {
+    "de": (
+        "Der kleine Hund schläft unter dem großen Tisch.",
+        "Meine Schwester malt heute ein rotes Boot.",
+        "Zwei Kinder bauen am Strand eine Burg aus Sand.",
+        "Wann fährt der nächste Zug nach Hamburg ab?",
+    ),
+    "en": (
+        "The small dog sleeps under the big table.",
+        "Today my sister is painting a red boat.",
+        "Two children build a castle of sand on the beach.",
+        "When does the next train to Hamburg leave?",
+    ),
+    "fr": (
+        "Le petit chien dort sous la grande table.",
+        "Ma sœur peint aujourd'hui un bateau rouge.",
+        "Deux enfants construisent un château de sable.",
+        "Quand part le prochain train pour Lyon ?",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -68,11 +82,16 @@ def measure(translator: Translator, args: argparse.Namespace) -> list[Measuremen
     """Everything that the program reports."""
     found = decoding(translator, args.lengths, args.repeats)
     seconds = {m.name: m.value for m in found}
-    found += [Measurement(f"cached_speedup_{n}", seconds[f"decode_naive_{n}"] / seconds[f"decode_cached_{n}"], "x")
-              for n in args.lengths]
-    found += [Measurement(f"maps_overhead_{n}",
-                          100 * (seconds[f"translate_maps_{n}"] / seconds[f"decode_cached_{n}"] - 1), "%")
-              for n in args.lengths]
+    found += [
+        Measurement(f"cached_speedup_{n}", seconds[f"decode_naive_{n}"] / seconds[f"decode_cached_{n}"], "x")
+        for n in args.lengths
+    ]
+    found += [
+        Measurement(
+            f"maps_overhead_{n}", 100 * (seconds[f"translate_maps_{n}"] / seconds[f"decode_cached_{n}"] - 1), "%"
+        )
+        for n in args.lengths
+    ]
     found.append(batch_translation(translator, args.sentences))
     found.append(Measurement("peak_memory", peak_memory(), "MiB"))  # of translating, before training takes more
     found.append(training(translator, args.updates))
@@ -92,14 +111,16 @@ def decoding(translator: Translator, lengths: list[int], repeats: int) -> list[M
         ways: dict[str, Callable[[], object]] = {
             "translate_maps": lambda n=length: translate_with_maps(translator, [request], n),
             "decode_cached": lambda n=length: decode_cached(translator, source, n),
-            "decode_naive": lambda n=length: decode_naive(translator, request.source_ids, n)}
+            "decode_naive": lambda n=length: decode_naive(translator, request.source_ids, n),
+        }
         times = take_turns(ways, repeats, translator.device)
         found += [Measurement(f"{name}_{length}", 1e3 * seconds, "ms") for name, seconds in times.items()]
     return found
 
 
-def take_turns(ways: dict[str, Callable[[], object]], repeats: int, device: torch.device, *, warm: bool = False
-               ) -> dict[str, float]:
+def take_turns(
+    ways: dict[str, Callable[[], object]], repeats: int, device: torch.device, *, warm: bool = False
+) -> dict[str, float]:
     """Median seconds of each way. They take turns, so that what else the machine does concerns them alike; unless they
     are warm, a first round warms them up."""
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -115,8 +136,9 @@ def take_turns(ways: dict[str, Callable[[], object]], repeats: int, device: torc
 def decode_cached(translator: Translator, sources: Sequence[list[int]], length: int) -> list[list[int]]:
     """`length` greedy tokens a source as the app decodes them: over a key/value cache."""
     memory = translator.model.encode(pad(sources, translator.tokenizer.pad_id).to(translator.device))
-    return greedy(translator.model, memory, [length] * len(sources), begin_id=translator.tokenizer.begin_id,
-                  end_id=NO_END)
+    return greedy(
+        translator.model, memory, [length] * len(sources), begin_id=translator.tokenizer.begin_id, end_id=NO_END
+    )
 
 
 @torch.inference_mode()
@@ -142,9 +164,16 @@ def translate_with_maps(translator: Translator, requests: Sequence[Request], len
     sources = pad([list(request.source_ids) for request in requests], tokenizer.pad_id).to(translator.device)
     memory = translator.model.encode(sources, record=True)
     targets, recorded = greedy_with_records(
-        translator.model, memory, [length] * len(requests), begin_id=tokenizer.begin_id, end_id=NO_END)
-    build = TraceBuilder(recorded, tokenizer, seconds=time.perf_counter() - started,
-                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
+        translator.model, memory, [length] * len(requests), begin_id=tokenizer.begin_id, end_id=NO_END
+    )
+    build = TraceBuilder(
+        recorded,
+        tokenizer,
+        seconds=time.perf_counter() - started,
+        device=str(translator.device),
+        checkpoint=translator.name,
+        digest=translator.digest,
+    )
     return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 
 
@@ -178,20 +207,29 @@ def startup(args: argparse.Namespace) -> list[Measurement]:
     """Seconds from the start of a new process to its first translation with all maps, and what they went into: Python
     itself, importing torch, importing the rest, loading the checkpoint, translating. Medians of each."""
     device = "None" if args.device is None else repr(args.device)
-    steps = {"python": "from time import monotonic", "import_torch": "import torch",
-             "import_rest": "from model.translator import Translator",
-             "load": f"translator = Translator.load({str(args.checkpoint.resolve())!r}, {device})",
-             "translate": f"translator.translate({SENTENCES['de'][0]!r})"}
+    steps = {
+        "python": "from time import monotonic",
+        "import_torch": "import torch",
+        "import_rest": "from model.translator import Translator",
+        "load": f"translator = Translator.load({str(args.checkpoint.resolve())!r}, {device})",
+        "translate": f"translator.translate({SENTENCES['de'][0]!r})",
+    }
     program = "\n".join(f"{step}\nprint(monotonic())" for step in steps.values())
     starts = []
     for _ in range(args.starts):
         started = time.monotonic()  # a clock that processes share
-        done = subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1],
-                              stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            check=True,
+            cwd=Path(__file__).parents[1],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         starts.append([started, *map(float, done.stdout.split())])
     return [Measurement("startup", median(times[-1] - times[0] for times in starts), "s")] + [
         Measurement(f"startup_{name}", median(times[i + 1] - times[i] for times in starts), "s")
-        for i, name in enumerate(steps)]
+        for i, name in enumerate(steps)
+    ]
 
 
 def timed(work: Callable[[], object], device: torch.device) -> float:
@@ -216,8 +254,9 @@ def table(measurements: list[Measurement]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.benchmark", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.benchmark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--device", help="cpu or cuda")

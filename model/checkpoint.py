@@ -57,8 +57,16 @@ class Checkpoint:
     folder: Path | None = None
 
 
-def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, directions: tuple[str, ...], *,
-         half: bool = True, as_read: bool = False, languages: Languages | None = None) -> None:
+def save(
+    folder: str | Path,
+    model: Transformer,
+    tokenizer: TextTokenizer,
+    directions: tuple[str, ...],
+    *,
+    half: bool = True,
+    as_read: bool = False,
+    languages: Languages | None = None,
+) -> None:
     """Write weights, config and tokenizer. half: weights as float16 on disk. as_read: as float32 and in the layout that
     a step reads, so that load() maps the file and takes no memory of its own. Seven parameters: what is written."""
     folder = Path(folder)
@@ -69,10 +77,14 @@ def save(folder: str | Path, model: Transformer, tokenizer: TextTokenizer, direc
     tensors = {name: (t.t() if as_read and t.ndim == 2 else t).contiguous() for name, t in state.items()}
     about = {LAYOUT: AS_READ} if as_read else None
     name, described = networks.name_of(model), tokenizer.write(folder)
-    config = {"format": 1, "directions": list(directions), "model": asdict(model.config),
-              **({"network": name} if name != networks.DEFAULT else {}),
-              **({"tokenizer": described} if described else {}),
-              **({"languages": asdict(languages)} if languages else {})}
+    config = {
+        "format": 1,
+        "directions": list(directions),
+        "model": asdict(model.config),
+        **({"network": name} if name != networks.DEFAULT else {}),
+        **({"tokenizer": described} if described else {}),
+        **({"languages": asdict(languages)} if languages else {}),
+    }
     replace_file(folder / WEIGHTS, lambda path: save_file(tensors, path, about))
     write_json(folder / CONFIG, config)
 
@@ -88,8 +100,10 @@ def load(folder: str | Path) -> Checkpoint:
         return _load_foreign(folder)
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
-            raise ValueError(f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {WEIGHTS} and the "
-                             f"tokenizer's files, such as {TOKENIZER}")
+            raise ValueError(
+                f"{folder / name} is missing: a checkpoint folder holds {CONFIG}, {WEIGHTS} and the "
+                f"tokenizer's files, such as {TOKENIZER}"
+            )
     network, config, directions, languages, described = _read_config(folder / CONFIG)
     tokenizer = _read_tokenizer(folder, described)
     check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
@@ -100,25 +114,52 @@ def load(folder: str | Path) -> Checkpoint:
     digest = digest_of([folder / WEIGHTS])
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
-    return Checkpoint(folder.name, model.eval(), tokenizer, directions, metrics, digest, examples,
-                      read_survey(folder / HEADS, digest), languages, folder)
+    return Checkpoint(
+        folder.name,
+        model.eval(),
+        tokenizer,
+        directions,
+        metrics,
+        digest,
+        examples,
+        read_survey(folder / HEADS, digest),
+        languages,
+        folder,
+    )
 
 
 def _load_foreign(folder: Path) -> Checkpoint:
     """A folder as other people's libraries write it (model/families)."""
     with registry.opened(folder) as (found, weights):
-        check_fit(folder, found.config, found.tokenizer,
-                  (*found.directions, *(found.languages.covering() if found.languages else ())))
+        check_fit(
+            folder,
+            found.config,
+            found.tokenizer,
+            (*found.directions, *(found.languages.covering() if found.languages else ())),
+        )
         with torch.device("meta"):
             model = Transformer(found.config)
         # One after the other: their tensors never lie in memory beside all of ours.
         state = {name: _for_decoding(found.tensors[name]) for name in found.tensors}
         model.load_state_dict(state, strict=True, assign=True)
         digest = weights.digest()
-    metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": [], "notes": list(found.notes),
-               "origin": asdict(origin(Folder(folder)))}
-    return Checkpoint(name_of(folder), model.eval(), found.tokenizer, found.directions, metrics, digest,
-                      survey=read_survey(folder / HEADS, digest), languages=found.languages, folder=folder)
+    metrics = {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "scores": [],
+        "notes": list(found.notes),
+        "origin": asdict(origin(Folder(folder))),
+    }
+    return Checkpoint(
+        name_of(folder),
+        model.eval(),
+        found.tokenizer,
+        found.directions,
+        metrics,
+        digest,
+        survey=read_survey(folder / HEADS, digest),
+        languages=found.languages,
+        folder=folder,
+    )
 
 
 def _for_decoding(tensor: Tensor) -> Tensor:
@@ -132,17 +173,22 @@ def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, .
     tokenizer, if that is another family's."""
     values = read_json(path)
     if not isinstance(values, dict) or values.get("format") != 1:
-        raise ValueError(f"{path}: expected an object with \"format\": 1")
+        raise ValueError(f'{path}: expected an object with "format": 1')
     directions = values.get("directions")
     if not isinstance(directions, list) or not directions or not all(isinstance(d, str) for d in directions):
-        raise ValueError(f"{path}: \"directions\" must be a list such as [\"de-en\"], found {directions!r}")
+        raise ValueError(f'{path}: "directions" must be a list such as ["de-en"], found {directions!r}')
     try:
         for direction in directions:
             parse_direction(direction)
         entry = networks.named(values.get("network", networks.DEFAULT))
         languages = from_json(Languages, values["languages"]) if values.get("languages") else None
-        return (entry.network, from_json(entry.config, values.get("model")), tuple(directions), languages,
-                values.get("tokenizer"))
+        return (
+            entry.network,
+            from_json(entry.config, values.get("model")),
+            tuple(directions),
+            languages,
+            values.get("tokenizer"),
+        )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -155,7 +201,7 @@ def _read_tokenizer(folder: Path, described: object) -> TextTokenizer:
         if described is None:
             return Tokenizer.load(path)
         if not isinstance(described, dict):
-            raise ValueError(f"\"tokenizer\" must be an object, found {described!r:.100}")
+            raise ValueError(f'"tokenizer" must be an object, found {described!r:.100}')
         return PieceTokenizer.read(folder, described)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -165,7 +211,8 @@ def check_fit(folder: Path, config: ModelConfig, tokenizer: TextTokenizer, direc
     """ValueError naming the folder unless the tokenizer has the network's ids, and symbols for its directions."""
     path = folder / (TOKENIZER if isinstance(tokenizer, Tokenizer) else CONFIG)
     for side, found, expected in zip(
-            ("source", "target"), tokenizer.sizes, (config.vocabulary_size, config.num_target_tokens)):
+        ("source", "target"), tokenizer.sizes, (config.vocabulary_size, config.num_target_tokens)
+    ):
         if found != expected:
             raise ValueError(f"{path} has {found} {side} pieces, the config says {expected}")
     if tokenizer.pad_id != config.pad_id:
@@ -183,13 +230,17 @@ def _read_examples(path: Path, directions: tuple[str, ...]) -> dict[str, tuple[E
     """From {direction: [{"text": .., "reference": ..}]}; the reference may be left out."""
     values = read_json(path)
     if not isinstance(values, dict) or not all(isinstance(rows, list) for rows in values.values()):
-        raise ValueError(f"{path}: expected an object such as {{\"de-en\": [{{\"text\": \"Hallo.\"}}]}}")
+        raise ValueError(f'{path}: expected an object such as {{"de-en": [{{"text": "Hallo."}}]}}')
     if unknown := sorted(set(values) - set(directions)):
         raise ValueError(f"{path}: examples of {unknown[0]!r}, the checkpoint translates {', '.join(directions)}")
     for row in (row for rows in values.values() for row in rows):
-        if not isinstance(row, dict) or set(row) - {"text", "reference"} or not all(
-                isinstance(value, str) for value in row.values()) or not row.get("text", "").strip():
-            raise ValueError(f"{path}: an example has a \"text\" and may have a \"reference\", found {row!r}")
+        if (
+            not isinstance(row, dict)
+            or set(row) - {"text", "reference"}
+            or not all(isinstance(value, str) for value in row.values())
+            or not row.get("text", "").strip()
+        ):
+            raise ValueError(f'{path}: an example has a "text" and may have a "reference", found {row!r}')
     return {direction: tuple(Example(**row) for row in rows) for direction, rows in values.items()}
 
 
@@ -199,8 +250,7 @@ def _turned(shapes: Mapping[str, Sequence[int]], layout: str | None) -> set[str]
 
 
 def read_survey(path: Path, digest: str) -> Survey | None:
-    """A survey's file; None where there is none, or only one of other weights. ValueError, naming it, if it is damaged.
-    """
+    """A survey's file; None where there is none, or one of other weights. ValueError, naming it, if it is damaged."""
     if not path.is_file():
         return None
     values = read_json(path, limit=LARGEST_HEADS)

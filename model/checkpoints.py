@@ -70,8 +70,11 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
         return True
     training = command[0] == "model.train"
     if training:
-        command = [*command, *(["--resume"] if (folder / "run" / "state.safetensors").exists() else []),
-                   *(["--device", args.device] if args.device else [])]
+        command = [
+            *command,
+            *(["--resume"] if (folder / "run" / "state.safetensors").exists() else []),
+            *(["--device", args.device] if args.device else []),
+        ]
     program = [sys.executable, "-m"]
     if training and args.processes > 1:
         program += ["torch.distributed.run", "--standalone", f"--nproc_per_node={args.processes}", "-m"]
@@ -103,8 +106,9 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.checkpoints", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.checkpoints", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("names", nargs="*", help=f"which: {', '.join(all_recipes())}; default: the shipped ones")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

@@ -41,8 +41,9 @@ def _check_member(config: object, name: str, kind: type[Enum]) -> None:
     try:
         object.__setattr__(config, name, kind(getattr(config, name)))
     except ValueError:
-        raise ValueError(f"{name} must be one of {', '.join(member.value for member in kind)}, "
-                         f"found {getattr(config, name)!r}") from None
+        raise ValueError(
+            f"{name} must be one of {', '.join(member.value for member in kind)}, found {getattr(config, name)!r}"
+        ) from None
 
 
 def _check_fraction(name: str, value: object) -> None:
@@ -109,8 +110,15 @@ class ModelConfig:
         _check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
         for name in ("dropout", "attention_dropout"):
             _check_fraction(name, getattr(self, name))
-        for name in ("norm_first", "norm_embedding", "scale_embedding", "shared_embeddings", "tied_output",
-                     "logits_bias", *PARTS):
+        for name in (
+            "norm_first",
+            "norm_embedding",
+            "scale_embedding",
+            "shared_embeddings",
+            "tied_output",
+            "logits_bias",
+            *PARTS,
+        ):
             _check_truth(name, getattr(self, name))
         _check_member(self, "activation", Activation)
         _check_member(self, "position_code", PositionCode)
@@ -127,9 +135,11 @@ class ModelConfig:
         if self.target_vocabulary_size is not None:
             _check_whole_number("target_vocabulary_size", self.target_vocabulary_size, 1, LIMITS["vocabulary_size"])
             if self.shared_embeddings and self.target_vocabulary_size != self.vocabulary_size:
-                raise ValueError(f"one embedding cannot serve {self.vocabulary_size} source and "
-                                 f"{self.target_vocabulary_size} target tokens: target_vocabulary_size needs "
-                                 "shared_embeddings false")
+                raise ValueError(
+                    f"one embedding cannot serve {self.vocabulary_size} source and "
+                    f"{self.target_vocabulary_size} target tokens: target_vocabulary_size needs "
+                    "shared_embeddings false"
+                )
         if not isinstance(self.banned_ids, tuple):
             raise ValueError(f"banned_ids must be a list of ids, found {self.banned_ids!r}")
         for token_id in self.banned_ids:
@@ -138,7 +148,8 @@ class ModelConfig:
     def map_numbers(self, source: int, target: int) -> int:
         """Weights in all attention maps of a sentence of so many tokens a side."""
         return self.num_heads * (
-            self.num_encoder_layers * source**2 + self.num_decoder_layers * target * (target + source))
+            self.num_encoder_layers * source**2 + self.num_decoder_layers * target * (target + source)
+        )
 
     def pass_numbers(self, source: int, target: int) -> int:
         """Numbers that lie in memory at most while a sentence of a batch is decoded and recorded: its maps twice (the
@@ -243,8 +254,15 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if not self.directions:
             raise ValueError("directions is empty: name at least one, such as 'de-en'")
-        for name in ("max_updates", "tokens_per_batch", "warmup_updates", "evaluate_every", "save_every",
-                     "dev_sentences", "max_pair_length"):
+        for name in (
+            "max_updates",
+            "tokens_per_batch",
+            "warmup_updates",
+            "evaluate_every",
+            "save_every",
+            "dev_sentences",
+            "max_pair_length",
+        ):
             _check_whole_number(name, getattr(self, name), 1)
         _check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
         _check_whole_number("seed", self.seed, 0)
@@ -277,8 +295,11 @@ def from_json(cls: type, values: object):
     unknown = sorted(set(values) - set(fields))
     if unknown:
         raise ValueError(f"{cls.__name__} has no field {', '.join(map(repr, unknown))}")
-    required = {name for name, f in fields.items()
-                if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING}
+    required = {
+        name
+        for name, f in fields.items()
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    }
     missing = sorted(required - set(values))
     if missing:
         raise ValueError(f"{cls.__name__} lacks {', '.join(map(repr, missing))}")

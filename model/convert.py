@@ -36,12 +36,21 @@ def main(argv: list[str] | None = None) -> None:
     out = args.out or Path("checkpoints") / about.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
-    checkpoint.save(out, found.model, found.tokenizer, found.directions, half=args.dtype == "float16",
-                    as_read=args.dtype == "float32", languages=found.languages)
+    checkpoint.save(
+        out,
+        found.model,
+        found.tokenizer,
+        found.directions,
+        half=args.dtype == "float16",
+        as_read=args.dtype == "float32",
+        languages=found.languages,
+    )
     checkpoint.write_json(out / checkpoint.METRICS, {**found.metrics, "origin": asdict(about)})
     replace_file(out / "README.md", lambda path: path.write_text(card(found, about), encoding="utf-8"))
-    print(f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
-          f"licence {about.licence}")
+    print(
+        f"{out}: {found.metrics['parameters']:,} parameters, {len(found.directions)} directions, "
+        f"licence {about.licence}"
+    )
     for note in found.metrics["notes"]:
         print(f"note: {note}")
 
@@ -51,11 +60,18 @@ def card(found: checkpoint.Checkpoint, about: Origin) -> str:
     config = found.model.config
     known = about.licence.replace("-", "").replace(".", "").isalnum()
     return CARD.format(
-        front=f"license: {about.licence if known else 'other'}", name=_plain(about.name), origin=_plain(about.name),
+        front=f"license: {about.licence if known else 'other'}",
+        name=_plain(about.name),
+        origin=_plain(about.name),
         licence=_plain(about.licence),
-        parameters=found.metrics["parameters"], encoder=config.num_encoder_layers, decoder=config.num_decoder_layers,
-        heads=config.num_heads, width=config.d_model, directions=", ".join(found.directions),
-        notes="".join(f"\n* {note}" for note in found.metrics["notes"]))
+        parameters=found.metrics["parameters"],
+        encoder=config.num_encoder_layers,
+        decoder=config.num_decoder_layers,
+        heads=config.num_heads,
+        width=config.d_model,
+        directions=", ".join(found.directions),
+        notes="".join(f"\n* {note}" for note in found.metrics["notes"]),
+    )
 
 
 def _plain(text: str) -> str:
@@ -66,13 +82,22 @@ def _plain(text: str) -> str:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m model.convert",
-        description="Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours.")
+        description="Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours.",
+    )
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
-    parser.add_argument("--dtype", choices=("float32", "float16"), default="float32",
-                        help="of the weights on disk: float32 (default) is mapped from there, float16 is half as large")
-    parser.add_argument("--directions", nargs="+", metavar="XX-YY",
-                        help="those to offer, for a model of many languages (default: all, or a choice of many)")
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "float16"),
+        default="float32",
+        help="of the weights on disk: float32 (default) is mapped from there, float16 is half as large",
+    )
+    parser.add_argument(
+        "--directions",
+        nargs="+",
+        metavar="XX-YY",
+        help="those to offer, for a model of many languages (default: all, or a choice of many)",
+    )
     return parser.parse_args(argv)
 
 

@@ -38,8 +38,9 @@ def main(argv: list[str] | None = None) -> None:
     found = []
     for direction in translator.directions:
         if gold := sentences(args.gold, direction):
-            found.append(curve(translator, direction, [pair for pair, _ in gold], [links for _, links in gold]
-                               ).to_json())
+            found.append(
+                curve(translator, direction, [pair for pair, _ in gold], [links for _, links in gold]).to_json()
+            )
             print(f"{direction}\n{markdown(found[-1])}")
     write_json(args.checkpoint / FILE, {"digest": translator.digest, "directions": found})
     write_section(args.checkpoint / CARD, section(found))
@@ -69,8 +70,9 @@ def section(found: Sequence[dict]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.curves", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--gold", type=Path, default=Path("data/alignment"), help="folder of links by hand; default data/alignment")

@@ -55,8 +55,12 @@ def alignments(folder: Path, data: Path) -> None:
 
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
-    checkpoint.METRICS: scores, averages.FILE: mean_outputs, checkpoint.HEADS: heads,
-    faithful.FILE: believed, curves.FILE: alignments}
+    checkpoint.METRICS: scores,
+    averages.FILE: mean_outputs,
+    checkpoint.HEADS: heads,
+    faithful.FILE: believed,
+    curves.FILE: alignments,
+}
 OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE, curves.FILE}  # what other networks have not
 
 
@@ -82,10 +86,18 @@ def stale(folder: Path) -> list[str]:
     order in which they are built."""
     loaded = checkpoint.load(folder)
     weights = loaded.digest
-    found = [path.name for path in sorted(folder.iterdir())
-             if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)]
-    absent = [name for name in BUILDERS if (isinstance(loaded.model, Transformer) or name not in OF_TRANSFORMERS)
-              and name not in found and (not (folder / name).exists() or digest_of(folder / name) is None)]
+    found = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)
+    ]
+    absent = [
+        name
+        for name in BUILDERS
+        if (isinstance(loaded.model, Transformer) or name not in OF_TRANSFORMERS)
+        and name not in found
+        and (not (folder / name).exists() or digest_of(folder / name) is None)
+    ]
     return sorted(found + absent, key=lambda name: list(BUILDERS).index(name) if name in BUILDERS else len(BUILDERS))
 
 
@@ -106,8 +118,9 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.derived", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.derived", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoints", type=Path, default=Path("checkpoints"), help="folder of checkpoint folders")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

@@ -47,31 +47,45 @@ def main(argv: list[str] | None = None) -> None:
     metrics["digest"] = translator.digest
     metrics["parameters"] = sum(p.numel() for p in translator.model.parameters())
     for split, direction, corpus in found:
-        pairs = corpus.oriented(direction)[:args.limit]
+        pairs = corpus.oriented(direction)[: args.limit]
         for beam in args.beam:
-            which = {"data": corpus.name, "split": split, "direction": direction, "beam": beam,
-                     "length_penalty": args.length_penalty if beam > 1 else 0.0}
-            for score in scores(translator, pairs, direction, beam=beam, length_penalty=args.length_penalty,
-                                protocols=args.protocol):
+            which = {
+                "data": corpus.name,
+                "split": split,
+                "direction": direction,
+                "beam": beam,
+                "length_penalty": args.length_penalty if beam > 1 else 0.0,
+            }
+            for score in scores(
+                translator, pairs, direction, beam=beam, length_penalty=args.length_penalty, protocols=args.protocol
+            ):
                 print(json.dumps({**which, **score}), flush=True)
                 metrics["scores"] = merged(metrics.get("scores", []), {**which, **score})
     if args.precision:
         metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
         print(json.dumps(metrics["precision"], indent=2))
-    dev = [(d, [s for s, _ in c.oriented(d)[:args.limit]]) for split, d, c in found if split == "dev"]
+    dev = [(d, [s for s, _ in c.oriented(d)[: args.limit]]) for split, d, c in found if split == "dev"]
     if dev:
         metrics["unusual_log_probability"] = round(unusual_log_probability(translator, dev), 3)
     if args.limit is None and not args.dry_run:
         checkpoint.write_json(args.checkpoint / checkpoint.METRICS, metrics)
 
 
-def scores(translator: Translator, pairs: list[tuple[str, str]], direction: str, *, beam: int = 1,
-           length_penalty: float = 0.0, protocols: Sequence[str] = ()) -> list[dict]:
+def scores(
+    translator: Translator,
+    pairs: list[tuple[str, str]],
+    direction: str,
+    *,
+    beam: int = 1,
+    length_penalty: float = 0.0,
+    protocols: Sequence[str] = (),
+) -> list[dict]:
     """Scores of (source, reference) pairs, with signatures: sacreBLEU (13a, cased) and chrF (Post 2018; Popovic 2015),
     then BLEU of the same translations by each of the protocols. Six parameters: each is a field of a recorded score."""
     started = time.perf_counter()
     translations = translator.translate_batch(
-        [source for source, _ in pairs], direction, beam=beam, length_penalty=length_penalty)
+        [source for source, _ in pairs], direction, beam=beam, length_penalty=length_penalty
+    )
     seconds, references = time.perf_counter() - started, [reference for _, reference in pairs]
     work = {"sentences": len(pairs), "seconds": round(seconds, 1)}
     plain = dict(work)
@@ -79,8 +93,13 @@ def scores(translator: Translator, pairs: list[tuple[str, str]], direction: str,
         plain[name] = round(metric.corpus_score(translations, [references]).score, 2)
         plain[f"{name}_signature"] = str(metric.get_signature())
     language = parse_direction(direction)[1]
-    return [plain, *({"protocol": protocol, **work, **PROTOCOLS[protocol](translations, references, language)}
-                     for protocol in protocols)]
+    return [
+        plain,
+        *(
+            {"protocol": protocol, **work, **PROTOCOLS[protocol](translations, references, language)}
+            for protocol in protocols
+        ),
+    ]
 
 
 def merged(old: list[dict], new: dict) -> list[dict]:
@@ -92,12 +111,18 @@ def merged(old: list[dict], new: dict) -> list[dict]:
 def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str, str, Corpus]]:
     """(split, direction, corpus) of everything to score."""
     if args.pair:
-        return [("file", direction, read_aligned(source, target, parse_direction(direction)))
-                for direction, source, target in args.pair]
+        return [
+            ("file", direction, read_aligned(source, target, parse_direction(direction)))
+            for direction, source, target in args.pair
+        ]
     options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], test_pair=[], synthetic=[])
-    return [(split, direction, getattr(splits, split))
-            for splits in corpora.find(options, directions) for direction in directions for split in args.splits
-            if getattr(splits, split).oriented(direction)]
+    return [
+        (split, direction, getattr(splits, split))
+        for splits in corpora.find(options, directions)
+        for direction in directions
+        for split in args.splits
+        if getattr(splits, split).oriented(direction)
+    ]
 
 
 def unusual_log_probability(translator: Translator, dev: list[tuple[str, list[str]]]) -> float:
@@ -112,8 +137,12 @@ def unusual_log_probability(translator: Translator, dev: list[tuple[str, list[st
 def precision_report(translator: Translator, run: Path, found: list, limit: int | None) -> dict:
     """How many greedy dev outputs change with half precision: on disk (this checkpoint's float16 weights against the
     float32 weights of the run that it came from), and on CUDA in computing (against float32 computing)."""
-    texts = [(direction, source) for split, direction, corpus in found if split == "dev"
-             for source, _ in corpus.oriented(direction)[:limit]]
+    texts = [
+        (direction, source)
+        for split, direction, corpus in found
+        if split == "dev"
+        for source, _ in corpus.oriented(direction)[:limit]
+    ]
     if not texts:
         raise ValueError("half precision is judged on dev sentences: add dev to --splits")
     model, tokenizer, config = chosen_model(run)
@@ -133,7 +162,8 @@ def precision_report(translator: Translator, run: Path, found: list, limit: int 
         outputs[name] = _outputs(Translator(half, translator.device), texts)
     baseline = outputs["float16 weights"]
     return {
-        "sentences": len(texts), "device": str(translator.device),
+        "sentences": len(texts),
+        "device": str(translator.device),
         "changed_by_float16_on_disk": _changed(outputs["float32 weights"], baseline),
         **{f"changed_by_{name}_computing": _changed(baseline, outputs[name]) for name in computing},
     }
@@ -148,21 +178,37 @@ def _changed(first: list[list[int]], second: list[list[int]]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.evaluate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for model.train")
-    add("--pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "REFERENCE"),
-        help="score these line-aligned files instead, such as de-en test.de test.en")
+    add(
+        "--pair",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("DIRECTION", "SOURCE", "REFERENCE"),
+        help="score these line-aligned files instead, such as de-en test.de test.en",
+    )
     add("--splits", nargs="+", choices=("dev", "test"), default=["dev", "test"])
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--beam", type=int, nargs="+", default=[1], help="widths to score, such as 1 5; default 1, greedy")
     add("--length-penalty", type=float, default=0.0, help="of the beam search, default 0")
-    add("--protocol", nargs="+", choices=tuple(PROTOCOLS), default=[],
-        help="also score by a published protocol; wu2021: lowercase, Moses normalised and tokenized, BLEU on tokens")
-    add("--precision", type=Path, metavar="RUN",
-        help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder")
+    add(
+        "--protocol",
+        nargs="+",
+        choices=tuple(PROTOCOLS),
+        default=[],
+        help="also score by a published protocol; wu2021: lowercase, Moses normalised and tokenized, BLEU on tokens",
+    )
+    add(
+        "--precision",
+        type=Path,
+        metavar="RUN",
+        help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder",
+    )
     add("--limit", type=int, help="only the first sentences of each; nothing is written then")
     add("--dry-run", action="store_true", help="do not write the scores into the checkpoint's metrics.json")
     add("--device", help="cpu or cuda")

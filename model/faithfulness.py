@@ -44,8 +44,18 @@ def main(argv: list[str] | None = None) -> None:
         found = [sentence for sentence in examined(translator, texts, means, args.randomised) if sentence is not None]
         if processes.rank() == 0:
             scored_by = "mean embedding of own sentences" if means is not None else "mean embedding of the vocabulary"
-            report(args.checkpoint, Faithfulness(translator.name, translator.digest, translator.directions, corpus,
-                                                 len(found), scored_by, summarise(found)))
+            report(
+                args.checkpoint,
+                Faithfulness(
+                    translator.name,
+                    translator.digest,
+                    translator.directions,
+                    corpus,
+                    len(found),
+                    scored_by,
+                    summarise(found),
+                ),
+            )
 
 
 def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[Text]]:
@@ -60,23 +70,28 @@ def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[
         by_direction = {direction: [source for source, _ in pairs] for direction, (_, pairs) in held_out.items()}
     else:
         names, by_direction = [OWN], averages.own_sentences(translator)
-    texts = [(direction, line) for direction, lines in by_direction.items() for line in islice(
-        (line for line in lines if line.strip() and translator.fits(line, direction)), args.limit)]
+    texts = [
+        (direction, line)
+        for direction, lines in by_direction.items()
+        for line in islice((line for line in lines if line.strip() and translator.fits(line, direction)), args.limit)
+    ]
     if not texts:
         raise ValueError("there are no sentences: name a file with --sentences")
     return ", ".join(names), texts
 
 
-def examined(translator: Translator, texts: list[Text], means: averages.Means | None,
-             randomised: int) -> list[Sentence | None]:
+def examined(
+    translator: Translator, texts: list[Text], means: averages.Means | None, randomised: int
+) -> list[Sentence | None]:
     """Every text's result, in order, whichever process found it."""
     rank, world = processes.rank(), processes.count()
     stages = redrawn(translator.model) if randomised else []
     mine = {}
     for index in tqdm(range(rank, len(texts), world), unit=" sentences", disable=rank > 0):
         direction, text = texts[index]
-        mine[index] = examine(translator, text, direction, means, seed=index,
-                              stages=stages if index < randomised else ())
+        mine[index] = examine(
+            translator, text, direction, means, seed=index, stages=stages if index < randomised else ()
+        )
     together = {index: sentence for part in processes.gathered(mine) for index, sentence in part.items()}
     return [together[index] for index in range(len(texts))]
 
@@ -90,23 +105,38 @@ def report(folder: Path, found: Faithfulness) -> None:
 
 def section(found: Faithfulness) -> str:
     """The card's section: what was done, which row leads, and the tables."""
-    best, bar = first(found, raw=attention.RAW.name), (
-        f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's")
-    lead = (f"No method reached the bar ({bar}), so the page leads with occlusion alone." if best is None else
-            f"**{best.method}** agreed best and reached the bar ({bar}): it stands first on the page, and the others "
-            "follow in this order.")
-    parts = [HEADING, _wrapped(
-        f"Measured by `python -m model.faithfulness` on the weights {found.digest}: of {found.sentences} sentences "
-        f"({found.corpus}) the least certain content word against its runner-up. Agreement: median rank correlation "
-        f"with occlusion by another replacement (the {found.scored_by}; occlusion by mean itself with occlusion by "
-        "mask). Comprehensiveness (large is good) and sufficiency (small is good): what the log-odds lose, in nats, "
-        "without the best words and with them alone, less a random order's. In brackets 95 % bootstrap intervals. "
-        + lead), found.markdown()]
+    best, bar = (
+        first(found, raw=attention.RAW.name),
+        (f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's"),
+    )
+    lead = (
+        f"No method reached the bar ({bar}), so the page leads with occlusion alone."
+        if best is None
+        else f"**{best.method}** agreed best and reached the bar ({bar}): it stands first on the page, and the others "
+        "follow in this order."
+    )
+    parts = [
+        HEADING,
+        _wrapped(
+            f"Measured by `python -m model.faithfulness` on the weights {found.digest}: of {found.sentences} sentences "
+            f"({found.corpus}) the least certain content word against its runner-up. Agreement: median rank "
+            f"correlation with occlusion by another replacement (the {found.scored_by}; occlusion by mean itself with "
+            "occlusion by mask). Comprehensiveness (large is good) and sufficiency (small is good): what the log-odds "
+            "lose, in nats, without the best words and with them alone, less a random order's. In brackets "
+            "95 % bootstrap intervals. " + lead
+        ),
+        found.markdown(),
+    ]
     if found.stages:
-        parts += [_wrapped("How much of a row's order stays when the weights are redrawn, from the top of the decoder "
-                           "down (median rank correlation with the trained model's row). What stays when everything is "
-                           "redrawn was never about the model; class-agnostic methods do not see the output projection "
-                           "and cannot pass:"), found.cascade()]
+        parts += [
+            _wrapped(
+                "How much of a row's order stays when the weights are redrawn, from the top of the decoder "
+                "down (median rank correlation with the trained model's row). What stays when everything is "
+                "redrawn was never about the model; class-agnostic methods do not see the output projection "
+                "and cannot pass:"
+            ),
+            found.cascade(),
+        ]
     return "\n\n".join(parts)
 
 
@@ -115,8 +145,9 @@ def _wrapped(paragraph: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.faithfulness", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.faithfulness", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")

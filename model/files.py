@@ -48,7 +48,7 @@ def with_section(card: str, section: str) -> str:
     start = f"\n{card}".find(f"\n{section.splitlines()[0]}\n")
     if start >= 0:
         end = card.find("\n## ", start)
-        before, after = card[:start], "" if end < 0 else card[end + 1:]
+        before, after = card[:start], "" if end < 0 else card[end + 1 :]
     else:
         start = f"\n{card}".find(f"\n{BEFORE}\n")
         before, after = (card.rstrip("\n") + "\n\n", "") if start < 0 else (card[:start], card[start:])

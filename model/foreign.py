@@ -25,15 +25,19 @@ from model.trace.tokens import Token, TokenKind
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE, in_words, words_by_spaces
 
-THEIRS = {AttentionKind.ENCODER_SELF: "encoder_attentions", AttentionKind.DECODER_SELF: "decoder_attentions",
-          AttentionKind.CROSS: "cross_attentions"}
+THEIRS = {
+    AttentionKind.ENCODER_SELF: "encoder_attentions",
+    AttentionKind.DECODER_SELF: "decoder_attentions",
+    AttentionKind.CROSS: "cross_attentions",
+}
 BYTE_LEVEL_SPACE = "\u0120"  # how a vocabulary of bytes, such as BART's, writes a space
 SAMPLED = 997  # numbers of each tensor that its digest goes over
 
 
 @torch.inference_mode()
-def trace_of(model: Any, tokenizer: Any, text: str, *, target: str | None = None, direction: str = "",
-             max_new_tokens: int = 128) -> TranslationTrace:
+def trace_of(
+    model: Any, tokenizer: Any, text: str, *, target: str | None = None, direction: str = "", max_new_tokens: int = 128
+) -> TranslationTrace:
     """What a model of `transformers` attends to while it writes greedily, or reads a target that is given.
 
     model: with encoder and decoder, loaded with attn_implementation="eager"; tokenizer: its own; text: what it is to
@@ -56,10 +60,14 @@ def trace_of(model: Any, tokenizer: Any, text: str, *, target: str | None = None
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
     names = _Names(tokenizer, begin, _end(model, tokenizer))
     steps = summarised(output.logits[0], torch.tensor(ids, device=model.device))
-    build = TraceBuilder(Recorded(_Maps.of(output), [steps]), names, seconds=time.perf_counter() - started,
-                         device=str(model.device),
-                         checkpoint=getattr(model.config, "_name_or_path", "") or type(model).__name__,
-                         digest=_digest(model))
+    build = TraceBuilder(
+        Recorded(_Maps.of(output), [steps]),
+        names,
+        seconds=time.perf_counter() - started,
+        device=str(model.device),
+        checkpoint=getattr(model.config, "_name_or_path", "") or type(model).__name__,
+        digest=_digest(model),
+    )
     request = Request(text, tuple(source["input_ids"][0].tolist()), direction, decoding=decoding)
     return replace(build(0, request, ids), attention_only=True)
 
@@ -70,8 +78,10 @@ def _check(model: Any) -> None:
     if model.training:
         raise ValueError("the model is in training mode, with dropout: call its eval() first")
     if getattr(model.config, "_attn_implementation", "eager") != "eager":
-        raise ValueError("the model keeps no attention maps: load it with attn_implementation=\"eager\", found "
-                         f"{model.config._attn_implementation!r}")
+        raise ValueError(
+            'the model keeps no attention maps: load it with attn_implementation="eager", found '
+            f"{model.config._attn_implementation!r}"
+        )
 
 
 def _begin(model: Any) -> int:
@@ -93,7 +103,7 @@ def _digest(model: Any) -> str:
     """Tells models apart: 16 hex digits of the SHA-256 of all tensors' names, shapes and some numbers of each."""
     found = hashlib.sha256()
     for name, tensor in model.state_dict().items():
-        some = tensor.flatten()[::max(1, tensor.numel() // SAMPLED)].float().cpu().numpy()
+        some = tensor.flatten()[:: max(1, tensor.numel() // SAMPLED)].float().cpu().numpy()
         found.update(f"{name} {list(tensor.shape)}".encode() + some.tobytes())
     return found.hexdigest()[:16]
 
@@ -108,7 +118,7 @@ class _Maps:
     def of(cls, output: Any) -> _Maps:
         maps = {kind: getattr(output, name) for kind, name in THEIRS.items()}
         if any(not layers or layers[0] is None for layers in maps.values()):
-            raise ValueError("the model gave no attention maps: load it with attn_implementation=\"eager\"")
+            raise ValueError('the model gave no attention maps: load it with attn_implementation="eager"')
         return cls({kind: _rows(torch.stack(tuple(layers))) for kind, layers in maps.items()})
 
     @property

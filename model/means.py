@@ -24,8 +24,10 @@ def main(argv: list[str] | None = None) -> None:
     else:
         texts = own_sentences(translator)
         if not texts:
-            raise ValueError("there are no sentences of this project's own in the source languages of "
-                             f"{', '.join(translator.directions)}: name a file with --sentences")
+            raise ValueError(
+                "there are no sentences of this project's own in the source languages of "
+                f"{', '.join(translator.directions)}: name a file with --sentences"
+            )
     with tqdm(total=sum(map(len, texts.values())), unit=" sentences") as bar:
         means = collect(translator, texts, watch=lambda done: bar.update(done - bar.n))
     path = args.checkpoint / FILE
@@ -34,8 +36,9 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.means", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.means", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")

@@ -2,7 +2,7 @@
 
 Writes heads.json into the checkpoint's folder, with the digest of the weights. Killed, it goes on where it was when it
 is started again; under torchrun, processes share the sentences. The result is the same. No sentence of the corpus is
-written down: the examples are this project's own sentences. """
+written down: the examples are this project's own sentences."""
 
 from __future__ import annotations
 
@@ -41,14 +41,18 @@ def main(argv: list[str] | None = None) -> None:
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)
     with processes.side_by_side():
-        found = {direction: survey(args, translator, direction, corpus)
-                 for direction, corpus in chosen(args, translator).items()}
+        found = {
+            direction: survey(args, translator, direction, corpus)
+            for direction, corpus in chosen(args, translator).items()
+        }
         if processes.rank() == 0:
             path = args.checkpoint / HEADS
             save(path, Survey(translator.name, translator.digest, found))
             shutil.rmtree(parts(args), ignore_errors=True)
-            print(f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
-                  f"{path.stat().st_size:,} bytes")
+            print(
+                f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
+                f"{path.stat().st_size:,} bytes"
+            )
 
 
 def save(path: Path, found: Survey) -> None:
@@ -62,8 +66,16 @@ def survey(args: argparse.Namespace, translator: Translator, direction: str, cor
     means = means_of(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
     linked_by = linking_heads(translator, direction, first)
-    run = Run(translator, direction, corpus, args.seed, args.ablate, means, linker(linked_by) if linked_by else None,
-              parts(args))
+    run = Run(
+        translator,
+        direction,
+        corpus,
+        args.seed,
+        args.ablate,
+        means,
+        linker(linked_by) if linked_by else None,
+        parts(args),
+    )
     rank, world = processes.rank(), processes.count()
     if rank == 0:
         run.gather()
@@ -79,8 +91,10 @@ def chosen(args: argparse.Namespace, translator: Translator) -> dict[str, Corpus
     """The corpora by direction. ValueError where there is none."""
     directions = [translator.check_direction(d) for d in args.directions or translator.directions]
     if args.sentences:
-        return {direction: Corpus(" and ".join(path.name for path in args.sentences), lambda: aligned(args))
-                for direction in directions}
+        return {
+            direction: Corpus(" and ".join(path.name for path in args.sentences), lambda: aligned(args))
+            for direction in directions
+        }
     if args.data:
         return {direction: held_out(args, direction) for direction in directions}
     return {direction: own_corpus(direction) for direction in directions}
@@ -127,12 +141,19 @@ def parts(args: argparse.Namespace) -> Path:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.survey", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.survey", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
-    add("--sentences", type=Path, nargs="+", metavar="FILE", help="sources, or sources and their references line by "
-        "line; default: this project's own sentences, which the model translates itself")
+    add(
+        "--sentences",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="sources, or sources and their references line by "
+        "line; default: this project's own sentences, which the model translates itself",
+    )
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--limit", type=int, help="only the first sentences")

@@ -43,16 +43,21 @@ SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
 class Trainer:
     """One run: model, optimiser, data order and log, and the step that moves them on."""
 
-    def __init__(self, config: TrainConfig, model: AnyNetwork, tokenizer: Tokenizer, train: Examples | Mixture,
-                 device: torch.device) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        model: AnyNetwork,
+        tokenizer: Tokenizer,
+        train: Examples | Mixture,
+        device: torch.device,
+    ) -> None:
         self.config, self.tokenizer, self.train, self.device = config, tokenizer, train, device
         self.examples = Examples([], [])  # of the state's epoch
         self.model = model.to(device)
         self.rank, self.world_size = processes.rank(), processes.count()
         loss = SummedLoss(self.model, config.label_smoothing)
         self.loss = nn.parallel.DistributedDataParallel(loss) if dist.is_initialized() else loss
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.state = TrainingState(self.model, self.optimizer, config.average_decay)
         self.batches: list = []
         self.clock = time.perf_counter()
@@ -71,8 +76,7 @@ class Trainer:
 
     def _plan(self) -> list:
         self.examples = self.train.epoch(self.state.epoch)
-        plan = plan_batches(
-            self.examples, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
+        plan = plan_batches(self.examples, self.config.tokens_per_batch, seed=self.config.seed, epoch=self.state.epoch)
         if not plan:
             raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
         return plan
@@ -129,8 +133,14 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
             trainer.settle()
             if chief:
                 loss = state.loss_sum.item() / state.tokens
-                log.write(update=state.update, epoch=state.epoch, loss=loss, tokens=state.tokens,
-                          seconds=round(state.seconds, 2), learning_rate=config.learning_rate_at(state.update))
+                log.write(
+                    update=state.update,
+                    epoch=state.epoch,
+                    loss=loss,
+                    tokens=state.tokens,
+                    seconds=round(state.seconds, 2),
+                    learning_rate=config.learning_rate_at(state.update),
+                )
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
             state.start_window()
         if recorded and history.due(state.update, config.max_updates):
@@ -181,8 +191,11 @@ def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainCon
     settings = checkpoint.read_json(folder / SETTINGS)
     try:
         shape = networks.named(settings.get("network", networks.DEFAULT)).config
-        return (from_json(shape, settings["model"]), from_json(TrainConfig, settings["train"]),
-                Tokenizer.load(folder / checkpoint.TOKENIZER))
+        return (
+            from_json(shape, settings["model"]),
+            from_json(TrainConfig, settings["train"]),
+            Tokenizer.load(folder / checkpoint.TOKENIZER),
+        )
     except (KeyError, TypeError, OSError, ValueError) as error:
         raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
 
@@ -204,8 +217,12 @@ def train(args: argparse.Namespace) -> None:
         found = corpora.find(args, list(config.directions))
     else:
         found = corpora.find(args, args.directions)
-        config = TrainConfig(**{name: getattr(args, name) for name in options.TRAIN if getattr(args, name) is not None},
-                             directions=tuple(args.directions), bf16=args.bf16, repeats=tuple(args.repeat))
+        config = TrainConfig(
+            **{name: getattr(args, name) for name in options.TRAIN if getattr(args, name) is not None},
+            directions=tuple(args.directions),
+            bf16=args.bf16,
+            repeats=tuple(args.repeat),
+        )
         tokenizer, model_config = start(args, config, found)
     torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)
@@ -214,39 +231,59 @@ def train(args: argparse.Namespace) -> None:
     if not args.resume:
         folder.mkdir(parents=True, exist_ok=True)
         checkpoint.replace_file(folder / checkpoint.TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
-    checkpoint.write_json(folder / SETTINGS, {"network": networks.name_of(model), "model": asdict(model_config),
-                                              "train": asdict(config)})
+    checkpoint.write_json(
+        folder / SETTINGS, {"network": networks.name_of(model), "model": asdict(model_config), "train": asdict(config)}
+    )
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
-    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, "
-          f"{device}", file=sys.stderr)
+    print(
+        f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, {device}",
+        file=sys.stderr,
+    )
     trainer = Trainer(config, model, tokenizer, examples, device)
     if args.resume:
         trainer.state.load(folder / STATE)
         if trainer.rank > 0:  # the file has the first process's generator: others must draw other dropout masks
             torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
     history.keep_probes(args.probes, folder)
-    run(trainer, folder, dev, History.of_run(
-        folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before))
+    run(
+        trainer,
+        folder,
+        dev,
+        History.of_run(folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before),
+    )
     if args.out and trainer.rank == 0:
         export(folder, args.out)
 
 
-def start(args: argparse.Namespace, config: TrainConfig, found: list
-          ) -> tuple[Tokenizer, ModelConfig | RecurrentConfig]:
+def start(
+    args: argparse.Namespace, config: TrainConfig, found: list
+) -> tuple[Tokenizer, ModelConfig | RecurrentConfig]:
     """Tokenizer and model shape of a new run: those of --init, or new ones."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
     if args.init:
         loaded = checkpoint.load(args.init)
         return loaded.tokenizer, replace(loaded.model.config, dropout=args.dropout)
-    tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else corpora.train_tokenizer(
-        corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
-        vocabulary_size=args.vocabulary_size, algorithm=args.tokenizer_algorithm)
+    tokenizer = (
+        Tokenizer.load(args.tokenizer)
+        if args.tokenizer
+        else corpora.train_tokenizer(
+            corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
+            vocabulary_size=args.vocabulary_size,
+            algorithm=args.tokenizer_algorithm,
+        )
+    )
     shape = networks.named(args.family).config
-    given = {"norm_first": not args.post_norm, "attention": not args.no_attention,
-             **{name: getattr(args, name) for name in options.MODEL}}
-    return tokenizer, shape(vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id, **{
-        field.name: given[field.name] for field in fields(shape) if field.name in given})
+    given = {
+        "norm_first": not args.post_norm,
+        "attention": not args.no_attention,
+        **{name: getattr(args, name) for name in options.MODEL},
+    }
+    return tokenizer, shape(
+        vocabulary_size=len(tokenizer),
+        pad_id=tokenizer.pad_id,
+        **{field.name: given[field.name] for field in fields(shape) if field.name in given},
+    )
 
 
 if __name__ == "__main__":

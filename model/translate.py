@@ -42,14 +42,16 @@ def main(argv: list[str] | None = None) -> None:
 def _write_attention(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace) -> None:
     if len(lines) != 1:
         raise ValueError(f"--attention takes one text, found {len(lines)}")
-    ids, = translator.generate([translator.encode(lines[0], direction)], direction, beam=args.beam,
-                               length_penalty=args.length_penalty)
+    (ids,) = translator.generate(
+        [translator.encode(lines[0], direction)], direction, beam=args.beam, length_penalty=args.length_penalty
+    )
     trace = paths.follow(translator, lines[0], ids, direction, decoding=Decoding(args.beam, args.length_penalty))
     args.attention.write_bytes(storage.to_npz(trace))
 
 
-def translate(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace, *,
-              first_line: int = 1) -> list[dict]:
+def translate(
+    translator: Translator, lines: list[str], direction: str, args: argparse.Namespace, *, first_line: int = 1
+) -> list[dict]:
     """Each line's source, translation and target tokens; with args.json their log-probabilities (natural) too.
 
     An empty line gives an empty translation. ValueError names the line that cannot be translated.
@@ -63,9 +65,11 @@ def translate(translator: Translator, lines: list[str], direction: str, args: ar
     rows = [i for i, ids in enumerate(sources) if ids]
     wanted = [sources[i] for i in rows]
     targets = translator.generate(
-        wanted, direction, batch_size=args.batch_size, beam=args.beam, length_penalty=args.length_penalty)
-    results = [{"source": line, "translation": "", "tokens": [], "log_probabilities": [], "finished": True}
-               for line in lines]
+        wanted, direction, batch_size=args.batch_size, beam=args.beam, length_penalty=args.length_penalty
+    )
+    results = [
+        {"source": line, "translation": "", "tokens": [], "log_probabilities": [], "finished": True} for line in lines
+    ]
     probabilities = translator.log_probabilities(wanted, targets) if args.json else [[]] * len(rows)
     for i, ids, log_p in zip(rows, targets, probabilities):
         # One line in, one line out, whatever characters the model spells.
@@ -92,8 +96,9 @@ def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.translate", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.translate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("text", nargs="*", help="texts to translate; none: the lines of standard input")
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
@@ -101,10 +106,17 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--beam", type=int, default=1, help="width of the beam search, 1 to 8; 1, the default, is greedy decoding")
     add("--length-penalty", type=float, default=0.0, help="alpha of the beam search's length penalty, default 0")
     add("--batch-size", type=int, default=64, help="sentences translated together, default 64")
-    add("--json", action="store_true",
-        help="a JSON object a line: source, translation, tokens, log_probabilities (natural), finished")
-    add("--attention", type=Path, metavar="FILE",
-        help="also write every attention map of one text, in NPZ (model/trace/storage.py)")
+    add(
+        "--json",
+        action="store_true",
+        help="a JSON object a line: source, translation, tokens, log_probabilities (natural), finished",
+    )
+    add(
+        "--attention",
+        type=Path,
+        metavar="FILE",
+        help="also write every attention map of one text, in NPZ (model/trace/storage.py)",
+    )
     add("--device", help="cpu or cuda")
     args = parser.parse_args(argv)
     if args.batch_size < 1:

@@ -73,8 +73,9 @@ class Translator:
         self.requests = self._batcher(self.requests.limits)
 
     def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
-        return Batcher(self._trace, limits,
-                       size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length)))
+        return Batcher(
+            self._trace, limits, size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length))
+        )
 
     def encode(self, text: str, direction: str | None = None) -> list[int]:
         """Source ids of a text: `<2xx>` .. `</s>`.
@@ -86,8 +87,9 @@ class Translator:
             raise Refusal("The text is empty: type a sentence to translate.")
         ids = self._source_ids(text, direction)
         if len(ids) > self.max_tokens:
-            raise Refusal("The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids),
-                          limit=self.max_tokens)
+            raise Refusal(
+                "The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=self.max_tokens
+            )
         return ids
 
     def fits(self, text: str, direction: str | None = None) -> bool:
@@ -102,17 +104,26 @@ class Translator:
         """The direction itself, the checkpoint's first for None; ValueError if the checkpoint does not have it."""
         direction = self.directions[0] if direction is None else direction
         if direction not in self.directions and not (self.languages and direction in self.languages):
-            raise Refusal("Unknown direction {direction}: this model translates {all}.", direction=repr(direction),
-                          all=", ".join(self.directions))
+            raise Refusal(
+                "Unknown direction {direction}: this model translates {all}.",
+                direction=repr(direction),
+                all=", ".join(self.directions),
+            )
         return direction
 
     def forced_prefix(self, direction: str | None = None) -> tuple[int, ...]:
         """The ids that every translation in this direction begins with: in most models none."""
         return self.tokenizer.forced_prefix(parse_direction(self.check_direction(direction))[1])
 
-    def translate(self, text: str, direction: str | None = None, *,
-                  interventions: Interventions = NO_INTERVENTIONS, beam: int = 1, length_penalty: float = 0.0
-                  ) -> TranslationTrace:
+    def translate(
+        self,
+        text: str,
+        direction: str | None = None,
+        *,
+        interventions: Interventions = NO_INTERVENTIONS,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> TranslationTrace:
         """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
 
         Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
@@ -122,13 +133,15 @@ class Translator:
         key = (interventions, request.decoding, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
 
-    def trace_batch(self, texts: Sequence[str], direction: str | None = None, *,
-                    interventions: Interventions = NO_INTERVENTIONS) -> list[TranslationTrace]:
+    def trace_batch(
+        self, texts: Sequence[str], direction: str | None = None, *, interventions: Interventions = NO_INTERVENTIONS
+    ) -> list[TranslationTrace]:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
         return self._trace([self.request(text, direction, interventions) for text in texts])
 
-    def request(self, text: str, direction: str | None, interventions: Interventions,
-                decoding: Decoding = GREEDY) -> Request:
+    def request(
+        self, text: str, direction: str | None, interventions: Interventions, decoding: Decoding = GREEDY
+    ) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
         self.model.check(interventions, batch=1)
@@ -146,12 +159,19 @@ class Translator:
             if len(requests) > 1 or self.device.type == "cpu":
                 raise  # of many, the batcher tries again with fewer
             if self.weight_bytes > TWIN_BYTES:
-                raise Refusal("The device has no memory left for a text of {n} tokens: try a shorter one.",
-                              n=len(sources[0])) from error
+                raise Refusal(
+                    "The device has no memory left for a text of {n} tokens: try a shorter one.", n=len(sources[0])
+                ) from error
             log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
             return self._cpu_twin()._trace(requests)
-        build = TraceBuilder(recorded, self.tokenizer, seconds=time.perf_counter() - started, device=str(self.device),
-                             checkpoint=self.name, digest=self.digest)
+        build = TraceBuilder(
+            recorded,
+            self.tokenizer,
+            seconds=time.perf_counter() - started,
+            device=str(self.device),
+            checkpoint=self.name,
+            digest=self.digest,
+        )
         return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 
     @property
@@ -165,27 +185,53 @@ class Translator:
             if self._twin is None:
                 model = type(self.model)(self.config)
                 model.load_state_dict({name: t.cpu() for name, t in self.model.state_dict().items()})
-                twin = Checkpoint(self.name, model.eval(), self.tokenizer, self.directions, self.metrics, self.digest,
-                                  languages=self.languages)
+                twin = Checkpoint(
+                    self.name,
+                    model.eval(),
+                    self.tokenizer,
+                    self.directions,
+                    self.metrics,
+                    self.digest,
+                    languages=self.languages,
+                )
                 self._twin = Translator(twin, torch.device("cpu"), limits=self.requests.limits)
             return self._twin
 
-    def translate_batch(self, texts: Sequence[str], direction: str | None = None, *, batch_size: int = 64,
-                        beam: int = 1, length_penalty: float = 0.0) -> list[str]:
+    def translate_batch(
+        self,
+        texts: Sequence[str],
+        direction: str | None = None,
+        *,
+        batch_size: int = 64,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[str]:
         """Translations of many texts without maps, in length-sorted batches; order is kept. beam: the width of the
         search, 1 to 8; 1 is greedy decoding. length_penalty: as in model.beam.beam_search. An empty text gives an
         empty translation. ValueError for a text or a setting that cannot be used."""
         direction = self.check_direction(direction)
         rows = [i for i, text in enumerate(texts) if tidy(text)]
-        found = self.generate([self.encode(texts[i], direction) for i in rows], direction, batch_size=batch_size,
-                              beam=beam, length_penalty=length_penalty)
+        found = self.generate(
+            [self.encode(texts[i], direction) for i in rows],
+            direction,
+            batch_size=batch_size,
+            beam=beam,
+            length_penalty=length_penalty,
+        )
         results = [""] * len(texts)
         for i, ids in zip(rows, found):
             results[i] = self.tokenizer.decode(ids)
         return results
 
-    def generate(self, sources: Sequence[list[int]], direction: str | None = None, *, batch_size: int = 64,
-                 beam: int = 1, length_penalty: float = 0.0) -> list[list[int]]:
+    def generate(
+        self,
+        sources: Sequence[list[int]],
+        direction: str | None = None,
+        *,
+        batch_size: int = 64,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> list[list[int]]:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
         Decoding(beam, length_penalty)  # raises
         prefix = self.forced_prefix(direction)
@@ -194,11 +240,13 @@ class Translator:
             batch = [sources[i] for i in rows]
             if beam == 1:
                 return [[*prefix, *ids] for ids in self._greedy(batch, prefix)]
-            return [list(r.hypotheses[0].ids) for r in self.beam(
-                batch, direction, width=beam, length_penalty=length_penalty)]
+            return [
+                list(r.hypotheses[0].ids)
+                for r in self.beam(batch, direction, width=beam, length_penalty=length_penalty)
+            ]
 
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))  # the longest first: none is last alone
-        batches = [order[start:start + batch_size] for start in range(0, len(order), batch_size)]
+        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         found = map_over_cores(decoded, batches) if self.device.type == "cpu" else map(decoded, batches)
         results: list[list[int]] = [[] for _ in sources]
         for rows, ids in zip(batches, found):
@@ -206,16 +254,26 @@ class Translator:
                 results[i] = target
         return results
 
-    def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]], *,
-                          batch_size: int = 64) -> list[list[float]]:
+    def log_probabilities(
+        self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, batch_size: int = 64
+    ) -> list[list[float]]:
         """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
-        return log_probabilities(self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device,
-                                 batch_size=batch_size)
+        return log_probabilities(
+            self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device, batch_size=batch_size
+        )
 
     @torch.inference_mode()
-    def beam(self, sources: Sequence[Sequence[int]], direction: str | None = None, *, width: int = 5,
-             length_penalty: float = 0.0, n_best: int = 1, keep_pruned: bool = False,
-             interventions: Interventions = NO_INTERVENTIONS) -> list[BeamResult]:
+    def beam(
+        self,
+        sources: Sequence[Sequence[int]],
+        direction: str | None = None,
+        *,
+        width: int = 5,
+        length_penalty: float = 0.0,
+        n_best: int = 1,
+        keep_pruned: bool = False,
+        interventions: Interventions = NO_INTERVENTIONS,
+    ) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
 
         Seven parameters: those of beam_search() that a user chooses.
@@ -223,12 +281,22 @@ class Translator:
         prefix = self.forced_prefix(direction)
         memory = self.model.encode(self._padded([list(ids) for ids in sources]), interventions=interventions)
         return beam_search(
-            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, width=width, length_penalty=length_penalty, n_best=n_best,
-            interventions=interventions, prefix=prefix, keep_pruned=keep_pruned)
+            self.model,
+            memory,
+            self._limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            width=width,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            interventions=interventions,
+            prefix=prefix,
+            keep_pruned=keep_pruned,
+        )
 
-    def inspect(self, source_ids: Sequence[int], target_ids: Sequence[int], *,
-                interventions: Changes = NO_INTERVENTIONS) -> ForwardOutput:
+    def inspect(
+        self, source_ids: Sequence[int], target_ids: Sequence[int], *, interventions: Changes = NO_INTERVENTIONS
+    ) -> ForwardOutput:
         """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
         `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
@@ -250,26 +318,41 @@ class Translator:
         """The ids that are asked for and the recorded pass over them; of greedy ones the encoder runs once for both."""
         prefix, interventions = self.forced_prefix(asked.direction), asked.interventions
         if asked.decoding.width > 1:
-            found = self.beam(sources, asked.direction, width=asked.decoding.width, interventions=interventions,
-                              length_penalty=asked.decoding.length_penalty)
+            found = self.beam(
+                sources,
+                asked.direction,
+                width=asked.decoding.width,
+                interventions=interventions,
+                length_penalty=asked.decoding.length_penalty,
+            )
             ids = [list(result.hypotheses[0].ids) for result in found]
             output = self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
             return ids, with_distributions(self.model, output, ids)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
-            self.model, memory, self._limits(sources, prefix), begin_id=self.tokenizer.begin_id,
-            end_id=self.tokenizer.end_id, prefix=prefix, interventions=interventions)
+            self.model,
+            memory,
+            self._limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            prefix=prefix,
+            interventions=interventions,
+        )
 
     @torch.inference_mode()
     def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:
-        return greedy(self.model, self.model.encode(self._padded(sources)), self._limits(sources, prefix),
-                      begin_id=self.tokenizer.begin_id, end_id=self.tokenizer.end_id, prefix=prefix)
+        return greedy(
+            self.model,
+            self.model.encode(self._padded(sources)),
+            self._limits(sources, prefix),
+            begin_id=self.tokenizer.begin_id,
+            end_id=self.tokenizer.end_id,
+            prefix=prefix,
+        )
 
     @torch.inference_mode()
-    def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]],
-                 interventions: Changes) -> ForwardOutput:
-        return self.model(
-            self._padded(sources), self._padded(decoder_ids), interventions=interventions, record=True)
+    def _inspect(self, sources: list[list[int]], decoder_ids: list[list[int]], interventions: Changes) -> ForwardOutput:
+        return self.model(self._padded(sources), self._padded(decoder_ids), interventions=interventions, record=True)
 
     def _padded(self, sequences: list[list[int]]) -> Tensor:
         return pad(sequences, self.tokenizer.pad_id).to(self.device)

@@ -29,8 +29,14 @@ class Translators(Mapping[str, Translator]):
         self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by label
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits(),
-             models: Sequence[Path] = ()) -> Translators:
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | None = None,
+        *,
+        limits: BatchLimits = BatchLimits(),
+        models: Sequence[Path] = (),
+    ) -> Translators:
         """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
         be loaded."""
         found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
@@ -55,8 +61,7 @@ class Translators(Mapping[str, Translator]):
         return next((t for t in (*self.all, *list(self._lent.values())) if t.digest == digest), None)
 
     def __getitem__(self, label: str) -> Translator:
-        """The one that serves a listed label, or one between two of a model's many languages. ValueError if none does.
-        """
+        """The one for a listed label, or one between two of a model's many languages. ValueError if none does."""
         if (lent := self._lent.get(label)) is not None:
             return lent
         route = self.route(label)
@@ -67,10 +72,12 @@ class Translators(Mapping[str, Translator]):
         if (lent := self._lent.get(label)) is not None:
             return Route(lent.directions[0], lent.name, label)
         found = next((route for route in self.routes if route.label == label), None) or unlisted(
-            label, [(t.name, t.languages) for t in self._many()])
+            label, [(t.name, t.languages) for t in self._many()]
+        )
         if found is None:
-            raise Refusal("Unknown direction {direction}: there are {all}.", direction=repr(label),
-                          all=", ".join(self._by_label))
+            raise Refusal(
+                "Unknown direction {direction}: there are {all}.", direction=repr(label), all=", ".join(self._by_label)
+            )
         return found
 
     def find(self, direction: str, checkpoint: str) -> Route | None:
@@ -78,8 +85,11 @@ class Translators(Mapping[str, Translator]):
         many = [(t.name, t.languages) for t in self._many()]
         exact = unlisted(f"{direction} ({checkpoint})", many)
         listed = find_route(self.routes, direction, checkpoint)
-        return listed if listed and (exact is None or listed.checkpoint == checkpoint) else exact or unlisted(
-            direction, many)
+        return (
+            listed
+            if listed and (exact is None or listed.checkpoint == checkpoint)
+            else exact or unlisted(direction, many)
+        )
 
     def _many(self) -> list[Translator]:
         return [translator for translator in self.all if translator.languages]

@@ -14,7 +14,8 @@ SECONDS = 300  # for one cell
 SETTINGS = {
     "PLOTLY_RENDERER": "plotly_mimetype",  # data, which a front end draws; Plotly.js is 5 MB
     "PYTHONWARNINGS": "ignore:IProgress not found",  # tqdm's, of widgets
-    "OMP_NUM_THREADS": "1"}
+    "OMP_NUM_THREADS": "1",
+}
 
 
 def paths() -> list[Path]:
@@ -25,8 +26,13 @@ def executed(path: Path) -> nbformat.NotebookNode:
     """The notebook with what its cells show now. nbclient's CellExecutionError where one fails. A cell that is tagged
     skip-execution is left as it is."""
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", record_timing=False,
-                            resources={"metadata": {"path": str(FOLDER)}})
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(FOLDER)}},
+    )
     return client.execute(env={**os.environ, **SETTINGS})
 
 

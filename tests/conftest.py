@@ -26,12 +26,18 @@ from model.translators import Translators
 from tests import ROOT
 
 SENTENCES = (
-    "Der kleine Hund schläft unter dem Tisch.", "The small dog sleeps under the table.",
-    "Meine Schwester malt ein rotes Boot.", "My sister paints a red boat.",
-    "Zwei Kinder bauen eine Burg aus Sand.", "Two children build a castle of sand.",
-    "Heute scheint die Sonne über der Stadt.", "Today the sun shines over the town.",
-    "Ich trinke morgens gern schwarzen Tee.", "I like to drink black tea in the morning.",
-    "Le petit chien dort sous la table.", "Ma sœur peint un bateau rouge.",
+    "Der kleine Hund schläft unter dem Tisch.",
+    "The small dog sleeps under the table.",
+    "Meine Schwester malt ein rotes Boot.",
+    "My sister paints a red boat.",
+    "Zwei Kinder bauen eine Burg aus Sand.",
+    "Two children build a castle of sand.",
+    "Heute scheint die Sonne über der Stadt.",
+    "Today the sun shines over the town.",
+    "Ich trinke morgens gern schwarzen Tee.",
+    "I like to drink black tea in the morning.",
+    "Le petit chien dort sous la table.",
+    "Ma sœur peint un bateau rouge.",
 )
 
 
@@ -55,8 +61,15 @@ def tokenizer() -> Tokenizer:
 
 def build_tiny_model(tokenizer: Tokenizer, *, seed: int = 7, **changes) -> Transformer:
     """2 encoder layers, 3 decoder layers, 4 heads: a swapped axis or stack does not go unnoticed."""
-    sizes = {"d_model": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 3, "d_feedforward": 48,
-             "max_length": 64, "pad_id": tokenizer.pad_id}
+    sizes = {
+        "d_model": 32,
+        "num_heads": 4,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+        "d_feedforward": 48,
+        "max_length": 64,
+        "pad_id": tokenizer.pad_id,
+    }
     torch.manual_seed(seed)
     model = Transformer(ModelConfig(len(tokenizer), **{**sizes, **changes}))
     with torch.no_grad():  # spread the weights, so that attention is far from uniform and biases and norms count
@@ -79,8 +92,10 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_model: Transf
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
     checkpoint.save(folder, tiny_model, tokenizer, ("de-en", "en-fr"), half=False)
     checkpoint.write_json(folder / checkpoint.METRICS, {"scores": []})
-    checkpoint.write_json(folder / checkpoint.EXAMPLES, {
-        "de-en": [{"text": SENTENCES[0], "reference": SENTENCES[1]}, {"text": "Ich möchte ein Bier, bitte."}]})
+    checkpoint.write_json(
+        folder / checkpoint.EXAMPLES,
+        {"de-en": [{"text": SENTENCES[0], "reference": SENTENCES[1]}, {"text": "Ich möchte ein Bier, bitte."}]},
+    )
     return folder
 
 
@@ -90,7 +105,8 @@ def tiny_translator(tiny_checkpoint) -> Translator:
 
 
 HOSTILE_SOURCE = told_by_spelling(
-    ("<2en>", "▁der", "▁der", "<img src=x onerror=alert(1)>", "${alert(1)}", "&amp;", "▁😀", "</s>"))
+    ("<2en>", "▁der", "▁der", "<img src=x onerror=alert(1)>", "${alert(1)}", "&amp;", "▁😀", "</s>")
+)
 HOSTILE_TARGET = told_by_spelling(("▁the", "▁the", "</b>", "▁שלום", "{{value}}", "</s>"))
 
 
@@ -111,20 +127,30 @@ def hand_made_trace() -> TranslationTrace:
     steps, k = len(inputs), 10
     probabilities = -np.sort(-random.dirichlet(np.full(k + 5, 0.3), size=steps))[:, :k].astype(np.float32)
     return TranslationTrace(
-        source_text="der der …", direction="de-en",
-        source_ids=tuple(range(4, 12)), source_tokens=HOSTILE_SOURCE,
-        decoder_ids=(1, 20, 20, 21, 22, 23), decoder_inputs=inputs,
-        target_ids=(20, 20, 21, 22, 23, 2), target_tokens=HOSTILE_TARGET, finished=True,
+        source_text="der der …",
+        direction="de-en",
+        source_ids=tuple(range(4, 12)),
+        source_tokens=HOSTILE_SOURCE,
+        decoder_ids=(1, 20, 20, 21, 22, 23),
+        decoder_inputs=inputs,
+        target_ids=(20, 20, 21, 22, 23, 2),
+        target_tokens=HOSTILE_TARGET,
+        finished=True,
         translation="the the</b> שלום{{value}}",
         encoder_self=maps(2, HOSTILE_SOURCE, HOSTILE_SOURCE),
         decoder_self=maps(3, inputs, inputs, causal=True),
         cross=maps(3, inputs, HOSTILE_SOURCE),
         top_ids=np.tile(np.arange(20, 20 + k, dtype=np.int32), (steps, 1)),
         top_tokens=tuple(tuple(f"▁candidate{i}" for i in range(k)) for _ in range(steps)),
-        top_probabilities=probabilities, chosen_rank=np.ones(steps, np.int32),
+        top_probabilities=probabilities,
+        chosen_rank=np.ones(steps, np.int32),
         entropy=random.uniform(0, 5, steps).astype(np.float32),
         log_probability=np.log(probabilities[:, 0]),
-        seconds=0.01, device="cpu", checkpoint="hand-made", digest="0" * 16)
+        seconds=0.01,
+        device="cpu",
+        checkpoint="hand-made",
+        digest="0" * 16,
+    )
 
 
 @pytest.fixture(scope="session")

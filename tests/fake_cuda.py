@@ -77,8 +77,11 @@ def _without_device(func, args, kwargs):
         if wanted is None:
             return None, args, kwargs
         wanted = torch.device(wanted) if not isinstance(wanted, torch.device) else wanted
-        return (None if wanted.type == "meta" else wanted), args, {
-            **kwargs, "device": torch.device("meta" if wanted.type == "meta" else "cpu")}
+        return (
+            (None if wanted.type == "meta" else wanted),
+            args,
+            {**kwargs, "device": torch.device("meta" if wanted.type == "meta" else "cpu")},
+        )
     if func is Tensor.to and len(args) > 1:
         if isinstance(args[1], Tensor):
             return torch.device("cuda" if isinstance(args[1], FakeCuda) else "cpu"), args, kwargs
@@ -91,8 +94,10 @@ def _check_devices(func, tensors: list[Tensor]) -> None:
     # A single number on the CPU may meet a GPU's tensors.
     plain = [tensor for tensor in tensors if not isinstance(tensor, FakeCuda) and tensor.ndim > 0]
     if plain:
-        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and "
-                           f"cpu! (in {getattr(func, '__name__', func)}, shape {tuple(plain[0].shape)})")
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and "
+            f"cpu! (in {getattr(func, '__name__', func)}, shape {tuple(plain[0].shape)})"
+        )
 
 
 def _disguised(result, fake: bool):
@@ -143,10 +148,13 @@ def fake_cuda() -> Iterator[torch.device]:
         with FakeCudaMode():
             run(thread)
 
-    patches = [mock.patch.object(threading.Thread, "run", inside), mock.patch.object(nn.Module, "to", _move),
-               mock.patch.object(torch.cuda, "is_available", lambda: True),
-               mock.patch.object(torch.cuda, "device_count", lambda: 1),
-               mock.patch.object(torch.cuda, "synchronize", lambda device=None: None)]
+    patches = [
+        mock.patch.object(threading.Thread, "run", inside),
+        mock.patch.object(nn.Module, "to", _move),
+        mock.patch.object(torch.cuda, "is_available", lambda: True),
+        mock.patch.object(torch.cuda, "device_count", lambda: 1),
+        mock.patch.object(torch.cuda, "synchronize", lambda device=None: None),
+    ]
     with contextlib.ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)

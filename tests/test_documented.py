@@ -56,19 +56,48 @@ def test_the_results_are_those_that_were_measured():
 
 def test_every_number_of_a_file_is_on_the_page(tmp_path):
     (tmp_path / "net").mkdir()
-    (tmp_path / "net" / "metrics.json").write_text(json.dumps({"scores": [
-        {"data": "own", "split": "test", "direction": "de-en", "beam": 5, "length_penalty": 1.0, "sentences": 1234,
-         "bleu": 12.34}, {"split": "dev"}]}))
-    (tmp_path / "speed.json").write_text(json.dumps([
-        {"name": "maps_8", "value": 1.25, "unit": "ms"}, {"name": "maps_16", "value": 250.4, "unit": "ms"},
-        {"name": "startup", "value": 2, "unit": "s"}]))
+    (tmp_path / "net" / "metrics.json").write_text(
+        json.dumps(
+            {
+                "scores": [
+                    {
+                        "data": "own",
+                        "split": "test",
+                        "direction": "de-en",
+                        "beam": 5,
+                        "length_penalty": 1.0,
+                        "sentences": 1234,
+                        "bleu": 12.34,
+                    },
+                    {"split": "dev"},
+                ]
+            }
+        )
+    )
+    (tmp_path / "speed.json").write_text(
+        json.dumps(
+            [
+                {"name": "maps_8", "value": 1.25, "unit": "ms"},
+                {"name": "maps_16", "value": 250.4, "unit": "ms"},
+                {"name": "startup", "value": 2, "unit": "s"},
+            ]
+        )
+    )
     (tmp_path / "load.json").write_text(json.dumps({"load": 21.81, "deep": {"a|b": [1, 0.5]}}))
-    (tmp_path / "why.json").write_text(json.dumps([
-        {"model": "m"}, {"what": "x", "met": True}, {"what": "y", "met": False}]))
+    (tmp_path / "why.json").write_text(
+        json.dumps([{"model": "m"}, {"what": "x", "met": True}, {"what": "y", "met": False}])
+    )
     lines = results.page(tmp_path, tmp_path).splitlines()
-    for expected in ("| de-en | net | own | 1,234 | beam 5 | 13a, cased | 12.3 |  |", "| what | unit | 8 | 16 |",
-                     "| maps | ms | 1.25 | 250 |", "| startup | s | 2 |", "| load | 21.8 |", "| deep: a\\|b | 1, 0.5 |",
-                     "| x | True |", "| y | False |"):
+    for expected in (
+        "| de-en | net | own | 1,234 | beam 5 | 13a, cased | 12.3 |  |",
+        "| what | unit | 8 | 16 |",
+        "| maps | ms | 1.25 | 250 |",
+        "| startup | s | 2 |",
+        "| load | 21.8 |",
+        "| deep: a\\|b | 1, 0.5 |",
+        "| x | True |",
+        "| y | False |",
+    ):
         assert expected in lines, expected
     assert lines.count("Not measured with these versions yet.") == len(results.SECTIONS) - 3
     (tmp_path / "own.json").write_text("3")

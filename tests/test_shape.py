@@ -26,8 +26,11 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 def without_a_reason(tree: ast.AST) -> list[str]:
     """Functions with more than five parameters whose docstring does not speak of that."""
-    return [f.name for f in functions(tree)
-            if len(parameters(f)) > PARAMETERS and "parameters" not in (ast.get_docstring(f) or "")]
+    return [
+        f.name
+        for f in functions(tree)
+        if len(parameters(f)) > PARAMETERS and "parameters" not in (ast.get_docstring(f) or "")
+    ]
 
 
 def repeated(texts: dict[str, str], size: int) -> list[str]:
@@ -35,10 +38,13 @@ def repeated(texts: dict[str, str], size: int) -> list[str]:
     closes or opens a block, which are alike without saying the same."""
     seen, found = {}, []
     for name, text in texts.items():
-        lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)
-                 if len(line.strip()) > 2 and not line.startswith(("import ", "from "))]
+        lines = [
+            (number, line.strip())
+            for number, line in enumerate(text.splitlines(), 1)
+            if len(line.strip()) > 2 and not line.startswith(("import ", "from "))
+        ]
         for at in range(len(lines) - size + 1):
-            block = tuple(line for _, line in lines[at:at + size])
+            block = tuple(line for _, line in lines[at : at + size])
             first = seen.setdefault(block, (name, lines[at][0]))
             if first != (name, lines[at][0]):
                 found.append(f"{first[0]}:{first[1]} and {name}:{lines[at][0]}")
@@ -50,8 +56,11 @@ def where(path: Path) -> str:
 
 
 def test_more_than_five_parameters_have_a_reason():
-    wrong = [f"{where(path)}: {name}" for path in PYTHON
-             for name in without_a_reason(ast.parse(path.read_text(encoding="utf-8")))]
+    wrong = [
+        f"{where(path)}: {name}"
+        for path in PYTHON
+        for name in without_a_reason(ast.parse(path.read_text(encoding="utf-8")))
+    ]
     assert not wrong, "\n".join(wrong)
 
 

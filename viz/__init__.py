@@ -18,5 +18,14 @@ from viz.figures.heatmap import plot_heatmap
 from viz.figures.lines import plot_lines
 from viz.maps.reduce import View, score_map
 
-__all__ = ["ColourScale", "ScoreMap", "View", "compare", "explore", "plot_grid", "plot_heatmap", "plot_lines",
-           "score_map"]
+__all__ = [
+    "ColourScale",
+    "ScoreMap",
+    "View",
+    "compare",
+    "explore",
+    "plot_grid",
+    "plot_heatmap",
+    "plot_lines",
+    "score_map",
+]

@@ -19,17 +19,31 @@ SCRIPTS = {
     "explorer": (
         *PICTURE,
         *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
-        *(f"explorer/views/{name}.js" for name in (
-            "atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")),
-        *(f"explorer/{name}.js" for name in (
-            "wire/echo", "wire/requests", "actions", "cut", "help", "keys", "explorer"))),
-    "stepper": (*PICTURE, "explorer/trace.js", "explorer/views/atlas.js",
-                *(f"stepper/{name}.js" for name in (
-                    "path", "tokens", "heads", "panels", "beam", "transport", "stepper"))),
-    "panel": (*PICTURE,
-              *(f"lab/{name}.js" for name in ("scroll", "maps", "blocks", "cells")), "why/kept.js",
-              *(f"lab/{name}.js" for name in ("heads", "matrix", "exports")), "why/words.js", "heads/survey.js",
-              "heads/links.js", "lab/panel.js"),
+        *(
+            f"explorer/views/{name}.js"
+            for name in ("atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")
+        ),
+        *(
+            f"explorer/{name}.js"
+            for name in ("wire/echo", "wire/requests", "actions", "cut", "help", "keys", "explorer")
+        ),
+    ),
+    "stepper": (
+        *PICTURE,
+        "explorer/trace.js",
+        "explorer/views/atlas.js",
+        *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "transport", "stepper")),
+    ),
+    "panel": (
+        *PICTURE,
+        *(f"lab/{name}.js" for name in ("scroll", "maps", "blocks", "cells")),
+        "why/kept.js",
+        *(f"lab/{name}.js" for name in ("heads", "matrix", "exports")),
+        "why/words.js",
+        "heads/survey.js",
+        "heads/links.js",
+        "lab/panel.js",
+    ),
     "train": (*PICTURE, *(f"train/{name}.js" for name in ("settings", "maps", "curves", "train"))),
     "question": ("why/kept.js", "why/question.js"),
     "prose": ("page/prose.js",),

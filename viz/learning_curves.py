@@ -59,8 +59,11 @@ def read(path: Path, *, x: str = "tokens") -> Run:
         trained = [line for line in lines if "loss" in line.keys()]  # .keys(): a line that is no object is an error
         evaluated = [(line["update"], line["dev"]) for line in lines if "dev" in line]
         updates = [line["update"] for line in trained]
-        steps = {"updates": updates, "tokens": list(accumulate(line["tokens"] for line in trained)),
-                 "hours": [seconds / 3600 for seconds in accumulate(line["seconds"] for line in trained)]}[x]
+        steps = {
+            "updates": updates,
+            "tokens": list(accumulate(line["tokens"] for line in trained)),
+            "hours": [seconds / 3600 for seconds in accumulate(line["seconds"] for line in trained)],
+        }[x]
         dev: dict[str, dict[str, list[tuple[float, float]]]] = {}
         for update, scores in evaluated:
             # A log may lack its first lines (a run prolonged elsewhere): before its first line a run is at its start.
@@ -76,15 +79,21 @@ def read(path: Path, *, x: str = "tokens") -> Run:
     if not trained:
         raise ValueError(f"{file} holds no training loss yet")
     name = file.resolve().parent.name if file.name == LOG else file.stem
-    return Run(name, loss, {panel: {w: Curve(*np.array(points).T) for w, points in lines.items()}
-                            for panel, lines in dev.items()})
+    return Run(
+        name,
+        loss,
+        {panel: {w: Curve(*np.array(points).T) for w, points in lines.items()} for panel, lines in dev.items()},
+    )
 
 
 def _panels(scores: dict) -> list[tuple[str, float]]:
     """(panel title, value) of one evaluation."""
     found = [("dev loss", scores["loss"])] if "loss" in scores else []
-    return found + [(f"dev BLEU, {name.replace('-', ' → ', 1)}", value["bleu"])
-                    for name, value in scores.items() if isinstance(value, dict)]
+    return found + [
+        (f"dev BLEU, {name.replace('-', ' → ', 1)}", value["bleu"])
+        for name, value in scores.items()
+        if isinstance(value, dict)
+    ]
 
 
 def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
@@ -104,8 +113,16 @@ def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
             for weights, curve in lines.items():
                 solid = weights == "average" or "average" not in lines
                 label = {"average": "averaged weights", "weights": "last weights"}[weights] if len(runs) == 1 else None
-                axes.plot(curve.x, curve.y, color=colour, linewidth=1.6 if solid else 1.0,
-                          linestyle="-" if solid else ":", marker="o", markersize=3 if solid else 2, label=label)
+                axes.plot(
+                    curve.x,
+                    curve.y,
+                    color=colour,
+                    linewidth=1.6 if solid else 1.0,
+                    linestyle="-" if solid else ":",
+                    marker="o",
+                    markersize=3 if solid else 2,
+                    label=label,
+                )
         _finish(axes, title, NATS if "loss" in title else "BLEU", x)
         if title == titles[0]:
             paper.legend(axes)
@@ -124,10 +141,12 @@ def _finish(axes: Axes, title: str, unit: str, x: str) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m viz.learning_curves", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN",
-                        help=f"folder of a run or checkpoint, or its {LOG}")
+    parser = argparse.ArgumentParser(
+        prog="python -m viz.learning_curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help=f"folder of a run or checkpoint, or its {LOG}"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the PNG to write")
     parser.add_argument("--x", choices=tuple(AXES), default="tokens", help="what to draw over, default tokens")
     return parser.parse_args(argv)

@@ -68,8 +68,9 @@ def with_room(translator: Translator, max_length: int) -> Translator:
 def ways(translator: Translator, batch: int, length: int) -> dict[str, Callable[[], object]]:
     """What is measured, on `batch` sentences of `length` source tokens, to as many target tokens."""
     generator = torch.Generator().manual_seed(length)
-    ids = torch.randint(len(translator.tokenizer) - 300, len(translator.tokenizer), (batch, length + 1),
-                        generator=generator)  # pieces, no symbols
+    ids = torch.randint(
+        len(translator.tokenizer) - 300, len(translator.tokenizer), (batch, length + 1), generator=generator
+    )  # pieces, no symbols
     sources = ids[:, :length].tolist()
     requests = [Request("", tuple(row), translator.directions[0], NO_INTERVENTIONS) for row in sources]
     loss = SummedLoss(translator.model, 0.1)
@@ -79,8 +80,11 @@ def ways(translator: Translator, batch: int, length: int) -> dict[str, Callable[
         loss(inputs[:, :length], inputs[:, :length], inputs[:, 1:]).backward()
         translator.model.zero_grad(set_to_none=True)
 
-    return {"maps": lambda: translate_with_maps(translator, requests, length),
-            "decode": lambda: decode_cached(translator, sources, length), "update": update}
+    return {
+        "maps": lambda: translate_with_maps(translator, requests, length),
+        "decode": lambda: decode_cached(translator, sources, length),
+        "update": update,
+    }
 
 
 def peak_memory(work: Callable[[], object], device: torch.device) -> int:
@@ -130,7 +134,7 @@ class TensorMemory(TorchDispatchMode):
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
     """The slope of log y over log x in the upper half of the sizes, where constant costs no longer hide the growth."""
-    upper = sorted(points)[len(points) // 2:] if len(points) > 3 else points
+    upper = sorted(points)[len(points) // 2 :] if len(points) > 3 else points
     x, y = np.log(np.array(upper, float)).T
     return float(np.polyfit(x, y, 1)[0])
 
@@ -159,9 +163,12 @@ def draw(points: Sequence[Point], path: Path) -> None:
     """Four log-log panels: time and memory, against length and batch size, with the exponents and, dotted, what the
     mathematics allows."""
     all_lines = lines(points)
-    names = {("seconds", "length"): "time, one sentence", ("memory", "length"): "memory, one sentence",
-             ("seconds", "batch"): f"time, sentences of {LENGTH_IN_BATCH} tokens",
-             ("memory", "batch"): f"memory, sentences of {LENGTH_IN_BATCH} tokens"}
+    names = {
+        ("seconds", "length"): "time, one sentence",
+        ("memory", "length"): "memory, one sentence",
+        ("seconds", "batch"): f"time, sentences of {LENGTH_IN_BATCH} tokens",
+        ("memory", "batch"): f"memory, sentences of {LENGTH_IN_BATCH} tokens",
+    }
 
     def panel(axes: Axes, what: str, against: str) -> None:
         scale = 1e3 if what == "seconds" else 2**-20
@@ -171,14 +178,17 @@ def draw(points: Sequence[Point], path: Path) -> None:
             axes.loglog(x, y * scale, color=colour, marker="o", markersize=3, label=f"{words}: {slope:.2f}")
         top = max(line[-1][1] for (a, w, _), line in all_lines.items() if (a, w) == (against, what)) * scale
         allowed = ALLOWED[against]
-        axes.loglog(x, top * (x / x[-1]) ** allowed, color=paper.MUTED, linestyle=":", linewidth=1,
-                    label=f"slope {allowed:g}")
-        axes.set(title=names[what, against], ylabel="ms" if what == "seconds" else "MiB",
-                 xlabel="tokens of source and of target" if against == "length" else "sentences in a batch")
+        axes.loglog(
+            x, top * (x / x[-1]) ** allowed, color=paper.MUTED, linestyle=":", linewidth=1, label=f"slope {allowed:g}"
+        )
+        axes.set(
+            title=names[what, against],
+            ylabel="ms" if what == "seconds" else "MiB",
+            xlabel="tokens of source and of target" if against == "length" else "sentences in a batch",
+        )
         axes.set_xticks(x, [f"{size:g}" for size in x])
         axes.minorticks_off()
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         paper.legend(axes)
 
-    paper.write_png(paper.panels(
-        [lambda axes, key=key: panel(axes, *key) for key in names]), path)
+    paper.write_png(paper.panels([lambda axes, key=key: panel(axes, *key) for key in names]), path)

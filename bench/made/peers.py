@@ -27,8 +27,15 @@ class Tutorial(nn.Module):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # pre-norm rules out its nested tensors
             self.transformer = nn.Transformer(
-                config.d_model, config.num_heads, config.num_encoder_layers, config.num_decoder_layers,
-                config.d_feedforward, config.dropout, batch_first=True, norm_first=config.norm_first)
+                config.d_model,
+                config.num_heads,
+                config.num_encoder_layers,
+                config.num_decoder_layers,
+                config.d_feedforward,
+                config.dropout,
+                batch_first=True,
+                norm_first=config.norm_first,
+            )
         self.embedding = nn.Embedding(config.vocabulary_size, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
         where = torch.arange(config.max_length)
@@ -37,15 +44,20 @@ class Tutorial(nn.Module):
     def embed(self, ids: Tensor) -> Tensor:
         """ids [batch, length] -> [batch, length, d_model]"""
         scaled = self.embedding(ids) * math.sqrt(self.config.d_model)
-        return self.dropout(scaled + self.positions[:ids.shape[1]])
+        return self.dropout(scaled + self.positions[: ids.shape[1]])
 
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
         """source [batch, source], inputs [batch, target], padded on the right -> logits [batch, target, vocabulary]"""
         padding = source == self.config.pad_id  # torch's True = may NOT attend
         causal = nn.Transformer.generate_square_subsequent_mask(inputs.shape[1], device=inputs.device)
         hidden = self.transformer(
-            self.embed(source), self.embed(inputs), tgt_mask=causal, tgt_is_causal=True,
-            src_key_padding_mask=padding, memory_key_padding_mask=padding)
+            self.embed(source),
+            self.embed(inputs),
+            tgt_mask=causal,
+            tgt_is_causal=True,
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )
         return nn.functional.linear(hidden, self.embedding.weight)
 
     def greedy(self, source_ids: Sequence[int], *, length: int, begin_id: int) -> list[int]:
@@ -71,13 +83,23 @@ class Marian:
 
         self.maps, self.device, self.pad_id = maps, device, tokenizer.pad_id
         sizes = MarianConfig(
-            vocab_size=config.vocabulary_size, d_model=config.d_model, encoder_layers=config.num_encoder_layers,
-            decoder_layers=config.num_decoder_layers, encoder_attention_heads=config.num_heads,
-            decoder_attention_heads=config.num_heads, encoder_ffn_dim=config.d_feedforward,
-            decoder_ffn_dim=config.d_feedforward, max_position_embeddings=config.max_length + 1,
-            activation_function="relu", scale_embedding=True, pad_token_id=tokenizer.pad_id,
-            bos_token_id=tokenizer.begin_id, eos_token_id=tokenizer.end_id, forced_eos_token_id=None,
-            decoder_start_token_id=tokenizer.begin_id)
+            vocab_size=config.vocabulary_size,
+            d_model=config.d_model,
+            encoder_layers=config.num_encoder_layers,
+            decoder_layers=config.num_decoder_layers,
+            encoder_attention_heads=config.num_heads,
+            decoder_attention_heads=config.num_heads,
+            encoder_ffn_dim=config.d_feedforward,
+            decoder_ffn_dim=config.d_feedforward,
+            max_position_embeddings=config.max_length + 1,
+            activation_function="relu",
+            scale_embedding=True,
+            pad_token_id=tokenizer.pad_id,
+            bos_token_id=tokenizer.begin_id,
+            eos_token_id=tokenizer.end_id,
+            forced_eos_token_id=None,
+            decoder_start_token_id=tokenizer.begin_id,
+        )
         sizes._attn_implementation = "eager" if maps else "sdpa"
         self.model = MarianMTModel(sizes).to(device).eval()
 
@@ -85,16 +107,23 @@ class Marian:
     def __call__(self, source: Tensor, length: int) -> object:
         """source [batch, source], padded on the right -> `length` greedy tokens a sentence, whatever they are."""
         return self.model.generate(
-            source.to(self.device), attention_mask=(source != self.pad_id).long().to(self.device), num_beams=1,
-            do_sample=False, min_new_tokens=length, max_new_tokens=length, return_dict_in_generate=True,
-            output_attentions=self.maps)
+            source.to(self.device),
+            attention_mask=(source != self.pad_id).long().to(self.device),
+            num_beams=1,
+            do_sample=False,
+            min_new_tokens=length,
+            max_new_tokens=length,
+            return_dict_in_generate=True,
+            output_attentions=self.maps,
+        )
 
 
 class CTranslate2:
     """CTranslate2 with OUR weights, in float32: the limit for decoding without attention maps."""
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, folder: Path, *, threads: int, device: str = "cpu"
-                 ) -> None:
+    def __init__(
+        self, model: Transformer, tokenizer: Tokenizer, folder: Path, *, threads: int, device: str = "cpu"
+    ) -> None:
         """folder: an empty one to convert into."""
         import ctranslate2
 
@@ -103,15 +132,23 @@ class CTranslate2:
         self.end_id = tokenizer.end_id
         before = torch.get_num_threads()
         self.translator = ctranslate2.Translator(
-            str(folder), device=device, compute_type="float32",
-            inter_threads=threads if device == "cpu" else 1, intra_threads=1)  # a batch a thread: its fastest way
+            str(folder),
+            device=device,
+            compute_type="float32",
+            inter_threads=threads if device == "cpu" else 1,
+            intra_threads=1,
+        )  # a batch a thread: its fastest way
         torch.set_num_threads(before)  # it changed OpenMP's number, which torch takes for its own
 
     def __call__(self, sources: Sequence[list[int]], *, batch_size: int, longest: int) -> list[list[int]]:
         """Source ids -> y1 .. yT, with `</s>` unless stopped after `longest` tokens. It sorts by length itself."""
         found = self.translator.translate_batch(
-            [[self.pieces[i] for i in ids] for ids in sources], max_batch_size=batch_size, beam_size=1,
-            max_decoding_length=longest, return_end_token=True)
+            [[self.pieces[i] for i in ids] for ids in sources],
+            max_batch_size=batch_size,
+            beam_size=1,
+            max_decoding_length=longest,
+            return_end_token=True,
+        )
         return [[self.ids[piece] for piece in result.hypotheses[0]] for result in found]
 
 
@@ -121,7 +158,8 @@ def converted(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
 
     config = model.config
     spec = TransformerSpec.from_config(
-        (config.num_encoder_layers, config.num_decoder_layers), config.num_heads, pre_norm=config.norm_first)
+        (config.num_encoder_layers, config.num_decoder_layers), config.num_heads, pre_norm=config.norm_first
+    )
     for vocabulary in (spec.register_source_vocabulary, spec.register_target_vocabulary):
         vocabulary(list(tokenizer.pieces))
     spec.config.bos_token = spec.config.decoder_start_token = BEGIN

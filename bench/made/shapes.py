@@ -15,8 +15,11 @@ import torch
 from model.benchmark import SENTENCES
 
 # vocabulary, d_model, layers a side, heads, d_feedforward, positions
-SHAPES = {"opus-mt": (58_101, 512, 6, 8, 2048, 512), "nllb-600m": (256_206, 1024, 12, 16, 4096, 1024),
-          "tiny": (301, 32, 2, 4, 64, 64)}
+SHAPES = {
+    "opus-mt": (58_101, 512, 6, 8, 2048, 512),
+    "nllb-600m": (256_206, 1024, 12, 16, 4096, 1024),
+    "tiny": (301, 32, 2, 4, 64, 64),
+}
 
 
 def theirs(shape: str, *, maps: bool = True):
@@ -25,10 +28,22 @@ def theirs(shape: str, *, maps: bool = True):
 
     vocabulary, d_model, layers, heads, wide, positions = SHAPES[shape]
     config = MarianConfig(
-        vocab_size=vocabulary, d_model=d_model, encoder_layers=layers, decoder_layers=layers,
-        encoder_attention_heads=heads, decoder_attention_heads=heads, encoder_ffn_dim=wide, decoder_ffn_dim=wide,
-        max_position_embeddings=positions, activation_function="swish", scale_embedding=True,
-        pad_token_id=vocabulary - 1, eos_token_id=0, forced_eos_token_id=None, decoder_start_token_id=vocabulary - 1)
+        vocab_size=vocabulary,
+        d_model=d_model,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        encoder_ffn_dim=wide,
+        decoder_ffn_dim=wide,
+        max_position_embeddings=positions,
+        activation_function="swish",
+        scale_embedding=True,
+        pad_token_id=vocabulary - 1,
+        eos_token_id=0,
+        forced_eos_token_id=None,
+        decoder_start_token_id=vocabulary - 1,
+    )
     config._attn_implementation = "eager" if maps else "sdpa"
     torch.manual_seed(0)
     return MarianMTModel(config).eval()
@@ -44,8 +59,16 @@ def write(model, folder: Path, *, pickled: bool = False) -> Path:
         model.save_pretrained(folder)
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter([text for texts in SENTENCES.values() for text in texts] * 5), model_writer=written,
-        vocab_size=100, unk_id=0, bos_id=1, eos_id=2, pad_id=-1, minloglevel=2, character_coverage=1.0)
+        sentence_iterator=iter([text for texts in SENTENCES.values() for text in texts] * 5),
+        model_writer=written,
+        vocab_size=100,
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        pad_id=-1,
+        minloglevel=2,
+        character_coverage=1.0,
+    )
     processor = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
     names = ["</s>", "<unk>", *(processor.IdToPiece(i) for i in range(3, processor.GetPieceSize()))]
     names += [f"▁word{i}" for i in range(model.config.vocab_size - len(names) - 1)] + ["<pad>"]
@@ -53,5 +76,6 @@ def write(model, folder: Path, *, pickled: bool = False) -> Path:
         (folder / name).write_bytes(written.getvalue())
     (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(names)}), encoding="utf-8")
     (folder / "tokenizer_config.json").write_text(
-        json.dumps({"source_lang": "de", "target_lang": "en"}), encoding="utf-8")
+        json.dumps({"source_lang": "de", "target_lang": "en"}), encoding="utf-8"
+    )
     return folder

@@ -30,15 +30,20 @@ def switch_head(page: Page, layer: int, head: int) -> float:
     """Click a thumbnail; done when the detail's picture is another one and its title names the head."""
     page.evaluate("window.__image = document.querySelector('.detail .heatmaplayer image').getAttribute('href')")
     return timed(
-        page, f"document.querySelector(\".thumbnail[data-layer='{layer}'][data-head='{head}']\").click()",
+        page,
+        f"document.querySelector(\".thumbnail[data-layer='{layer}'][data-head='{head}']\").click()",
         "document.querySelector('.detail .heatmaplayer image')?.getAttribute('href') !== window.__image && "
-        f"document.querySelector('.heading-line').textContent.endsWith('Head {head + 1}')")
+        f"document.querySelector('.heading-line').textContent.endsWith('Head {head + 1}')",
+    )
 
 
 def switch_plot(page: Page, head: int) -> float:
     """Click a button whose handler answers with the figure of a head; done when gr.Plot shows its title."""
-    return timed(page, f"document.querySelector('#plot-head-{head}').click()",
-                 f"document.querySelector('#plot .gtitle')?.textContent.includes('head {head + 1}:')")
+    return timed(
+        page,
+        f"document.querySelector('#plot-head-{head}').click()",
+        f"document.querySelector('#plot .gtitle')?.textContent.includes('head {head + 1}:')",
+    )
 
 
 def first_paint(stage: Stage) -> Iterator[Measurement]:
@@ -74,10 +79,13 @@ def payload_size(stage: Stage) -> Iterator[Measurement]:
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     streams, sizes = set(), []  # the browser's own count: the stream's request may end long after its last byte
-    session.on("Network.requestWillBeSent",
-               lambda sent: streams.add(sent["requestId"]) if "queue/data" in sent["request"]["url"] else None)
-    session.on("Network.dataReceived",
-               lambda part: sizes.append(part["dataLength"]) if part["requestId"] in streams else None)
+    session.on(
+        "Network.requestWillBeSent",
+        lambda sent: streams.add(sent["requestId"]) if "queue/data" in sent["request"]["url"] else None,
+    )
+    session.on(
+        "Network.dataReceived", lambda part: sizes.append(part["dataLength"]) if part["requestId"] in streams else None
+    )
     page.locator("#translate").click()
     page.wait_for_function("document.querySelector('.atlas-explorer .field.history select').options.length === 2")
     page.wait_for_timeout(1000)

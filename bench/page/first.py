@@ -34,8 +34,13 @@ WATCH = """(parts) => {
   };
   new MutationObserver(look).observe(document, { childList: true, subtree: true });
 }"""
-PARTS = {HEADER: ".atlas-shell h1", FRAME: ".atlas-shell .tabs span", BUILT: "#atlas-title h1",
-         PICTURE: ".atlas-explorer .detail .sketch", PLOTLY: ".atlas-explorer .detail .heatmaplayer image"}
+PARTS = {
+    HEADER: ".atlas-shell h1",
+    FRAME: ".atlas-shell .tabs span",
+    BUILT: "#atlas-title h1",
+    PICTURE: ".atlas-explorer .detail .sketch",
+    PLOTLY: ".atlas-explorer .detail .heatmaplayer image",
+}
 # Until the picture: requests, and bytes over the wire and unpacked, the page itself among them.
 SENT = """(until) => {
   const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
@@ -58,8 +63,9 @@ def first_view(stage: Stage) -> Iterator[Measurement]:
         label = f"first {name}" + (f", processor slowed {slowed} times" if slowed > 1 else "")
         yield Measurement(label, round(statistics.median(values)), "ms")
     for name, values in zip(("requests", "sent", "sent, unpacked"), zip(*sent)):
-        yield Measurement(f"before the first picture: {name}", round(statistics.median(values)),
-                          "" if name == "requests" else "kB")
+        yield Measurement(
+            f"before the first picture: {name}", round(statistics.median(values)), "" if name == "requests" else "kB"
+        )
 
 
 def opened(stage: Stage, slowed: int) -> tuple[dict[str, float], tuple[float, float, float]]:

@@ -69,8 +69,9 @@ def serving(*command: str) -> Iterator[str]:
     """Run `python COMMAND --port FREE` and yield its address once it answers."""
     port = free_port()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, *command, "--port", str(port)], cwd=ROOT, env=environment,
-                               stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *command, "--port", str(port)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+    )
     url = f"http://127.0.0.1:{port}/"
     try:
         for _ in range(300):

@@ -9,10 +9,14 @@ from playwright.sync_api import Page
 from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
 
 STEPPER = "document.querySelector('.atlas-stepper')"
-SENTENCE = ("Ein kleiner Hund rennt über die grüne Wiese, und zwei Kinder in roten Jacken spielen mit einem Ball, "
-            "während ihre Mutter liest.")  # about 30 tokens
-LONG_TARGET = ("A small dog runs across the green meadow, and two children in red jackets are playing with a ball "
-               "while their mother is reading a book, and then they go home again.")  # more than 30 tokens
+SENTENCE = (
+    "Ein kleiner Hund rennt über die grüne Wiese, und zwei Kinder in roten Jacken spielen mit einem Ball, "
+    "während ihre Mutter liest."
+)  # about 30 tokens
+LONG_TARGET = (
+    "A small dog runs across the green meadow, and two children in red jackets are playing with a ball "
+    "while their mother is reading a book, and then they go home again."
+)  # more than 30 tokens
 
 
 def lab_positions(stage: Stage) -> Iterator[Measurement]:
@@ -41,9 +45,11 @@ def filter_heads(page: Page) -> float:
     page.evaluate("window.__count = document.querySelector('#panel-heads-survey .count').textContent")
     menu = """[...document.querySelectorAll('#panel-heads-survey select')].find(
         menu => [...menu.options].some(option => option.value === 'none'))"""
-    return timed(page, f"const menu = {menu}; menu.value = menu.value ? '' : 'none';"
-                 "menu.dispatchEvent(new Event('change'))",
-                 "document.querySelector('#panel-heads-survey .count').textContent !== window.__count")
+    return timed(
+        page,
+        f"const menu = {menu}; menu.value = menu.value ? '' : 'none';menu.dispatchEvent(new Event('change'))",
+        "document.querySelector('#panel-heads-survey .count').textContent !== window.__count",
+    )
 
 
 def lab_checks(stage: Stage) -> Iterator[Measurement]:
@@ -83,18 +89,24 @@ def open_panel(page: Page, name: str) -> float:
     """Open a closed panel; done when it has been asked for its content again, and that is painted."""
     panel = f"document.querySelector('#panel-{name} .atlas-panel')"
     page.evaluate(f"window.__drawn = {panel}?.dataset.drawn")
-    return timed(page, f"[...document.querySelectorAll('[role=tab][data-tab-id={name}]')].pop().click()",
-                 f"{panel}?.dataset.drawn && {panel}.dataset.drawn !== window.__drawn && "
-                 f"{panel}.ariaBusy === 'false' && "
-                 f"[...{panel}.querySelectorAll('.figure')].every(figure => figure.querySelector('.main-svg'))")
+    return timed(
+        page,
+        f"[...document.querySelectorAll('[role=tab][data-tab-id={name}]')].pop().click()",
+        f"{panel}?.dataset.drawn && {panel}.dataset.drawn !== window.__drawn && "
+        f"{panel}.ariaBusy === 'false' && "
+        f"[...{panel}.querySelectorAll('.figure')].every(figure => figure.querySelector('.main-svg'))",
+    )
 
 
 def verify_again(page: Page) -> float:
     """Click the button; done when every check has its verdict."""
     panel = "document.querySelector('#panel-verify .atlas-panel')"
     page.evaluate(f"window.__drawn = {panel}.dataset.drawn")
-    return timed(page, "document.querySelector('#verify-again').click()",
-                 f"{panel}.dataset.drawn !== window.__drawn && {panel}.querySelector('.text.good, .text.bad')")
+    return timed(
+        page,
+        "document.querySelector('#verify-again').click()",
+        f"{panel}.dataset.drawn !== window.__drawn && {panel}.querySelector('.text.good, .text.bad')",
+    )
 
 
 def stepper(stage: Stage) -> Iterator[Measurement]:
@@ -110,14 +122,20 @@ def stepper(stage: Stage) -> Iterator[Measurement]:
     for i in range(WARM_UP + RUNS):
         page.evaluate(f"{STEPPER}.querySelectorAll('.sentences button.chip')[30].click()")
         page.wait_for_function(f"{STEPPER}.dataset.step === '30'")
-        times["step_30"].append(timed(page, f"{STEPPER}.querySelector('[data-move=next]').click()",
-                                      f"{STEPPER}.dataset.step === '31'"))
-        times["back_30"].append(timed(page, f"{STEPPER}.querySelector('[data-move=back]').click()",
-                                      f"{STEPPER}.dataset.step === '30'"))
+        times["step_30"].append(
+            timed(page, f"{STEPPER}.querySelector('[data-move=next]').click()", f"{STEPPER}.dataset.step === '31'")
+        )
+        times["back_30"].append(
+            timed(page, f"{STEPPER}.querySelector('[data-move=back]').click()", f"{STEPPER}.dataset.step === '30'")
+        )
         page.evaluate(f"window.__opened = {STEPPER}.dataset.opened")
-        times["force_30"].append(timed(page, f"{STEPPER}.querySelectorAll('.candidate:not(.taken)')[{i % 9}].click()",
-                                       f"{STEPPER}.dataset.opened !== window.__opened && "
-                                       f"{STEPPER}.dataset.step === '31'"))
+        times["force_30"].append(
+            timed(
+                page,
+                f"{STEPPER}.querySelectorAll('.candidate:not(.taken)')[{i % 9}].click()",
+                f"{STEPPER}.dataset.opened !== window.__opened && {STEPPER}.dataset.step === '31'",
+            )
+        )
         branches.click()
         page.wait_for_function(f"{STEPPER}.ariaBusy !== 'true'")
         page.wait_for_timeout(400)  # the other tabs have caught up with the new branch

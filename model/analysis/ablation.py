@@ -46,17 +46,22 @@ class Comparison:
     changes: dict[AttentionKind, np.ndarray]
 
 
-def compare(translator: Translator, trace: TranslationTrace, interventions: Interventions, *,
-            text: str | None = None) -> Comparison:
+def compare(
+    translator: Translator, trace: TranslationTrace, interventions: Interventions, *, text: str | None = None
+) -> Comparison:
     """Translate again with something broken. text: another order of the same words, None for the sentence itself.
 
     ValueError if an intervention names what does not exist, or if text is not the trace's words in another order.
     """
     ids = trace.source_ids if text is None else tuple(translator.encode(text, trace.direction))
-    order = np.arange(len(ids)) if text is None else token_order(
-        trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
-    broken = translator.translate(trace.source_text if text is None else text, trace.direction,
-                                  interventions=interventions)
+    order = (
+        np.arange(len(ids))
+        if text is None
+        else token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
+    )
+    broken = translator.translate(
+        trace.source_text if text is None else text, trace.direction, interventions=interventions
+    )
     output = translator.inspect(ids, trace.target_ids, interventions=interventions)
     with torch.inference_mode():
         taken = torch.tensor(trace.target_ids, device=output.hidden.device)

@@ -16,12 +16,16 @@ from model.trace.language import Words, say
 from model.translator import Translator
 
 SOURCE, TARGET, OUTPUT = "source", "target", "output"
-WEIGHTS = {AttentionKind.ENCODER_SELF: say("encoder self-attention weights"),
-           AttentionKind.DECODER_SELF: say("decoder self-attention weights"),
-           AttentionKind.CROSS: say("cross-attention weights")}
-AXES = {AttentionKind.ENCODER_SELF: (say("source query"), say("source key")),
-        AttentionKind.DECODER_SELF: (say("target query"), say("target key")),
-        AttentionKind.CROSS: (say("target query"), say("source key"))}
+WEIGHTS = {
+    AttentionKind.ENCODER_SELF: say("encoder self-attention weights"),
+    AttentionKind.DECODER_SELF: say("decoder self-attention weights"),
+    AttentionKind.CROSS: say("cross-attention weights"),
+}
+AXES = {
+    AttentionKind.ENCODER_SELF: (say("source query"), say("source key")),
+    AttentionKind.DECODER_SELF: (say("target query"), say("target key")),
+    AttentionKind.CROSS: (say("target query"), say("source key")),
+}
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,15 @@ def arrows(translator: Translator, output: ForwardOutput, source_ids: tuple[int,
     logits = (*target, config.num_target_tokens)
     return (
         Arrow(say("source ids"), (len(source_ids),), (say("source"),), SOURCE, "embedding"),
-        *_entry(SOURCE, first[0], config), *_layer(SOURCE, first[0], len(first)),
+        *_entry(SOURCE, first[0], config),
+        *_layer(SOURCE, first[0], len(first)),
         Arrow(say("memory"), memory, (say("source"), "d_model"), SOURCE, "residual"),
         Arrow(say("decoder inputs"), target, (say("target"),), TARGET, "embedding"),
-        *_entry(TARGET, last[0], config), *_layer(TARGET, last[0], len(last)),
+        *_entry(TARGET, last[0], config),
+        *_layer(TARGET, last[0], len(last)),
         Arrow(say("projection"), logits, (say("target"), say("vocabulary")), OUTPUT, "logits"),
-        Arrow(say("softmax"), logits, (say("target"), say("vocabulary")), OUTPUT, "logits"))
+        Arrow(say("softmax"), logits, (say("target"), say("vocabulary")), OUTPUT, "logits"),
+    )
 
 
 def _entry(side: str, record: LayerRecord, config: ModelConfig) -> list[Arrow]:
@@ -65,15 +72,33 @@ def _entry(side: str, record: LayerRecord, config: ModelConfig) -> list[Arrow]:
 
 def _layer(side: str, record: LayerRecord, repeated: int) -> list[Arrow]:
     kinds = (AttentionKind.ENCODER_SELF,) if side == SOURCE else (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
-    found = [arrow for kind in kinds if record.attention(kind) is not None
-             for arrow in _attention(side, record, kind, repeated)]
+    found = [
+        arrow
+        for kind in kinds
+        if record.attention(kind) is not None
+        for arrow in _attention(side, record, kind, repeated)
+    ]
     axes = (_length(side), "d_model")
-    return [*found,
-            Arrow(say("feed-forward, inside"), _shape(record.activations), (_length(side), "d_feedforward"), side,
-                  "feed-forward", repeated),
-            Arrow(say("add & norm"), _shape(record.sublayers[-1].after), axes, side, "add-norm", repeated),
-            Arrow(say("encoder layer") if side == SOURCE else say("decoder layer"), _shape(record.after), axes, side,
-                  "residual", repeated)]
+    return [
+        *found,
+        Arrow(
+            say("feed-forward, inside"),
+            _shape(record.activations),
+            (_length(side), "d_feedforward"),
+            side,
+            "feed-forward",
+            repeated,
+        ),
+        Arrow(say("add & norm"), _shape(record.sublayers[-1].after), axes, side, "add-norm", repeated),
+        Arrow(
+            say("encoder layer") if side == SOURCE else say("decoder layer"),
+            _shape(record.after),
+            axes,
+            side,
+            "residual",
+            repeated,
+        ),
+    ]
 
 
 def _attention(side: str, record: LayerRecord, kind: AttentionKind, repeated: int) -> list[Arrow]:
@@ -85,10 +110,17 @@ def _attention(side: str, record: LayerRecord, kind: AttentionKind, repeated: in
         Arrow(say("Q"), _shape(found.queries), (say("heads"), query, "d_k"), side, "projections", repeated),
         Arrow(of_keys, _shape(found.keys), (say("heads"), key, "d_k"), side, "projections", repeated),
         Arrow(WEIGHTS[kind], _shape(found.weights), (say("heads"), query, key), side, "attention", repeated),
-        Arrow(say("contexts: weights × V"), _shape(found.head_outputs), (say("heads"), query, "d_k"), side, "heads",
-              repeated),
+        Arrow(
+            say("contexts: weights × V"),
+            _shape(found.head_outputs),
+            (say("heads"), query, "d_k"),
+            side,
+            "heads",
+            repeated,
+        ),
         Arrow(say("concat · W_O"), _shape(passed.added), axes, side, "heads", repeated),
-        Arrow(say("add & norm"), _shape(passed.after), axes, side, "add-norm", repeated)]
+        Arrow(say("add & norm"), _shape(passed.after), axes, side, "add-norm", repeated),
+    ]
 
 
 def _length(side: str) -> Words:

@@ -69,12 +69,17 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
     if kind is AttentionKind.DECODER_SELF:
         allowed = causal_mask(keys)[0, 0, query].numpy()
     return stages(
-        _numpy(record.queries[0, head, query]), _numpy(record.keys[0, head]), _numpy(record.values[0, head]), allowed,
-        recorded=record.weights[0, head, query].float().cpu().numpy())
+        _numpy(record.queries[0, head, query]),
+        _numpy(record.keys[0, head]),
+        _numpy(record.values[0, head]),
+        allowed,
+        recorded=record.weights[0, head, query].float().cpu().numpy(),
+    )
 
 
-def stages(query: np.ndarray, keys: np.ndarray, values: np.ndarray, allowed: np.ndarray, *,
-           recorded: np.ndarray) -> Dissection:
+def stages(
+    query: np.ndarray, keys: np.ndarray, values: np.ndarray, allowed: np.ndarray, *, recorded: np.ndarray
+) -> Dissection:
     """Every stage from q [d_k], K and V [key, d_k] and the mask's row [key] (Vaswani et al. 2017, equation 1)."""
     products = keys * query
     dots = products.sum(-1)
@@ -83,9 +88,20 @@ def stages(query: np.ndarray, keys: np.ndarray, values: np.ndarray, allowed: np.
     weights = softmax(masked)
     contributions = weights[:, None] * values
     return Dissection(
-        query=query, keys=keys, values=values, products=products, dots=dots, scaled=scaled, allowed=allowed,
-        masked=masked, weights=weights, contributions=contributions, output=contributions.sum(0), recorded=recorded,
-        unscaled_weights=softmax(np.where(allowed, dots, -np.inf)))
+        query=query,
+        keys=keys,
+        values=values,
+        products=products,
+        dots=dots,
+        scaled=scaled,
+        allowed=allowed,
+        masked=masked,
+        weights=weights,
+        contributions=contributions,
+        output=contributions.sum(0),
+        recorded=recorded,
+        unscaled_weights=softmax(np.where(allowed, dots, -np.inf)),
+    )
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

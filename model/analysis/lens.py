@@ -47,8 +47,10 @@ def logit_lens(model: Transformer, output: ForwardOutput, target_ids: list[int])
     streams = lens_streams(model, output)[:, 0]  # [layers + 1, step, d_model]
     layers, steps, _ = streams.shape
     rows, taken = streams.flatten(0, 1), torch.tensor(target_ids, device=streams.device).repeat(layers)
-    found = [_read(model.project(rows[part]).float(), taken[part])
-             for part in blocks(len(rows), model.config.num_target_tokens)]
+    found = [
+        _read(model.project(rows[part]).float(), taken[part])
+        for part in blocks(len(rows), model.config.num_target_tokens)
+    ]
     top_ids, top, chosen, ranks = (torch.cat(parts).view(layers, steps).cpu().numpy() for parts in zip(*found))
     return LogitLens(top_ids.astype(np.int32), top, chosen, ranks.astype(np.int32))
 
@@ -58,5 +60,9 @@ def _read(logits: Tensor, taken: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor
     normaliser = logits.logsumexp(-1)
     top, top_ids = logits.max(-1)
     chosen = logits.gather(-1, taken[:, None])  # [row, 1]
-    return (top_ids, (top - normaliser).exp(), (chosen[:, 0] - normaliser).exp(),
-            (logits > chosen).count_nonzero(-1) + 1)
+    return (
+        top_ids,
+        (top - normaliser).exp(),
+        (chosen[:, 0] - normaliser).exp(),
+        (logits > chosen).count_nonzero(-1) + 1,
+    )

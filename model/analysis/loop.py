@@ -59,7 +59,8 @@ def one_by_one(given: AttentionInput) -> tuple[Tensor, Tensor]:
         q, k, v = (
             stream @ module.projection.weight[rows].T + module.projection.bias[rows]  # [batch, length, d_k]
             for part, stream in enumerate((given.queries, given.memory, given.memory))
-            for rows in [slice(part * d_model + head * width, part * d_model + (head + 1) * width)])
+            for rows in [slice(part * d_model + head * width, part * d_model + (head + 1) * width)]
+        )
         mask = None if given.mask is None else given.mask[:, 0]
         out, weight = scaled_dot_product(q, k, v, mask, scaled=module.scaled)
         outputs.append(out)
@@ -90,8 +91,11 @@ def compare_ways(given: AttentionInput, *, runs: int = 0, budget: float = float(
     which no more runs begin, of which there is at least one."""
     loop_output, loop_weights = one_by_one(given)
     output, weights = vectorised(given)
-    differences = (float((loop_output - output).abs().max()), float((loop_weights - weights).abs().max()),
-                   float(output.abs().max()))
+    differences = (
+        float((loop_output - output).abs().max()),
+        float((loop_weights - weights).abs().max()),
+        float(output.abs().max()),
+    )
     if not runs:
         return HeadsComparison(*differences)
     loops, together = [], []

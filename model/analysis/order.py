@@ -39,8 +39,10 @@ def token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
     order: list[int] = []
     for word in _words(new):
         if not places.get(word):
-            raise Refusal("{word} is not a word of the sentence: type its words in another order, with the same "
-                          "spelling.", word=repr("".join(word).replace(SPACE, "")))
+            raise Refusal(
+                "{word} is not a word of the sentence: type its words in another order, with the same spelling.",
+                word=repr("".join(word).replace(SPACE, "")),
+            )
         first = places[word].pop(0)
         order.extend(range(first, first + len(word)))
     if len(order) != len(old):
@@ -94,6 +96,9 @@ def order_blindness(translator: Translator, trace: TranslationTrace, *, seed: in
         return float((straight[rows] - permuted).abs().max())
 
     return OrderBlindness(
-        difference(encoded, order), difference(memory.memory, order),
+        difference(encoded, order),
+        difference(memory.memory, order),
         difference(decoded(causal_mask(target.shape[1], device=source.device)), turned),
-        difference(decoded(None), turned), float(encoded[0].abs().max()))
+        difference(decoded(None), turned),
+        float(encoded[0].abs().max()),
+    )

@@ -49,27 +49,43 @@ class BatchMasks:
         source, target = self.padding[sentence], self.target_padding[sentence]
         rows = len(self.causal)
         padded = np.broadcast_to(target, (rows, rows))
-        return {"encoder": np.broadcast_to(source, (len(source), len(source))), "padding": padded,
-                "future": self.causal, "both": padded & self.causal,
-                "cross": np.broadcast_to(source, (rows, len(source)))}
+        return {
+            "encoder": np.broadcast_to(source, (len(source), len(source))),
+            "padding": padded,
+            "future": self.causal,
+            "both": padded & self.causal,
+            "cross": np.broadcast_to(source, (rows, len(source))),
+        }
 
 
 def of_two(translator: Translator, trace: TranslationTrace, second: str | None = None) -> BatchMasks:
     """The trace's sentence beside `second`, or beside its own first words. ValueError if `second` is too long."""
     if second is None:
         words = trace.source_text.split()
-        second = " ".join(words[:max(1, len(words) // 2)])
+        second = " ".join(words[: max(1, len(words) // 2)])
     other, pad_id = translator.translate(second, trace.direction), translator.tokenizer.pad_id
     pairs = [[list(one.source_ids), list(one.decoder_ids)] for one in (trace, other)]
     ids, input_ids = (pad([pair[side] for pair in pairs], pad_id) for side in (0, 1))
     lengths, target_lengths = (np.array([len(pair[side]) for pair in pairs]) for side in (0, 1))
-    named = [[(*tokens, *["<pad>"] * (width - len(tokens))) for tokens in side] for side, width in (
-        ((trace.source_tokens, other.source_tokens), ids.shape[1]),
-        ((trace.decoder_inputs, other.decoder_inputs), input_ids.shape[1]))]
+    named = [
+        [(*tokens, *["<pad>"] * (width - len(tokens))) for tokens in side]
+        for side, width in (
+            ((trace.source_tokens, other.source_tokens), ids.shape[1]),
+            ((trace.decoder_inputs, other.decoder_inputs), input_ids.shape[1]),
+        )
+    ]
     return BatchMasks(
-        tuple(named[0]), tuple(named[1]), ids, input_ids, lengths, target_lengths,
-        padding_mask(ids, pad_id)[:, 0, 0].numpy(), np.arange(ids.shape[1])[None] < lengths[:, None],
-        padding_mask(input_ids, pad_id)[:, 0, 0].numpy(), causal_mask(input_ids.shape[1])[0, 0].numpy())
+        tuple(named[0]),
+        tuple(named[1]),
+        ids,
+        input_ids,
+        lengths,
+        target_lengths,
+        padding_mask(ids, pad_id)[:, 0, 0].numpy(),
+        np.arange(ids.shape[1])[None] < lengths[:, None],
+        padding_mask(input_ids, pad_id)[:, 0, 0].numpy(),
+        causal_mask(input_ids.shape[1])[0, 0].numpy(),
+    )
 
 
 @torch.inference_mode()
@@ -86,8 +102,10 @@ def weight_on_closed(output: ForwardOutput, masks: BatchMasks) -> dict[Attention
         if kind is not AttentionKind.ENCODER_SELF:
             rows = masks.target_lengths
         name = {AttentionKind.ENCODER_SELF: "encoder", AttentionKind.DECODER_SELF: "both"}.get(kind, "cross")
-        found[kind] = max(float(weights[:, i, :, :rows[i]][..., ~masks.squares(i)[name][:rows[i]]].max(initial=0.0))
-                          for i in range(2))
+        found[kind] = max(
+            float(weights[:, i, :, : rows[i]][..., ~masks.squares(i)[name][: rows[i]]].max(initial=0.0))
+            for i in range(2)
+        )
     return found
 
 
@@ -100,8 +118,10 @@ def without_target_padding(translator: Translator, masks: BatchMasks) -> float:
     x, causal = model.embed(ids, decoder=True), causal_mask(ids.shape[1], device=ids.device)
     both = causal & padding_mask(ids, translator.tokenizer.pad_id)
     with_it, without = (model.decoder(x, mask, source)[0] for mask in (both, causal))
-    return max(float((with_it[i, :length] - without[i, :length]).abs().max())
-               for i, length in enumerate(masks.target_lengths.tolist()))
+    return max(
+        float((with_it[i, :length] - without[i, :length]).abs().max())
+        for i, length in enumerate(masks.target_lengths.tolist())
+    )
 
 
 @dataclass(frozen=True, eq=False)

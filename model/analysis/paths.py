@@ -52,16 +52,24 @@ def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]
         raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
     for i in ids:
         if not 0 <= i < vocabulary:
-            raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(i),
-                          last=str(vocabulary - 1))
+            raise Refusal(
+                "There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(i), last=str(vocabulary - 1)
+            )
     if translator.tokenizer.end_id in ids[:-1]:
         raise Refusal("Nothing can follow the end of the sentence.")
     return ids
 
 
 @torch.inference_mode()
-def follow(translator: Translator, text: str, target_ids: Sequence[int], direction: str | None = None, *,
-           interventions: Interventions = NO_INTERVENTIONS, decoding: Decoding | None = None) -> TranslationTrace:
+def follow(
+    translator: Translator,
+    text: str,
+    target_ids: Sequence[int],
+    direction: str | None = None,
+    *,
+    interventions: Interventions = NO_INTERVENTIONS,
+    decoding: Decoding | None = None,
+) -> TranslationTrace:
     """Force-decode y1 .. yT, with `</s>` or (unfinished) without. The model's own ids give its own trace again.
 
     decoding: how the ids came about, where that is known; None: they are given.
@@ -70,36 +78,54 @@ def follow(translator: Translator, text: str, target_ids: Sequence[int], directi
     """
     started, ids = time.perf_counter(), check_target(translator, target_ids)
     request = translator.request(text, direction, interventions, decoding or Decoding(given=len(ids)))
-    recorded = forced_with_records(translator.model, _encoded(translator, request), ids,
-                                   begin_id=translator.tokenizer.begin_id, given=_given(translator, request, ids),
-                                   interventions=interventions)
+    recorded = forced_with_records(
+        translator.model,
+        _encoded(translator, request),
+        ids,
+        begin_id=translator.tokenizer.begin_id,
+        given=_given(translator, request, ids),
+        interventions=interventions,
+    )
     return _trace(translator, request, ids, recorded, started)
 
 
 @torch.inference_mode()
-def complete(translator: Translator, text: str, prefix: Sequence[int], direction: str | None = None, *,
-             interventions: Interventions = NO_INTERVENTIONS) -> TranslationTrace:
+def complete(
+    translator: Translator,
+    text: str,
+    prefix: Sequence[int],
+    direction: str | None = None,
+    *,
+    interventions: Interventions = NO_INTERVENTIONS,
+) -> TranslationTrace:
     """The prefix (it may be empty) and how greedy decoding goes on from it, within the usual limit of steps.
     ValueError as in follow()."""
     started, ids = time.perf_counter(), check_target(translator, prefix) if len(prefix) else []
-    request, tokenizer = translator.request(
-        text, direction, interventions, Decoding(given=len(ids))), translator.tokenizer
+    request, tokenizer = (
+        translator.request(text, direction, interventions, Decoding(given=len(ids))),
+        translator.tokenizer,
+    )
     ids = ids or list(translator.forced_prefix(request.direction))
     # A long prefix still gets a few steps of its own, as far as the model reaches.
-    left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10),
-               translator.max_tokens - 1 - len(ids))
+    left = min(max(translator.step_limit(len(request.source_ids)) - len(ids), 10), translator.max_tokens - 1 - len(ids))
     if left == 0 or tokenizer.end_id in ids[-1:]:
         return follow(translator, text, ids, direction, interventions=interventions)
     (found,), recorded = greedy_with_records(
-        translator.model, _encoded(translator, request), [left], begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
-        prefix=ids, interventions=interventions)
+        translator.model,
+        _encoded(translator, request),
+        [left],
+        begin_id=tokenizer.begin_id,
+        end_id=tokenizer.end_id,
+        prefix=ids,
+        interventions=interventions,
+    )
     return _trace(translator, request, found, recorded, started)
 
 
 def _given(translator: Translator, request: Request, ids: list[int]) -> int:
     """How many of the ids a translation would not have chosen, but been given."""
     forced = translator.forced_prefix(request.direction)
-    return len(forced) if tuple(ids[:len(forced)]) == forced else 0
+    return len(forced) if tuple(ids[: len(forced)]) == forced else 0
 
 
 def _encoded(translator: Translator, request: Request) -> SourceMemory:
@@ -107,10 +133,21 @@ def _encoded(translator: Translator, request: Request) -> SourceMemory:
     return translator.model.encode(ids, interventions=request.interventions, record=True)
 
 
-def _trace(translator: Translator, request: Request, ids: list[int], recorded: Recorded, started: float,
-           ) -> TranslationTrace:
-    build = TraceBuilder(recorded, translator.tokenizer, seconds=time.perf_counter() - started,
-                         device=str(translator.device), checkpoint=translator.name, digest=translator.digest)
+def _trace(
+    translator: Translator,
+    request: Request,
+    ids: list[int],
+    recorded: Recorded,
+    started: float,
+) -> TranslationTrace:
+    build = TraceBuilder(
+        recorded,
+        translator.tokenizer,
+        seconds=time.perf_counter() - started,
+        device=str(translator.device),
+        checkpoint=translator.name,
+        digest=translator.digest,
+    )
     return build(0, request, ids)
 
 
@@ -121,8 +158,9 @@ def details(translator: Translator, source_ids: Sequence[int], target_ids: Seque
     hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
     with torch.inference_mode():
         found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
-    return Details(logit_lens(translator.model, output, ids),
-                   *(np.concatenate(columns, axis=1) for columns in zip(*found)))
+    return Details(
+        logit_lens(translator.model, output, ids), *(np.concatenate(columns, axis=1) for columns in zip(*found))
+    )
 
 
 def typed_ids(translator: Translator, text: str, *, joined: bool) -> list[int]:

@@ -17,8 +17,11 @@ from model.trace.kinds import Side, SubLayerName
 from model.trace.language import Words, join, say
 from model.translator import Translator
 
-STATION_NAMES = {SubLayerName.SELF_ATTENTION: say("self-attention"),
-                 SubLayerName.CROSS_ATTENTION: say("cross-attention"), SubLayerName.FEED_FORWARD: say("feed-forward")}
+STATION_NAMES = {
+    SubLayerName.SELF_ATTENTION: say("self-attention"),
+    SubLayerName.CROSS_ATTENTION: say("cross-attention"),
+    SubLayerName.FEED_FORWARD: say("feed-forward"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +37,14 @@ class EmbeddingRows:
 
 
 @torch.inference_mode()
-def embedding_rows(translator: Translator, ids: tuple[int, ...], output: ForwardOutput, *,
-                   side: str) -> EmbeddingRows:
+def embedding_rows(translator: Translator, ids: tuple[int, ...], output: ForwardOutput, *, side: str) -> EmbeddingRows:
     """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"."""
     model, source = translator.model, side == "source"
     matrix, code, stack, records = (
-        (model.embedding.weight, model.source_positions, model.encoder, output.layers(Side.ENCODER)) if source else
-        (model.target_matrix, model.target_positions, model.decoder, output.layers(Side.DECODER)))
+        (model.embedding.weight, model.source_positions, model.encoder, output.layers(Side.ENCODER))
+        if source
+        else (model.target_matrix, model.target_positions, model.decoder, output.layers(Side.DECODER))
+    )
     scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
     entered, added_positions = records[0].before[0], code(0, len(ids))
     positions = torch.zeros_like(scaled) if added_positions is None else added_positions
@@ -89,12 +93,18 @@ def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
     """Of one sub-layer. With pre-norm the norm reads the stream x, and x + f(norm(x)) goes on; with post-norm it reads
     the sum x + f(x), and its output goes on (Vaswani et al. 2017, section 5.4)."""
     before, added, after, read, scale = (
-        x[0].float() for x in (record.before, record.added, record.after, record.norm_input, record.norm_scale))
+        x[0].float() for x in (record.before, record.added, record.after, record.norm_input, record.norm_scale)
+    )
     normed = (read - read.mean(-1, keepdim=True)) * scale[:, None]
     return AddAndNorm(
-        _numpy(before.norm(dim=-1)), _numpy(added.norm(dim=-1)),
-        _numpy(torch.cosine_similarity(before, added, dim=-1)), _numpy(after.norm(dim=-1)), _numpy(scale),
-        _numpy(before), _numpy(normed))
+        _numpy(before.norm(dim=-1)),
+        _numpy(added.norm(dim=-1)),
+        _numpy(torch.cosine_similarity(before, added, dim=-1)),
+        _numpy(after.norm(dim=-1)),
+        _numpy(scale),
+        _numpy(before),
+        _numpy(normed),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +153,9 @@ class NormNumbers:
 def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
     """Of the norm of one sub-layer, at one token."""
     read, norm = record.norm_input[0, token], record.norm
-    x, gain, bias, recorded = (tensor.detach().double().cpu().numpy() for tensor in (
-        read, norm.gain, norm.bias, norm(read)))
+    x, gain, bias, recorded = (
+        tensor.detach().double().cpu().numpy() for tensor in (read, norm.gain, norm.bias, norm(read))
+    )
     return NormNumbers(x, gain, bias, float(x.mean()), float(x.var()), float(x.var(ddof=1)), norm.epsilon, recorded)
 
 
@@ -195,9 +206,14 @@ def next_token(translator: Translator, output: ForwardOutput, step: int, *, coun
     probabilities = log_probabilities.exp()
     best, ids = logits.topk(min(count, len(logits)))
     return NextToken(
-        ids.cpu().numpy(), translator.tokenizer.tokens(ids.tolist()), best.cpu().numpy(),
-        probabilities[ids].cpu().numpy(), -float((probabilities * log_probabilities).sum()) / math.log(2),
-        float(logits.logsumexp(-1)), float(1.0 - probabilities[ids].sum()))
+        ids.cpu().numpy(),
+        translator.tokenizer.tokens(ids.tolist()),
+        best.cpu().numpy(),
+        probabilities[ids].cpu().numpy(),
+        -float((probabilities * log_probabilities).sum()) / math.log(2),
+        float(logits.logsumexp(-1)),
+        float(1.0 - probabilities[ids].sum()),
+    )
 
 
 def _numpy(tensor: Tensor) -> np.ndarray:

@@ -78,9 +78,12 @@ class Evidence:
         trace, pad_id = self.trace, self.translator.tokenizer.pad_id
         rows = []
         for ids in (trace.source_ids, trace.decoder_ids, trace.target_ids):
-            longer = (*ids, *ids[:min(5, self.translator.config.reach - len(ids))])
-            rows.append(torch.tensor([[*ids, *([pad_id] * (len(longer) - len(ids)))], list(longer)],
-                                     device=self.translator.device))
+            longer = (*ids, *ids[: min(5, self.translator.config.reach - len(ids))])
+            rows.append(
+                torch.tensor(
+                    [[*ids, *([pad_id] * (len(longer) - len(ids)))], list(longer)], device=self.translator.device
+                )
+            )
         return rows[0], rows[1], rows[2]
 
     @cached_property
@@ -101,6 +104,6 @@ def _row_error(records: tuple[LayerRecord, ...], whole: tuple[LayerRecord, ...],
         for kind in AttentionKind:
             if kind.side is Side.DECODER and mine.attention(kind) is not None:
                 row = mine.attention(kind).weights  # [1, heads, 1, keys so far]
-                there = full.attention(kind).weights[:, :, step:step + 1, :row.shape[-1]]
+                there = full.attention(kind).weights[:, :, step : step + 1, : row.shape[-1]]
                 errors.append(float((row - there).abs().max()))
     return max(errors)

@@ -35,8 +35,15 @@ def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
     decoder = ours.cross_attention is not None
     kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
     theirs = nn.utils.skip_init(
-        kind, config.d_model, config.num_heads, config.d_feedforward, dropout=0.0, batch_first=True,
-        activation=ours.feed_forward.activation, norm_first=config.norm_first)
+        kind,
+        config.d_model,
+        config.num_heads,
+        config.d_feedforward,
+        dropout=0.0,
+        batch_first=True,
+        activation=ours.feed_forward.activation,
+        norm_first=config.norm_first,
+    )
     state = {f"self_attn.{k}": v for k, v in _attention_state(ours.self_attention).items()}
     if decoder:
         state |= {f"multihead_attn.{k}": v for k, v in _attention_state(ours.cross_attention).items()}
@@ -52,15 +59,21 @@ def _attention_state(ours: MultiHeadAttention) -> dict[str, Tensor]:
     weight, bias = ours.projection.weight.detach(), ours.projection.bias.detach()
     if not ours.scaled:  # torch's attention always divides by sqrt(d_k): queries as many times as long undo that
         factor = torch.ones_like(bias)
-        factor[:ours.d_model] = math.sqrt(ours.d_model // ours.num_heads)
+        factor[: ours.d_model] = math.sqrt(ours.d_model // ours.num_heads)
         weight, bias = weight * factor[:, None], bias * factor
-    return {"in_proj_weight": weight, "in_proj_bias": bias,
-            "out_proj.weight": ours.output.weight.detach(), "out_proj.bias": ours.output.bias.detach()}
+    return {
+        "in_proj_weight": weight,
+        "in_proj_bias": bias,
+        "out_proj.weight": ours.output.weight.detach(),
+        "out_proj.bias": ours.output.bias.detach(),
+    }
 
 
 @torch.inference_mode()
 def attention_errors(
-    translator: Translator, output: ForwardOutput, trace: TranslationTrace,
+    translator: Translator,
+    output: ForwardOutput,
+    trace: TranslationTrace,
 ) -> tuple[list[float], list[float]]:
     """For every attention of the model: the largest difference between nn.MultiheadAttention's weights and both the
     recorded ones and the trace's; and the largest one between its output and ours."""
@@ -71,12 +84,16 @@ def attention_errors(
             given = attention_input(translator, output, kind, layer)
             mask = None if given.mask is None else ~given.mask[0, 0]  # torch's True = may NOT attend
             theirs, weights = torch_attention(given.module)(
-                given.queries, given.memory, given.memory, attn_mask=mask, average_attn_weights=False)
+                given.queries, given.memory, given.memory, attn_mask=mask, average_attn_weights=False
+            )
             recorded = output.attention(kind, layer)
             joined, _ = given.module(recorded.queries, recorded.keys, recorded.values, given.mask)
-            of_weights.append(max(
-                _error(weights, recorded.weights),
-                float(np.abs(weights[0].float().cpu().numpy() - shown[layer]).max())))
+            of_weights.append(
+                max(
+                    _error(weights, recorded.weights),
+                    float(np.abs(weights[0].float().cpu().numpy() - shown[layer]).max()),
+                )
+            )
             of_outputs.append(_error(theirs, joined))
     return of_weights, of_outputs
 
@@ -96,8 +113,11 @@ def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[
     """For each decoder layer, as for the encoder's."""
     errors = []
     for layer, record in zip(translator.model.decoder.layers, output.layers(Side.DECODER)):
-        mask = (~causal_mask(record.before.shape[1], device=output.memory.device)[0, 0]
-                if translator.config.look_ahead_mask else None)
+        mask = (
+            ~causal_mask(record.before.shape[1], device=output.memory.device)[0, 0]
+            if translator.config.look_ahead_mask
+            else None
+        )
         theirs = torch_layer(layer, translator.config)(record.before, output.memory, tgt_mask=mask)
         errors.append(_error(theirs, record.after))
     return errors
@@ -110,8 +130,9 @@ def whole_stacks(translator: Translator, output: ForwardOutput) -> tuple[Tensor,
     model, config = translator.model, translator.config
 
     norms = [stack.norm if config.norm_first else None for stack in (model.encoder, model.decoder)]
-    layers = [nn.ModuleList(torch_layer(layer, config) for layer in stack.layers)
-              for stack in (model.encoder, model.decoder)]
+    layers = [
+        nn.ModuleList(torch_layer(layer, config) for layer in stack.layers) for stack in (model.encoder, model.decoder)
+    ]
     encoder = nn.TransformerEncoder(layers[0][0], 1, norms[0], enable_nested_tensor=False).eval()
     decoder = nn.TransformerDecoder(layers[1][0], 1, norms[1]).eval()
     encoder.layers, decoder.layers = layers  # they would make copies of one layer

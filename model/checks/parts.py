@@ -22,8 +22,10 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     model, ids = evidence.translator.model, evidence.source_ids()
     matrix = model.embedding.weight
     looked_up = model.token_rows(ids)[0] / model.scale  # [source, d_model]
-    error = max(float((F.one_hot(ids[0, part], len(matrix)).to(matrix.dtype) @ matrix - looked_up[part]).abs().max())
-                for part in blocks(ids.shape[1], len(matrix)))
+    error = max(
+        float((F.one_hot(ids[0, part], len(matrix)).to(matrix.dtype) @ matrix - looked_up[part]).abs().max())
+        for part in blocks(ids.shape[1], len(matrix))
+    )
     return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=len(matrix))
 
 
@@ -42,11 +44,17 @@ def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
             passed = output.layer(kind, layer).sublayer(kind.sublayer)
             keys = output.memory if kind is AttentionKind.CROSS else passed.read
             theirs, _ = oracle.torch_attention(evidence.translator.model.attention(kind, layer))(
-                passed.read, keys, keys, key_padding_mask=keys_padded, need_weights=False,
-                attn_mask=future if kind is AttentionKind.DECODER_SELF else None)
+                passed.read,
+                keys,
+                keys,
+                key_padding_mask=keys_padded,
+                need_weights=False,
+                attn_mask=future if kind is AttentionKind.DECODER_SELF else None,
+            )
             errors.append(float((theirs - passed.added)[~queries_padded].abs().max()))
-    return max(errors), say("{n} attentions, {cells} padded tokens", n=len(errors),
-                            cells=sum(int(mask.sum()) for mask in padding))
+    return max(errors), say(
+        "{n} attentions, {cells} padded tokens", n=len(errors), cells=sum(int(mask.sum()) for mask in padding)
+    )
 
 
 @torch.inference_mode()
@@ -54,11 +62,16 @@ def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """From what enters the first layers to the logits, through torch's own stacks."""
     translator, output = evidence.translator, evidence.output
     memory, hidden = oracle.whole_stacks(translator, output)
-    errors = [(output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
-              for part in blocks(hidden.shape[1], translator.config.num_target_tokens)]
+    errors = [
+        (output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
+        for part in blocks(hidden.shape[1], translator.config.num_target_tokens)
+    ]
     error = float(max(*errors, (memory - output.memory).abs().max()))
-    return error, say("{n} encoder and {m} decoder layers, the last norm, the projection",
-                      n=len(output.encoder_records), m=len(output.decoder_records))
+    return error, say(
+        "{n} encoder and {m} decoder layers, the last norm, the projection",
+        n=len(output.encoder_records),
+        m=len(output.decoder_records),
+    )
 
 
 @torch.inference_mode()
@@ -75,13 +88,21 @@ def torchs_loss(evidence: Evidence) -> float:
     trace, summed = evidence.trace, 0.0
     lengths = ((len(trace.source_ids), len(trace.target_ids)), (None, None))  # the second is as long as the batch
     for row, (source_length, length) in enumerate(lengths):
-        source, inputs, targets = (ids[row:row + 1] for ids in evidence.padded)
+        source, inputs, targets = (ids[row : row + 1] for ids in evidence.padded)
         output, ids = evidence.translator.model(source[:, :source_length], inputs[:, :length]), targets[0, :length]
         # A random model may write the symbol that pads, as if it were a word: training would not learn from it.
-        summed += sum(float(F.cross_entropy(
-            output.project(output.hidden[0, part]).float(), ids[part], label_smoothing=SMOOTHING, reduction="sum",
-            ignore_index=evidence.translator.tokenizer.pad_id))
-            for part in blocks(len(ids), evidence.translator.config.num_target_tokens))
+        summed += sum(
+            float(
+                F.cross_entropy(
+                    output.project(output.hidden[0, part]).float(),
+                    ids[part],
+                    label_smoothing=SMOOTHING,
+                    reduction="sum",
+                    ignore_index=evidence.translator.tokenizer.pad_id,
+                )
+            )
+            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+        )
     return summed / _real(evidence)
 
 

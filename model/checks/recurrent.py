@@ -14,9 +14,14 @@ from model.trace.language import say
 def torch_unit(ours: GatedUnit) -> nn.GRU:
     """nn.GRU, one layer in one direction, with our weights."""
     theirs = nn.GRU(ours.read.in_features, ours.recall.in_features, batch_first=True)
-    theirs.load_state_dict({
-        "weight_ih_l0": ours.read.weight.detach(), "bias_ih_l0": ours.read.bias.detach(),
-        "weight_hh_l0": ours.recall.weight.detach(), "bias_hh_l0": ours.recall.bias.detach()})
+    theirs.load_state_dict(
+        {
+            "weight_ih_l0": ours.read.weight.detach(),
+            "bias_ih_l0": ours.read.bias.detach(),
+            "weight_hh_l0": ours.recall.weight.detach(),
+            "bias_hh_l0": ours.recall.bias.detach(),
+        }
+    )
     return theirs.to(ours.read.weight.device, ours.read.weight.dtype).eval()
 
 

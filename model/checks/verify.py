@@ -56,8 +56,10 @@ class Check:
 
 
 def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
-    errors = {kind.value: float(np.abs(evidence.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1.0).max())
-              for kind in evidence.trace.kinds}
+    errors = {
+        kind.value: float(np.abs(evidence.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1.0).max())
+        for kind in evidence.trace.kinds
+    }
     rows = sum(evidence.trace.maps(kind).weights[..., 0].size for kind in evidence.trace.kinds)
     return max(errors.values()), say("{n} rows of all layers and heads", n=rows)
 
@@ -69,10 +71,14 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
     causal = float(np.abs(weights[..., above]).max(initial=0.0))
     output, length_of_row = evidence.padded_output, evidence.padded[0].shape[1]
     length = len(evidence.trace.source_ids)
-    padded = max(float(output.weights(kind)[:, 0, ..., length:].abs().max())
-                 for kind in output.kinds if kind is not AttentionKind.DECODER_SELF)
-    return max(causal, padded), say("{cells} causal cells a head, {keys} padded keys", cells=int(above.sum()),
-                                    keys=length_of_row - length)
+    padded = max(
+        float(output.weights(kind)[:, 0, ..., length:].abs().max())
+        for kind in output.kinds
+        if kind is not AttentionKind.DECODER_SELF
+    )
+    return max(causal, padded), say(
+        "{cells} causal cells a head, {keys} padded keys", cells=int(above.sum()), keys=length_of_row - length
+    )
 
 
 def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
@@ -85,8 +91,10 @@ def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     trace, output = evidence.trace, evidence.output
     ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
     with torch.inference_mode():
-        found = [output.project(output.hidden[0, part]).float().softmax(-1).gather(1, ids[part])
-                 for part in blocks(len(ids), evidence.translator.config.num_target_tokens)]
+        found = [
+            output.project(output.hidden[0, part]).float().softmax(-1).gather(1, ids[part])
+            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+        ]
     chosen, top = np.split(torch.cat(found).cpu().numpy(), [1], axis=1)  # [step, 1], [step, k]
     error = max(_difference(top, trace.top_probabilities), _difference(chosen[:, 0], np.exp(trace.log_probability)))
     return error, say("{n} candidates of {steps} steps", n=trace.top_ids.size, steps=len(trace.target_ids))
@@ -106,8 +114,9 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     with torch.inference_mode():
         source = translator.model.encode(evidence.source_ids().expand(len(cuts), -1))
         hidden, _ = translator.model.decode(variants, source)
-    error = max(float((hidden[row, :cut] - evidence.output.hidden[0, :cut]).abs().max())
-                for row, cut in enumerate(cuts))
+    error = max(
+        float((hidden[row, :cut] - evidence.output.hidden[0, :cut]).abs().max()) for row, cut in enumerate(cuts)
+    )
     return error, say("{n} changed futures, every row before the change", n=len(cuts))
 
 
@@ -146,8 +155,10 @@ def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     plain, padded, steps = evidence.output, evidence.padded_output, len(evidence.trace.decoder_ids)
     with torch.inference_mode():
-        errors = [(padded.project(padded.hidden[0, part]) - plain.project(plain.hidden[0, part])).abs().max()
-                  for part in blocks(steps, evidence.translator.config.num_target_tokens)]
+        errors = [
+            (padded.project(padded.hidden[0, part]) - plain.project(plain.hidden[0, part])).abs().max()
+            for part in blocks(steps, evidence.translator.config.num_target_tokens)
+        ]
     return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
 
 
@@ -162,8 +173,10 @@ def largest_probability(evidence: Evidence) -> float:
 def largest_logit(evidence: Evidence) -> float:
     output = evidence.output
     with torch.inference_mode():
-        return max(float(output.project(output.hidden[0, part]).abs().max())
-                   for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens))
+        return max(
+            float(output.project(output.hidden[0, part]).abs().max())
+            for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens)
+        )
 
 
 def largest_hidden(evidence: Evidence) -> float:
@@ -181,49 +194,131 @@ def largest_embedding(evidence: Evidence) -> float:
 
 
 CHECKS = (
-    Check(say("Rows sum to 1"), say("Each row of every attention map is a distribution."), WEIGHTS, rows_sum_to_one,
-          largest_weight),
+    Check(
+        say("Rows sum to 1"),
+        say("Each row of every attention map is a distribution."),
+        WEIGHTS,
+        rows_sum_to_one,
+        largest_weight,
+    ),
     Check(say("Masked cells are 0"), say("What a mask hides gets a weight of exactly 0."), 0.0, masked_cells_are_zero),
-    Check(say("Maps are the model's"), say("The maps on the page are what the model computes, in their order."),
-          WEIGHTS, trace_is_the_models, largest_weight),
-    Check(say("Probabilities are the model's"), say("So are the token probabilities."), WEIGHTS,
-          probabilities_are_the_models, largest_probability),
-    Check(say("Nothing looks ahead"), say("Changing later tokens changes no earlier row of the decoder."), LOGITS,
-          nothing_looks_ahead, largest_hidden),
-    Check(say("Cached logits = one pass"),
-          say("Decoding step by step over the cache gives the logits of one full pass."), LOGITS, cached_logits,
-          largest_logit),
-    Check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, cached_weights,
-          largest_weight),
-    Check(say("An embedding is a row"), say("Looking a token up is multiplying its one-hot vector by the matrix."),
-          WEIGHTS, parts.embedding_is_a_row, largest_embedding),
-    Check(say("Attention weights = torch's"), say("nn.MultiheadAttention with our weights attends as ours does."),
-          WEIGHTS, attention_weights_equal_torch, largest_weight),
-    Check(say("Attention output = torch's"), say("And says the same."), LOGITS, attention_outputs_equal_torch,
-          largest_stream),
-    Check(say("Masked attention = torch's"),
-          say("So it does with padding and the causal mask together, in a padded batch."), LOGITS,
-          parts.masked_attention_equals_torch, largest_stream),
-    Check(say("Encoder layer = torch's"), say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
-          LOGITS, encoder_layers_equal_torch, largest_stream),
-    Check(say("Decoder layer = torch's"), say("nn.TransformerDecoderLayer with our weights gives our residual stream."),
-          LOGITS, decoder_layers_equal_torch, largest_stream),
-    Check(say("Whole stack = torch's"),
-          say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."), LOGITS,
-          parts.whole_stack_equals_torch, largest_logit),
-    Check(say("Padding changes nothing"), say("In a batch with a longer sentence the logits stay the same."), LOGITS,
-          padding_changes_nothing, largest_logit),
-    Check(say("The loss ignores padding"),
-          say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."), LOGITS,
-          parts.loss_ignores_padding, parts.torchs_loss),
+    Check(
+        say("Maps are the model's"),
+        say("The maps on the page are what the model computes, in their order."),
+        WEIGHTS,
+        trace_is_the_models,
+        largest_weight,
+    ),
+    Check(
+        say("Probabilities are the model's"),
+        say("So are the token probabilities."),
+        WEIGHTS,
+        probabilities_are_the_models,
+        largest_probability,
+    ),
+    Check(
+        say("Nothing looks ahead"),
+        say("Changing later tokens changes no earlier row of the decoder."),
+        LOGITS,
+        nothing_looks_ahead,
+        largest_hidden,
+    ),
+    Check(
+        say("Cached logits = one pass"),
+        say("Decoding step by step over the cache gives the logits of one full pass."),
+        LOGITS,
+        cached_logits,
+        largest_logit,
+    ),
+    Check(
+        say("Cached weights = one pass"),
+        say("And the same attention, row by row."),
+        WEIGHTS,
+        cached_weights,
+        largest_weight,
+    ),
+    Check(
+        say("An embedding is a row"),
+        say("Looking a token up is multiplying its one-hot vector by the matrix."),
+        WEIGHTS,
+        parts.embedding_is_a_row,
+        largest_embedding,
+    ),
+    Check(
+        say("Attention weights = torch's"),
+        say("nn.MultiheadAttention with our weights attends as ours does."),
+        WEIGHTS,
+        attention_weights_equal_torch,
+        largest_weight,
+    ),
+    Check(
+        say("Attention output = torch's"),
+        say("And says the same."),
+        LOGITS,
+        attention_outputs_equal_torch,
+        largest_stream,
+    ),
+    Check(
+        say("Masked attention = torch's"),
+        say("So it does with padding and the causal mask together, in a padded batch."),
+        LOGITS,
+        parts.masked_attention_equals_torch,
+        largest_stream,
+    ),
+    Check(
+        say("Encoder layer = torch's"),
+        say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
+        LOGITS,
+        encoder_layers_equal_torch,
+        largest_stream,
+    ),
+    Check(
+        say("Decoder layer = torch's"),
+        say("nn.TransformerDecoderLayer with our weights gives our residual stream."),
+        LOGITS,
+        decoder_layers_equal_torch,
+        largest_stream,
+    ),
+    Check(
+        say("Whole stack = torch's"),
+        say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."),
+        LOGITS,
+        parts.whole_stack_equals_torch,
+        largest_logit,
+    ),
+    Check(
+        say("Padding changes nothing"),
+        say("In a batch with a longer sentence the logits stay the same."),
+        LOGITS,
+        padding_changes_nothing,
+        largest_logit,
+    ),
+    Check(
+        say("The loss ignores padding"),
+        say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."),
+        LOGITS,
+        parts.loss_ignores_padding,
+        parts.torchs_loss,
+    ),
 )
 
 
-OF_ANY_NETWORK = (rows_sum_to_one, trace_is_the_models, probabilities_are_the_models, nothing_looks_ahead,
-                  cached_logits, cached_weights, padding_changes_nothing)
+OF_ANY_NETWORK = (
+    rows_sum_to_one,
+    trace_is_the_models,
+    probabilities_are_the_models,
+    nothing_looks_ahead,
+    cached_logits,
+    cached_weights,
+    padding_changes_nothing,
+)
 RECURRENT = (
-    Check(say("Encoder states = torch's"), say("nn.GRU with our weights reads the sentence as ours does."), WEIGHTS,
-          recurrent.encoder_states),
+    Check(
+        say("Encoder states = torch's"),
+        say("nn.GRU with our weights reads the sentence as ours does."),
+        WEIGHTS,
+        recurrent.encoder_states,
+    ),
     Check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS, recurrent.decoder_outputs),
 )
 
@@ -235,9 +330,13 @@ def checks_of(translator: Translator) -> tuple[Check, ...]:
     return (*(check for check in CHECKS if check.measure in OF_ANY_NETWORK), *RECURRENT)
 
 
-def verify(translator: Translator, trace: TranslationTrace, *,
-           shown: Mapping[str, tuple[Sequence[Shown], float]] | None = None, also: Sequence[Check] = ()
-           ) -> Iterator[Result]:
+def verify(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    shown: Mapping[str, tuple[Sequence[Shown], float]] | None = None,
+    also: Sequence[Check] = (),
+) -> Iterator[Result]:
     """Run every check on a trace, one result at a time, so that a caller can show progress.
 
     shown: name -> (maps, tolerance): what the program shows elsewhere, such as an export read back or the arrays of a
@@ -248,8 +347,10 @@ def verify(translator: Translator, trace: TranslationTrace, *,
     if trace.digest != translator.digest:
         raise ValueError(f"the trace is of checkpoint {trace.digest}, this is {translator.digest}")
     if trace.interventions:
-        raise Refusal("only the plain model can be verified; this trace was made with {changes}",
-                      changes=trace.interventions.describe())
+        raise Refusal(
+            "only the plain model can be verified; this trace was made with {changes}",
+            changes=trace.interventions.describe(),
+        )
     output = translator.inspect(trace.source_ids, trace.target_ids)
     evidence = Evidence(translator, trace, output, shown or {})
     half = next(translator.model.parameters()).dtype != torch.float32
@@ -270,8 +371,16 @@ def _carried_out(check: Check, evidence: Evidence, tolerance: float) -> Result:
     except (ValueError, RuntimeError, IndexError, KeyError) as failure:  # a broken part must show as failing
         error, detail = float("nan"), say("could not be carried out: {why}", why=words_of(failure))
     scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan: there is no error to relate
-    return Result(check.name, check.claim, error, tolerance, bool(error <= tolerance), detail,
-                  time.perf_counter() - started, error / scale if scale else None)
+    return Result(
+        check.name,
+        check.claim,
+        error,
+        tolerance,
+        bool(error <= tolerance),
+        detail,
+        time.perf_counter() - started,
+        error / scale if scale else None,
+    )
 
 
 def _shown_check(maps: Sequence[Shown]) -> Callable[[Evidence], tuple[float, str]]:
@@ -280,6 +389,7 @@ def _shown_check(maps: Sequence[Shown]) -> Callable[[Evidence], tuple[float, str
             raise ValueError("nothing was shown")
         errors = [_difference(shown.weights, shown.expected(evidence.trace)) for shown in maps]
         return max(errors), say("{n} cells", n=sum(shown.weights.size for shown in maps))
+
     return measure
 
 
@@ -289,4 +399,3 @@ def _difference(a: np.ndarray, b: np.ndarray) -> float:
     # A nan is a difference: max() alone would let one pass unseen, depending on its place.
     difference = np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64))
     return float("inf") if np.isnan(difference).any() else float(difference.max(initial=0.0))
-

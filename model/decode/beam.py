@@ -84,8 +84,9 @@ class _Sentence:
     """The search for one sentence. A finished hypothesis leaves the beam and narrows it by one place (Sutskever et al.
     2014, section 3.2), so that width 1 is greedy decoding, whatever the penalty."""
 
-    def __init__(self, index: int, limit: int, width: int, *, alpha: float, n_best: int, end_id: int,
-                 keep_pruned: bool) -> None:
+    def __init__(
+        self, index: int, limit: int, width: int, *, alpha: float, n_best: int, end_id: int, keep_pruned: bool
+    ) -> None:
         """Seven parameters: the settings of beam_search(), for one sentence."""
         self.index, self.limit, self.left, self.alpha = index, limit, width, alpha
         self.n_best, self.end_id, self.keep_pruned = n_best, end_id, keep_pruned
@@ -108,8 +109,9 @@ class _Sentence:
         self.depth += 1
         penalty = length_penalty(self.depth, self.alpha)
         totals = [0.0 if node is None else self.nodes[node].total for node in self.live]
-        compared = [(totals[row] + p, row, rank)
-                    for row, best in enumerate(log_p) for rank, p in enumerate(best[:self.left])]
+        compared = [
+            (totals[row] + p, row, rank) for row, best in enumerate(log_p) for rank, p in enumerate(best[: self.left])
+        ]
         compared.sort(key=lambda c: -c[0])  # stable: ties go to the earlier hypothesis, then to the better rank
         live, rows = [], []
         for place, (total, row, rank) in enumerate(compared):
@@ -119,8 +121,9 @@ class _Sentence:
             if place < self.left:
                 ends, stops = ids[row][rank] == self.end_id, self.depth == self.limit
                 fate = Fate.FINISHED if ends else Fate.STOPPED if stops else Fate.KEPT
-            self.nodes.append(BeamNode(self.live[row], ids[row][rank], self.depth, log_p[row][rank], total,
-                                       total / penalty, fate))
+            self.nodes.append(
+                BeamNode(self.live[row], ids[row][rank], self.depth, log_p[row][rank], total, total / penalty, fate)
+            )
             if fate == Fate.KEPT:
                 live.append(len(self.nodes) - 1)
                 rows.append((row, ids[row][rank]))
@@ -147,13 +150,22 @@ class _Sentence:
             node = self.nodes[n]
             found.append(Hypothesis(prefix_of(self.nodes, n), node.total, node.score, node.fate == Fate.FINISHED, n))
         found.sort(key=lambda h: (not h.finished, -h.score))
-        return BeamResult(tuple(found[:self.n_best]), tuple(self.nodes))
+        return BeamResult(tuple(found[: self.n_best]), tuple(self.nodes))
 
 
 def beam_search(
-    model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int, width: int = 5,
-    length_penalty: float = 0.0, n_best: int = 1, interventions: Changes = NO_INTERVENTIONS,
-    keep_pruned: bool = False, prefix: Sequence[int] = (),
+    model: Transformer,
+    source: SourceMemory,
+    limits: list[int],
+    *,
+    begin_id: int,
+    end_id: int,
+    width: int = 5,
+    length_penalty: float = 0.0,
+    n_best: int = 1,
+    interventions: Changes = NO_INTERVENTIONS,
+    keep_pruned: bool = False,
+    prefix: Sequence[int] = (),
 ) -> list[BeamResult]:
     """The most probable translations found by keeping `width` hypotheses a step: one BeamResult a sentence.
 
@@ -168,8 +180,10 @@ def beam_search(
     Decoding(width, length_penalty)  # raises
     if not 1 <= n_best <= width:
         raise ValueError(f"n_best must be from 1 to the beam width, {width}, found {n_best}")
-    sentences = [_Sentence(i, limit, width, alpha=length_penalty, n_best=n_best, end_id=end_id,
-                           keep_pruned=keep_pruned) for i, limit in enumerate(limits)]
+    sentences = [
+        _Sentence(i, limit, width, alpha=length_penalty, n_best=n_best, end_id=end_id, keep_pruned=keep_pruned)
+        for i, limit in enumerate(limits)
+    ]
     for sentence in sentences:
         sentence.begin_with(prefix)
     start = torch.tensor([[begin_id, *prefix]] * len(limits), device=source.memory.device)

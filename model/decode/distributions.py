@@ -51,8 +51,12 @@ def summarised(logits: Tensor, chosen: Tensor) -> Distributions:
     top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
     taken = log_p.gather(1, chosen[:, None])  # [step, 1]
     return Distributions(
-        top_ids, top.exp(), (log_p > taken).count_nonzero(-1) + 1, taken[:, 0],
-        torch.linalg.vecdot(p, log_p) / -math.log(2))
+        top_ids,
+        top.exp(),
+        (log_p > taken).count_nonzero(-1) + 1,
+        taken[:, 0],
+        torch.linalg.vecdot(p, log_p) / -math.log(2),
+    )
 
 
 class Choices:

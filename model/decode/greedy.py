@@ -23,8 +23,15 @@ def most_probable(logits: Tensor) -> Tensor:
 
 
 def greedy(
-    model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS, seen: Choices | None = None,
+    model: Transformer,
+    source: SourceMemory,
+    limits: list[int],
+    *,
+    begin_id: int,
+    end_id: int,
+    prefix: Sequence[int] = (),
+    interventions: Changes = NO_INTERVENTIONS,
+    seen: Choices | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.
 

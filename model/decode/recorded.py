@@ -41,22 +41,34 @@ class Recorded:
 
 
 def greedy_with_records(
-    model: Transformer, source: SourceMemory, limits: list[int], *, begin_id: int, end_id: int,
-    prefix: Sequence[int] = (), interventions: Changes = NO_INTERVENTIONS,
+    model: Transformer,
+    source: SourceMemory,
+    limits: list[int],
+    *,
+    begin_id: int,
+    end_id: int,
+    prefix: Sequence[int] = (),
+    interventions: Changes = NO_INTERVENTIONS,
 ) -> tuple[list[list[int]], Recorded]:
     """greedy(), with the prefix in front of the new ids, then one recorded teacher-forced pass over them, which gives
     every map. The distributions are those that each token was chosen by, and are not computed again.
     Seven parameters: those of greedy().
     """
     seen = Choices(len(limits))
-    found = greedy(model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix,
-                   interventions=interventions, seen=seen)
+    found = greedy(
+        model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix, interventions=interventions, seen=seen
+    )
     found = [[*prefix, *ids] for ids in found]
     return found, _recorded(model, source, found, seen.of_each(), begin_id, interventions)
 
 
 def forced_with_records(
-    model: Transformer, source: SourceMemory, ids: Sequence[int], *, begin_id: int, given: int = 0,
+    model: Transformer,
+    source: SourceMemory,
+    ids: Sequence[int],
+    *,
+    begin_id: int,
+    given: int = 0,
     interventions: Changes = NO_INTERVENTIONS,
 ) -> Recorded:
     """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
@@ -64,8 +76,12 @@ def forced_with_records(
     given: how many of the first ids were its prefix, which it read in one pass.
     Six parameters: those of greedy(), with the ids in place of a limit."""
     given = min(given, len(ids) - 1)
-    decoder = StepDecoder(model, source, torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device),
-                          interventions=interventions)
+    decoder = StepDecoder(
+        model,
+        source,
+        torch.tensor([[begin_id, *ids[:given]]], device=source.memory.device),
+        interventions=interventions,
+    )
     seen = Choices(1)
     for step, token in enumerate(ids[given:]):
         chosen = decoder.prefix.new_tensor([token])
@@ -75,8 +91,14 @@ def forced_with_records(
     return _recorded(model, source, [list(ids)], seen.of_each(), begin_id, interventions)
 
 
-def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], steps: list[Distributions],
-              begin_id: int, interventions: Changes) -> Recorded:
+def _recorded(
+    model: Transformer,
+    source: SourceMemory,
+    found: list[list[int]],
+    steps: list[Distributions],
+    begin_id: int,
+    interventions: Changes,
+) -> Recorded:
     """Six parameters: what both callers have in hand when their ids are found."""
     device = source.memory.device
     inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(device)
@@ -84,16 +106,22 @@ def _recorded(model: Transformer, source: SourceMemory, found: list[list[int]], 
     whole = []
     for row, (ids, last) in enumerate(zip(found, steps)):
         first = len(ids) - len(last)  # of those that were read in one pass, nothing is known yet
-        whole.append(last if not first else joined(
-            [*distributions(model, output.hidden[row, :first], torch.tensor(ids[:first], device=device)), last]))
+        whole.append(
+            last
+            if not first
+            else joined(
+                [*distributions(model, output.hidden[row, :first], torch.tensor(ids[:first], device=device)), last]
+            )
+        )
     return Recorded(output, whole)
 
 
 def with_distributions(model: Transformer, output: ForwardOutput, found: Sequence[Sequence[int]]) -> Recorded:
     """A recorded pass over the ids of each sentence, with what it says of them itself."""
     rows = [torch.tensor(ids, device=output.hidden.device) for ids in found]
-    return Recorded(output, [joined(distributions(model, output.hidden[row, :len(ids)], ids))
-                             for row, ids in enumerate(rows)])
+    return Recorded(
+        output, [joined(distributions(model, output.hidden[row, : len(ids)], ids)) for row, ids in enumerate(rows)]
+    )
 
 
 def distributions(model: Transformer, hidden: Tensor, ids: Tensor) -> list[Distributions]:

@@ -24,8 +24,13 @@ class StepDecoder:
     """
 
     def __init__(
-        self, model: Transformer, source: SourceMemory, prefix: Tensor, *,
-        interventions: Changes = NO_INTERVENTIONS, record: bool = False,
+        self,
+        model: Transformer,
+        source: SourceMemory,
+        prefix: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
     ) -> None:
         """prefix: int64 [batch, length], at least `<s>`; it is run in one pass. interventions: the rows of a sweep are
         the batch's."""
@@ -45,7 +50,8 @@ class StepDecoder:
                 self.logits = self.step(ids[:, 0], self.source, self.cache)
             else:
                 hidden, self.records = self.model.decode(
-                    ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record)
+                    ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record
+                )
                 self.logits = self.model.project(hidden[:, -1])
             self.prefix = torch.cat((self.prefix, ids), dim=1)
 
@@ -62,8 +68,8 @@ class StepDecoder:
     def rewind(self, length: int) -> None:
         """Go back to the first `length` tokens of each prefix (at least `<s>`)."""
         assert 1 <= length <= self.prefix.shape[1]
-        last = self.prefix[:, length - 1:length]
-        self.prefix = self.prefix[:, :length - 1]
+        last = self.prefix[:, length - 1 : length]
+        self.prefix = self.prefix[:, : length - 1]
         self.cache.truncate(length - 1)
         self.extend(last)
 
@@ -82,6 +88,9 @@ class StepDecoder:
 
     def _lean_step(self) -> DecoderStep | None:
         """None where the model's own path is to be taken."""
-        lean = (isinstance(self.model, Transformer) and not (self.record or self.model.training)
-                and DecoderStep.supports(self.interventions))
+        lean = (
+            isinstance(self.model, Transformer)
+            and not (self.record or self.model.training)
+            and DecoderStep.supports(self.interventions)
+        )
         return DecoderStep(self.model, self.interventions) if lean else None

@@ -46,8 +46,9 @@ class Names(Protocol):
 class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
-    def __init__(self, recorded: Recorded, tokenizer: Names, *, seconds: float, device: str, checkpoint: str,
-                 digest: str) -> None:
+    def __init__(
+        self, recorded: Recorded, tokenizer: Names, *, seconds: float, device: str, checkpoint: str, digest: str
+    ) -> None:
         """The last four are the traces' own record of where they come from.
 
         Six parameters: each of those is a field of the trace.
@@ -66,17 +67,27 @@ class TraceBuilder:
         steps = self.distributions[row]
         top_ids = steps.top_ids.cpu().numpy().astype(np.int32)
         return TranslationTrace(
-            source_text=request.text, direction=request.direction,
-            source_ids=source_ids, source_tokens=source_tokens,
-            decoder_ids=decoder_ids, decoder_inputs=inputs,
-            target_ids=tuple(target_ids), target_tokens=tokenizer.in_words(tokenizer.tokens(target_ids)),
-            finished=target_ids[-1] == tokenizer.end_id, translation=tokenizer.decode(target_ids),
+            source_text=request.text,
+            direction=request.direction,
+            source_ids=source_ids,
+            source_tokens=source_tokens,
+            decoder_ids=decoder_ids,
+            decoder_inputs=inputs,
+            target_ids=tuple(target_ids),
+            target_tokens=tokenizer.in_words(tokenizer.tokens(target_ids)),
+            finished=target_ids[-1] == tokenizer.end_id,
+            translation=tokenizer.decode(target_ids),
             **self._maps(row, source_tokens, inputs),
-            top_ids=top_ids, top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
+            top_ids=top_ids,
+            top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
             top_probabilities=steps.top_probabilities.cpu().numpy(),
             chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
-            entropy=steps.entropy.cpu().numpy(), log_probability=steps.log_probability.cpu().numpy(),
-            interventions=request.interventions, decoding=request.decoding, **self.origin)
+            entropy=steps.entropy.cpu().numpy(),
+            log_probability=steps.log_probability.cpu().numpy(),
+            interventions=request.interventions,
+            decoding=request.decoding,
+            **self.origin,
+        )
 
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
         """The maps of one row by kind, without its padding; None for a kind that the model does not have."""
@@ -84,6 +95,6 @@ class TraceBuilder:
         for kind in self.output.kinds:
             queries, keys = tokens_of(kind, source, inputs)
             # Row by row: all rows' maps at once would lie in memory beside the pass's own and the traces'.
-            mine = self.output.maps(kind, row)[:, :, :len(queries), :len(keys)]  # [layers, heads, query, key]
+            mine = self.output.maps(kind, row)[:, :, : len(queries), : len(keys)]  # [layers, heads, query, key]
             found[kind.value] = AttentionMaps(np.ascontiguousarray(mine.float().cpu().numpy()), queries, keys)
         return found

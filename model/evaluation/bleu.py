@@ -66,14 +66,20 @@ def lay_out(translation: str, reference: str, *, largest: int = LARGEST) -> Sent
     result = metric.sentence_score(translation, [reference])
     precisions = tuple(
         NgramPrecision(n, int(matched), int(total), float(percent), 0.5**n)
-        for n, matched, total, percent in zip(
-            range(1, largest + 1), result.counts, result.totals, result.precisions))
+        for n, matched, total, percent in zip(range(1, largest + 1), result.counts, result.totals, result.precisions)
+    )
     mine, theirs = (tuple(metric.tokenizer(text.rstrip()).split()) for text in (translation, reference))
     return SentenceBleu(
-        score=float(result.score), precisions=precisions, brevity_penalty=float(result.bp),
-        translation_length=int(result.sys_len), reference_length=int(result.ref_len),
-        signature=str(metric.get_signature()), textbook=_textbook(precisions, result.sys_len, result.ref_len),
-        translation=marked(mine, theirs, largest=largest), reference=marked(theirs, mine, largest=largest))
+        score=float(result.score),
+        precisions=precisions,
+        brevity_penalty=float(result.bp),
+        translation_length=int(result.sys_len),
+        reference_length=int(result.ref_len),
+        signature=str(metric.get_signature()),
+        textbook=_textbook(precisions, result.sys_len, result.ref_len),
+        translation=marked(mine, theirs, largest=largest),
+        reference=marked(theirs, mine, largest=largest),
+    )
 
 
 def marked(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: int) -> Marked:
@@ -85,7 +91,7 @@ def marked(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: int) ->
         for start, ngram in enumerate(_ngrams(tokens, n)):
             if left[ngram] > 0:
                 left[ngram] -= 1
-                found[start:start + n] = [n] * n
+                found[start : start + n] = [n] * n
     return Marked(tokens, tuple(found))
 
 
@@ -97,7 +103,7 @@ def brevity_penalty(length: int, reference_length: int) -> float:
 
 
 def _ngrams(tokens: tuple[str, ...], n: int) -> list[tuple[str, ...]]:
-    return [tokens[i:i + n] for i in range(len(tokens) - n + 1)]
+    return [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
 
 
 def _textbook(precisions: tuple[NgramPrecision, ...], length: int, reference_length: int) -> float:

@@ -30,10 +30,18 @@ def main(argv: list[str] | None = None) -> None:
             sentences = fill_typed(frames, direction, training=training, seed=SEED[args.frames])
             for beam in args.beam:
                 translations = translator.translate_batch(
-                    [sentence.source for sentence in sentences], direction, beam=beam,
-                    length_penalty=args.length_penalty if beam > 1 else 0.0)
-                result = {"direction": direction, "frames": args.frames, "fillers": "seen" if training else "unseen",
-                          "beam": beam, **tally(sentences, translations)}
+                    [sentence.source for sentence in sentences],
+                    direction,
+                    beam=beam,
+                    length_penalty=args.length_penalty if beam > 1 else 0.0,
+                )
+                result = {
+                    "direction": direction,
+                    "frames": args.frames,
+                    "fillers": "seen" if training else "unseen",
+                    "beam": beam,
+                    **tally(sentences, translations),
+                }
                 results.append(result)
                 print(json.dumps(result), flush=True)
                 if args.show:
@@ -44,6 +52,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def record(path: Path, translator: Translator, results: list[dict]) -> None:
     """Put results into the checkpoint's metrics.json, in place of those of the same direction, frames and decoding."""
+
     def key(result: dict) -> tuple:
         return tuple(result[field] for field in ("direction", "frames", "fillers", "beam"))
 
@@ -62,8 +71,11 @@ def show(sentences: list[TypedSentence], translations: list[str]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.evaluation.names_kept", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.evaluation.names_kept",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
     add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
     add("--directions", nargs="+", help="default: all of the checkpoint's")

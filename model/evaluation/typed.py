@@ -53,8 +53,9 @@ def read_typed_frames(which: str, language: str) -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8").splitlines())
 
 
-def fill_typed(frames: Iterable[str], direction: str, *, training: bool, seed: int, fillings: int = FILLINGS
-               ) -> list[TypedSentence]:
+def fill_typed(
+    frames: Iterable[str], direction: str, *, training: bool, seed: int, fillings: int = FILLINGS
+) -> list[TypedSentence]:
     """Every frame, filled `fillings` times: with fillers that training samples, or with those that it never does."""
     source, target = parse_direction(direction)
     fillers, random = Fillers(training=training, spliced=0.0), np.random.default_rng(seed)
@@ -63,8 +64,10 @@ def fill_typed(frames: Iterable[str], direction: str, *, training: bool, seed: i
         for _ in range(fillings):
             chosen = choose(slots_of(frame), fillers, random)
             shown = {slot: read_form(filler, source, random) for slot, filler in chosen.items()}
-            items = tuple(Item(slot.rstrip("0123456789"), shown[slot], accepted(filler, target))
-                          for slot, filler in chosen.items())
+            items = tuple(
+                Item(slot.rstrip("0123456789"), shown[slot], accepted(filler, target))
+                for slot, filler in chosen.items()
+            )
             sentences.append(TypedSentence(put(frame, shown, source), items))
     return sentences
 
@@ -77,8 +80,11 @@ def accepted(filler: Filler | Value, language: str) -> tuple[str, ...]:
     if isinstance(filler, Number) and not filler.decimals and 2 <= filler.whole <= 12:
         forms.append(WORDS[language].split()[filler.whole - 2])
     if isinstance(filler, Time) and language == "en" and filler.minute == 0:
-        forms += [f"{hour} {tail}" for hour in {filler.hour, (filler.hour - 1) % 12 + 1}
-                  for tail in ("o'clock", "a.m." if filler.hour < 12 else "p.m.")]
+        forms += [
+            f"{hour} {tail}"
+            for hour in {filler.hour, (filler.hour - 1) % 12 + 1}
+            for tail in ("o'clock", "a.m." if filler.hour < 12 else "p.m.")
+        ]
     if isinstance(filler, Time) and language in ("de", "fr") and filler.minute == 0:
         forms.append(f"{filler.hour} Uhr" if language == "de" else f"{filler.hour} heures")
     if isinstance(filler, Date) and language == "en":
@@ -90,9 +96,15 @@ def is_kept(item: Item, translation: str) -> bool:
     """Whether one of the accepted strings stands in a translation as whole tokens; case and accents count, the kind of
     space does not. A number is not part of a longer one."""
     text = " ".join(translation.split())
-    return any(re.search(rf"(?<![\w])(?<!\d[.,:])(?<!\d ){_loose(form)}(?![\w])(?![.,:]\d)(?! \d{{3}}\b)"
-                         if form[0].isdigit() and item.kind in ("number", "small", "decimal", "year")
-                         else rf"(?<![\w-]){_loose(form)}(?![\w-])", text) for form in item.accepted)
+    return any(
+        re.search(
+            rf"(?<![\w])(?<!\d[.,:])(?<!\d ){_loose(form)}(?![\w])(?![.,:]\d)(?! \d{{3}}\b)"
+            if form[0].isdigit() and item.kind in ("number", "small", "decimal", "year")
+            else rf"(?<![\w-]){_loose(form)}(?![\w-])",
+            text,
+        )
+        for form in item.accepted
+    )
 
 
 def tally(sentences: list[TypedSentence], translations: list[str]) -> dict[str, dict[str, int]]:

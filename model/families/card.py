@@ -37,7 +37,7 @@ def _licence(folder: Folder) -> str:
     if not text.startswith("---\n") or "\n---" not in text[4:]:
         return UNKNOWN
     try:
-        front = yaml.safe_load(text[4:text.index("\n---", 4)])
+        front = yaml.safe_load(text[4 : text.index("\n---", 4)])
     except (yaml.YAMLError, RecursionError, ValueError):
         return UNKNOWN
     found = [front.get(key) for key in ("license_name", "license") if isinstance(front, dict)]

@@ -69,7 +69,7 @@ class Folder:
             if self.has(index):
                 shards = self.json(index, limit=MAX_VOCABULARY_BYTES).get("weight_map")
                 if not isinstance(shards, dict) or not shards or not all(isinstance(s, str) for s in shards.values()):
-                    raise ValueError(f"{self.path / index} has no \"weight_map\" of tensors to files")
+                    raise ValueError(f'{self.path / index} has no "weight_map" of tensors to files')
                 names = sorted(set(shards.values()))
                 if len(names) > MAX_SHARDS:
                     raise ValueError(f"{self.path / index} names {len(names)} files, at most {MAX_SHARDS} are read")
@@ -113,7 +113,8 @@ class Weights:
                 raise ValueError(f"{path}: {name} is in another of the files, too")
             self._of[name] = source
             self.shapes[name] = tuple(
-                source[name].shape if isinstance(source, dict) else source.get_slice(name).get_shape())
+                source[name].shape if isinstance(source, dict) else source.get_slice(name).get_shape()
+            )
 
     def _safetensors(self, path: Path):
         try:
@@ -131,8 +132,7 @@ class Weights:
 
     def same(self, first: str, second: str) -> bool:
         """Whether two names stand for equal tensors."""
-        return first == second or (
-            self.shapes[first] == self.shapes[second] and torch.equal(self[first], self[second]))
+        return first == second or (self.shapes[first] == self.shapes[second] and torch.equal(self[first], self[second]))
 
     def digest(self) -> str:
         """The first 16 hex digits of the SHA-256 of all files, in blocks: no file is ever whole in memory."""

@@ -23,8 +23,20 @@ from model.families.folder import CONFIG, GENERATION, PICKLE, SAFETENSORS, TOKEN
 from model.families.settings import Settings
 
 TRANSPORT = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's is built on: httpx, or its successor
-SMALL = (CONFIG, GENERATION, TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", "tokenizer.json",
-         "vocab.json", "target_vocab.json", "source.spm", "target.spm", "sentencepiece.bpe.model", CARD)
+SMALL = (
+    CONFIG,
+    GENERATION,
+    TOKENIZER_CONFIG,
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "tokenizer.json",
+    "vocab.json",
+    "target_vocab.json",
+    "source.spm",
+    "target.spm",
+    "sentencepiece.bpe.model",
+    CARD,
+)
 
 
 def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None) -> Path:
@@ -39,8 +51,9 @@ def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None)
     try:
         return _fetched(name, endpoint, cache)
     except HFValidationError as error:
-        raise ValueError(f"{name!r} is neither a folder nor the id of a model such as Helsinki-NLP/opus-mt-en-de"
-                         ) from error
+        raise ValueError(
+            f"{name!r} is neither a folder nor the id of a model such as Helsinki-NLP/opus-mt-en-de"
+        ) from error
     except GatedRepoError as error:
         raise ValueError(f"{name} is gated: ask for access on its page, and log in (hf auth login)") from error
     except RepositoryNotFoundError as error:
@@ -65,8 +78,9 @@ def _fetched(name: str, endpoint: str | None, cache: Path | None) -> Path:
     except (GatedRepoError, RepositoryNotFoundError):
         raise
     except (OSError, TRANSPORT):  # without the hub: what the cache has of it
-        return Path(huggingface_hub.snapshot_download(
-            name, local_files_only=True, cache_dir=cache, allow_patterns=[CONFIG]))
+        return Path(
+            huggingface_hub.snapshot_download(name, local_files_only=True, cache_dir=cache, allow_patterns=[CONFIG])
+        )
     present = [sibling.rfilename for sibling in info.siblings or ()]
     if CONFIG not in present:
         raise ValueError(f"{name} has no {CONFIG}: it is no model that can be opened")
@@ -87,6 +101,8 @@ def _weights(name: str, present: list[str]) -> list[str]:
         if whole in present:
             return [whole]
         if f"{whole}.index.json" in present:
-            return [f"{whole}.index.json", *(
-                file for file in present if file.startswith(f"{stem}-") and file.endswith(f".{ending}"))]
+            return [
+                f"{whole}.index.json",
+                *(file for file in present if file.startswith(f"{stem}-") and file.endswith(f".{ending}")),
+            ]
     raise ValueError(f"{name} has no weights that can be opened: expected {SAFETENSORS} or {PICKLE}")

@@ -33,16 +33,28 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings)
     pieces, nameless = named(ids, config.vocabulary_size)
     side = Side(folder.bytes(SPM), pieces)
-    tokenizer = PieceTokenizer(side, side, Symbols(
-        pad_id=config.pad_id, begin_id=settings.token("decoder_start_token_id", 2), end_id=2, unknown_id=3,
-        source_row=row, forced=True, languages=tuple(codes.items()),
-        special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)}))))
-    config = replace(config, banned_ids=tuple(sorted(
-        i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size)))
+    tokenizer = PieceTokenizer(
+        side,
+        side,
+        Symbols(
+            pad_id=config.pad_id,
+            begin_id=settings.token("decoder_start_token_id", 2),
+            end_id=2,
+            unknown_id=3,
+            source_row=row,
+            forced=True,
+            languages=tuple(codes.items()),
+            special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
+        ),
+    )
+    config = replace(
+        config, banned_ids=tuple(sorted(i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size))
+    )
     only = settings.token("forced_bos_token_id")
     targets = [code for code, i in codes.items() if i == only] or list(codes)
-    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, *directions(list(codes), targets),
-                  matrices.notes)
+    return Opened(
+        config, tensors.ours(weights, config, matrices), tokenizer, *directions(list(codes), targets), matrices.notes
+    )
 
 
 def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[str, int], SourceRow]:
@@ -52,7 +64,8 @@ def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[st
             raise ValueError(f"{folder.path}/vocab.json: {symbol} must have id {i}, found {ids.get(symbol)}")
     listed = WMT21 if settings.tokenizer.get("language_codes") == "wmt21" else M2M100
     codes = languages(folder, settings.tokenizer, M2M100_SYMBOL) or {
-        code: len(ids) + at for at, code in enumerate(listed)}
+        code: len(ids) + at for at, code in enumerate(listed)
+    }
     return ids | {f"__{code}__": i for code, i in codes.items()}, codes, SourceRow.LANGUAGE_FIRST
 
 

@@ -31,17 +31,28 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     pad_id = settings.whole("pad_token_id")
     targets = None if shared else settings.whole("decoder_vocab_size", settings.whole("vocab_size"))
     config = replace(
-        settings.network(activation="gelu", scale_embedding=False), position_code=PositionCode.HALVES, norm_first=False,
-        shared_embeddings=shared, target_vocabulary_size=targets,
-        logits_bias=tensors.BIAS in weights.shapes)
+        settings.network(activation="gelu", scale_embedding=False),
+        position_code=PositionCode.HALVES,
+        norm_first=False,
+        shared_embeddings=shared,
+        target_vocabulary_size=targets,
+        logits_bias=tensors.BIAS in weights.shapes,
+    )
     matrices = tensors.embeddings(weights, tied=tied, shared=shared)
     config, notes = _positions(matrices.told(config), weights)
     tokenizer, nameless = _tokenizer(folder, settings, config)
-    config = replace(config, banned_ids=tuple(sorted(
-        {i for i in {*settings.banned(), *nameless, pad_id} if i < config.num_target_tokens})))
+    config = replace(
+        config,
+        banned_ids=tuple(sorted({i for i in {*settings.banned(), *nameless, pad_id} if i < config.num_target_tokens})),
+    )
     ignored = tuple(tensors.POSITIONS.values()) + (() if shared else (tensors.SHARED,))
-    return Opened(config, tensors.ours(weights, config, matrices, ignored=ignored), tokenizer,
-                  *_directions(folder, settings, tokenizer), (*matrices.notes, *notes))
+    return Opened(
+        config,
+        tensors.ours(weights, config, matrices, ignored=ignored),
+        tokenizer,
+        *_directions(folder, settings, tokenizer),
+        (*matrices.notes, *notes),
+    )
 
 
 def _positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tuple[str, ...]]:
@@ -51,8 +62,10 @@ def _positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tupl
     if not stored:
         return config, ()
     table = encoding(config, torch.arange(config.max_length))
-    if all(weights.shapes[name] == tuple(table.shape) and torch.equal(weights[name], table.to(weights[name].dtype))
-           for name in stored):
+    if all(
+        weights.shapes[name] == tuple(table.shape) and torch.equal(weights[name], table.to(weights[name].dtype))
+        for name in stored
+    ):
         return config, ()
     if len(stored) == 1:
         raise ValueError(f"{stored[0]} is not the table of sines that the family has, and the other side's is missing")
@@ -73,18 +86,26 @@ def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple
     codes = {match[1]: i for piece, i in ids.items() if (match := LANGUAGE.fullmatch(piece))}
     for symbol in ("<unk>", "</s>"):
         if symbol not in ids or target_ids.get(symbol) != ids[symbol]:
-            raise ValueError(f"{folder.path}/vocab.json: {symbol} must have one id on both sides, found "
-                             f"{ids.get(symbol)} and {target_ids.get(symbol)}")
+            raise ValueError(
+                f"{folder.path}/vocab.json: {symbol} must have one id on both sides, found "
+                f"{ids.get(symbol)} and {target_ids.get(symbol)}"
+            )
     languages = tuple((code, i) for code, i in codes.items() if is_code(code))
     symbols = Symbols(
-        pad_id=config.pad_id, begin_id=settings.token("decoder_start_token_id", config.pad_id), end_id=ids["</s>"],
-        unknown_id=ids["<unk>"], source_row=SourceRow.TARGET_FIRST if languages else SourceRow.PLAIN,
-        languages=languages, special_ids=tuple(sorted({*codes.values(), *nameless})))
+        pad_id=config.pad_id,
+        begin_id=settings.token("decoder_start_token_id", config.pad_id),
+        end_id=ids["</s>"],
+        unknown_id=ids["<unk>"],
+        source_row=SourceRow.TARGET_FIRST if languages else SourceRow.PLAIN,
+        languages=languages,
+        special_ids=tuple(sorted({*codes.values(), *nameless})),
+    )
     return PieceTokenizer(source, target, symbols), nameless
 
 
-def _directions(folder: Folder, settings: Settings, tokenizer: PieceTokenizer
-                ) -> tuple[tuple[str, ...], Languages | None]:
+def _directions(
+    folder: Folder, settings: Settings, tokenizer: PieceTokenizer
+) -> tuple[tuple[str, ...], Languages | None]:
     """By tokenizer_config.json, else by the name that the model has or had ("opus-mt-en-de"). Of many targets each."""
     source, target = settings.tokenizer.get("source_lang"), settings.tokenizer.get("target_lang")
     if not (is_code(source) and is_code(target)):

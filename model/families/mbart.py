@@ -27,37 +27,54 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     """ValueError, naming what was found, for what is no such model or cannot be opened."""
     tied = settings.flag("tie_word_embeddings", True)
     config = replace(
-        settings.network(activation="gelu", scale_embedding=False), position_code=PositionCode.LEARNED,
-        position_offset=UNUSED_ROWS, norm_embedding=True, logits_bias=tensors.BIAS in weights.shapes)
+        settings.network(activation="gelu", scale_embedding=False),
+        position_code=PositionCode.LEARNED,
+        position_offset=UNUSED_ROWS,
+        norm_embedding=True,
+        logits_bias=tensors.BIAS in weights.shapes,
+    )
     matrices = tensors.embeddings(weights, tied=tied, shared=True)
     config = matrices.told(config)
     begin = settings.token("decoder_start_token_id")
     if begin is None:
-        raise ValueError(f"{folder.path} has no decoder_start_token_id: an mBART that was not fine-tuned for "
-                         "translation writes none")
+        raise ValueError(
+            f"{folder.path} has no decoder_start_token_id: an mBART that was not fine-tuned for translation writes none"
+        )
     ids = fairseq_ids(folder.bytes(SPM))
     first = max(ids.values()) + 1
     old = begin >= first  # the decoder starts from a language
     codes = languages(folder, settings.tokenizer, SYMBOL) or {
-        code: first + at for at, code in enumerate(MBART if old else MBART50)}
+        code: first + at for at, code in enumerate(MBART if old else MBART50)
+    }
     ids |= codes
     if max(ids.values()) + 1 < config.vocabulary_size:
         ids |= languages(folder, settings.tokenizer, MASK) or {"<mask>": max(ids.values()) + 1}
     pieces, nameless = named(ids, config.vocabulary_size)
     side = Side(folder.bytes(SPM), pieces)
-    tokenizer = PieceTokenizer(side, side, Symbols(
-        pad_id=config.pad_id, begin_id=begin, end_id=2, unknown_id=3,
-        source_row=SourceRow.LANGUAGE_LAST if old else SourceRow.LANGUAGE_FIRST, forced=not old,
-        languages=tuple(codes.items()),
-        special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)}))))
-    config = replace(config, banned_ids=tuple(sorted(
-        i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size)))
+    tokenizer = PieceTokenizer(
+        side,
+        side,
+        Symbols(
+            pad_id=config.pad_id,
+            begin_id=begin,
+            end_id=2,
+            unknown_id=3,
+            source_row=SourceRow.LANGUAGE_LAST if old else SourceRow.LANGUAGE_FIRST,
+            forced=not old,
+            languages=tuple(codes.items()),
+            special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
+        ),
+    )
+    config = replace(
+        config, banned_ids=tuple(sorted(i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size))
+    )
     only = begin if old else settings.token("forced_bos_token_id")
     targets = [code for code, i in codes.items() if only in (None, i)]
     if not targets:
         raise ValueError(f"{folder.path}: token {only}, with which every translation begins, is no language of it")
-    return Opened(config, tensors.ours(weights, config, matrices), tokenizer, *directions(list(codes), targets),
-                  matrices.notes)
+    return Opened(
+        config, tensors.ours(weights, config, matrices), tokenizer, *directions(list(codes), targets), matrices.notes
+    )
 
 
 FAMILY = Family("mbart", ("MBartForConditionalGeneration",), read)

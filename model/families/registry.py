@@ -14,9 +14,13 @@ from model.families.settings import Settings
 FAMILIES: dict[str, Family] = {f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY)}
 # Why some that people will try are not among them.
 REASONS = {
-    "nllb-moe": "its layers are a mixture of experts", "t5": "its positions are biases inside the attention",
-    "mt5": "its positions are biases inside the attention", "umt5": "its positions are biases inside the attention",
-    "bart": "it is not a translator", "pegasus": "it is not a translator", "fsmt": "its vocabularies are Moses'",
+    "nllb-moe": "its layers are a mixture of experts",
+    "t5": "its positions are biases inside the attention",
+    "mt5": "its positions are biases inside the attention",
+    "umt5": "its positions are biases inside the attention",
+    "bart": "it is not a translator",
+    "pegasus": "it is not a translator",
+    "fsmt": "its vocabularies are Moses'",
     "seamless_m4t": "it reads speech",
 }
 
@@ -47,5 +51,7 @@ def family_of(settings: Settings) -> Family:
         raise ValueError(
             f"{settings.path} is a {model_type!r:.60} ({', '.join(map(str, named))[:120] or 'no architecture named'}), "
             f"which is not supported{reason}. Supported are "
-            + "; ".join(f"{f.model_type} ({', '.join(f.architectures)})" for f in FAMILIES.values()) + ".")
+            + "; ".join(f"{f.model_type} ({', '.join(f.architectures)})" for f in FAMILIES.values())
+            + "."
+        )
     return family

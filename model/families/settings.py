@@ -45,15 +45,18 @@ class Settings:
         """A number that encoder and decoder must share. ValueError, with both, if they do not."""
         encoder, decoder = self.whole(f"encoder_{name}"), self.whole(f"decoder_{name}")
         if encoder != decoder:
-            raise ValueError(f"{self.path}: encoder_{name} is {encoder} and decoder_{name} {decoder}: only networks "
-                             "whose two sides are equally wide can be opened")
+            raise ValueError(
+                f"{self.path}: encoder_{name} is {encoder} and decoder_{name} {decoder}: only networks "
+                "whose two sides are equally wide can be opened"
+            )
         return encoder
 
     def activation(self, default: str) -> Activation:
         name = self.config.get("activation_function", default)
         if not isinstance(name, str) or name not in ACTIVATIONS:
-            raise ValueError(f"{self.path}: activation_function {name!r} is not supported, only "
-                             f"{', '.join(ACTIVATIONS)}")
+            raise ValueError(
+                f"{self.path}: activation_function {name!r} is not supported, only {', '.join(ACTIVATIONS)}"
+            )
         return ACTIVATIONS[name]
 
     def decoding(self, name: str) -> object:
@@ -84,9 +87,14 @@ class Settings:
         """The shape, as all families describe it; with these two where config.json leaves them out. ValueError for what
         cannot be built."""
         return ModelConfig(
-            vocabulary_size=self.whole("vocab_size"), d_model=self.whole("d_model"),
-            num_heads=self.both("attention_heads"), num_encoder_layers=self.whole("encoder_layers"),
-            num_decoder_layers=self.whole("decoder_layers"), d_feedforward=self.both("ffn_dim"),
+            vocabulary_size=self.whole("vocab_size"),
+            d_model=self.whole("d_model"),
+            num_heads=self.both("attention_heads"),
+            num_encoder_layers=self.whole("encoder_layers"),
+            num_decoder_layers=self.whole("decoder_layers"),
+            d_feedforward=self.both("ffn_dim"),
             max_length=min(self.whole("max_position_embeddings", 1024), LIMITS["max_length"]),
-            pad_id=self.whole("pad_token_id", 1), activation=self.activation(activation),
-            scale_embedding=self.flag("scale_embedding", scale_embedding))
+            pad_id=self.whole("pad_token_id", 1),
+            activation=self.activation(activation),
+            scale_embedding=self.flag("scale_embedding", scale_embedding),
+        )

@@ -13,10 +13,15 @@ from model.config import ModelConfig, PositionCode
 from model.families.folder import Weights
 
 SHARED, ENCODER, DECODER, HEAD = (
-    "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+)
 BIAS = "final_logits_bias"
-POSITIONS = {side: f"model.{stack}.embed_positions.weight" for side, stack in (
-    ("source", "encoder"), ("target", "decoder"))}
+POSITIONS = {
+    side: f"model.{stack}.embed_positions.weight" for side, stack in (("source", "encoder"), ("target", "decoder"))
+}
 HARMLESS = ("encoder.version", "decoder.version", "._float_tensor", ".embed_positions.weights")  # endings
 
 
@@ -55,8 +60,10 @@ def embeddings(weights: Weights, *, tied: bool, shared: bool) -> Embeddings:
         return Embeddings(source, target, head, one, weights.same(head, target))
     notes = ()
     if HEAD in found and not weights.same(HEAD, target):
-        notes = (f"{HEAD} differs from {target}, though the config ties them: the embedding is used. Converters before "
-                 "April 2024 left an output matrix that is not the model's.",)
+        notes = (
+            f"{HEAD} differs from {target}, though the config ties them: the embedding is used. Converters before "
+            "April 2024 left an output matrix that is not the model's.",
+        )
     return Embeddings(source, target, target, one, True, notes)
 
 
@@ -112,8 +119,9 @@ def _check(weights: Weights, used: set[str], known: set[str], shapes: dict[str, 
         raise ValueError(f"the weights lack {len(missing)} tensors, the first is {missing[0]!r}")
     unknown = sorted(name for name in set(weights.shapes) - known if not name.endswith(HARMLESS))
     if unknown:
-        raise ValueError(f"the weights have {len(unknown)} tensors that this family does not, the first is "
-                         f"{unknown[0]!r}")
+        raise ValueError(
+            f"the weights have {len(unknown)} tensors that this family does not, the first is {unknown[0]!r}"
+        )
     for name in sorted(used):
         if weights.shapes[name] != shapes[name]:
             raise ValueError(f"{name} has shape {list(weights.shapes[name])}, expected {list(shapes[name])}")
@@ -132,16 +140,20 @@ _DECODER_NORMS = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_laye
 
 def _layers(config: ModelConfig) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for stack, count, norms in (("encoder", config.num_encoder_layers, _ENCODER_NORMS),
-                                ("decoder", config.num_decoder_layers, _DECODER_NORMS)):
+    for stack, count, norms in (
+        ("encoder", config.num_encoder_layers, _ENCODER_NORMS),
+        ("decoder", config.num_decoder_layers, _DECODER_NORMS),
+    ):
         attentions = {"self_attention": "self_attn"} | (
-            {"cross_attention": "encoder_attn"} if stack == "decoder" else {})
+            {"cross_attention": "encoder_attn"} if stack == "decoder" else {}
+        )
         for end in _ENDS:
             for at in range(count):
                 mine, theirs = f"{stack}.layers.{at}", f"model.{stack}.layers.{at}"
                 for own, other in attentions.items():
                     found[f"{mine}.{own}.projection.{end}"] = tuple(
-                        f"{theirs}.{other}.{part}_proj.{end}" for part in "qkv")
+                        f"{theirs}.{other}.{part}_proj.{end}" for part in "qkv"
+                    )
                     found[f"{mine}.{own}.output.{end}"] = (f"{theirs}.{other}.out_proj.{end}",)
                 for own, other in _LINEAR.items():
                     found[f"{mine}.{own}.{end}"] = (f"{theirs}.{other}.{end}",)

@@ -58,19 +58,29 @@ def languages(folder: Folder, settings: dict, form: re.Pattern) -> dict[str, int
     tokenizer.json, then in added_tokens.json; {} if it names none. form: what a symbol looks like, its code in a
     group."""
     declared = settings.get("added_tokens_decoder")
-    pairs = [(str(i), token.get("content")) for i, token in declared.items() if isinstance(token, dict)] if isinstance(
-        declared, dict) else []
+    pairs = (
+        [(str(i), token.get("content")) for i, token in declared.items() if isinstance(token, dict)]
+        if isinstance(declared, dict)
+        else []
+    )
     found = _codes(pairs, form)
     if not found:
         added = folder.json("tokenizer.json", limit=MAX_VOCABULARY_BYTES).get("added_tokens")
-        found = _codes([(str(token.get("id")), token.get("content")) for token in added
-                        if isinstance(token, dict)] if isinstance(added, list) else [], form)
+        found = _codes(
+            [(str(token.get("id")), token.get("content")) for token in added if isinstance(token, dict)]
+            if isinstance(added, list)
+            else [],
+            form,
+        )
     return found or _codes([(str(i), text) for text, i in folder.json("added_tokens.json").items()], form)
 
 
 def _codes(pairs: list[tuple[str, object]], form: re.Pattern) -> dict[str, int]:
-    return {match[1]: int(i) for i, text in pairs
-            if isinstance(text, str) and i.isdecimal() and (match := form.fullmatch(text))}
+    return {
+        match[1]: int(i)
+        for i, text in pairs
+        if isinstance(text, str) and i.isdecimal() and (match := form.fullmatch(text))
+    }
 
 
 def directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tuple[str, ...], Languages | None]:
@@ -78,8 +88,13 @@ def directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tuple[st
     pairs = [(source, target) for source in sources for target in targets if source != target]
     languages = Languages(tuple(sources), tuple(targets)) if len(pairs) > MANY else None
     if languages:
-        known = [tuple(KNOWN_FIRST.index(language_of(code)) if language_of(code) in KNOWN_FIRST else len(KNOWN_FIRST)
-                       for code in pair) for pair in pairs]
+        known = [
+            tuple(
+                KNOWN_FIRST.index(language_of(code)) if language_of(code) in KNOWN_FIRST else len(KNOWN_FIRST)
+                for code in pair
+            )
+            for pair in pairs
+        ]
         few = len(sources) > 1 and len(targets) > 1 and min(map(max, known)) < len(KNOWN_FIRST)
         ranked = sorted(zip(known, pairs), key=lambda one: one[0])  # English first, where there is any
         pairs = [pair for rank, pair in ranked if not few or max(rank) < len(KNOWN_FIRST)][:LISTED]

@@ -33,8 +33,14 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None,
 
 
 def scaled_dot_product(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *,
-    dropout: float = 0.0, keep: Tensor | None = None, scaled: bool = True,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None = None,
+    *,
+    dropout: float = 0.0,
+    keep: Tensor | None = None,
+    scaled: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V  (Vaswani et al. 2017, equation 1).
 
@@ -94,8 +100,14 @@ class MultiHeadAttention(nn.Module):
         return self.split_heads(keys), self.split_heads(values)
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *,
-        edit: AttentionEdit | None = None, first_query: int = 0,
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None = None,
+        *,
+        edit: AttentionEdit | None = None,
+        first_query: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """Attend with projected heads, join them and apply W_O.
 
@@ -110,7 +122,8 @@ class MultiHeadAttention(nn.Module):
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         context, weights = scaled_dot_product(
-            queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep, scaled=self.scaled)
+            queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep, scaled=self.scaled
+        )
         if edit is not None:
             context = edit.heard(context, first_query)
         joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head = d_model]
@@ -134,5 +147,3 @@ def _cut(mask: Tensor | None, kept_edges: Tensor, first_query: int) -> Tensor:
         row = first_query + int((~mask.any(-1)).nonzero()[0][-1])
         raise Refusal("cutting these edges would leave query position {row} nothing to attend to", row=row)
     return mask
-
-

@@ -17,8 +17,14 @@ def blocks(rows: int, vocabulary: int, *, room: int = ROOM) -> list[slice]:
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
-def log_probabilities(project: Callable[[Tensor], Tensor], hidden: Tensor, ids: Tensor, vocabulary: int, *,
-                      dtype: torch.dtype = torch.float32) -> Tensor:
+def log_probabilities(
+    project: Callable[[Tensor], Tensor],
+    hidden: Tensor,
+    ids: Tensor,
+    vocabulary: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
     """The natural log-probability [row], of this dtype, that each row of hidden [row, d_model] gives to one token, ids
     int64 [row]. project: rows [.., d_model] -> logits [.., vocabulary]. Differentiable once, by hidden: its slope is
     found with a block's logits, which nothing keeps."""
@@ -35,7 +41,7 @@ def _of_block(project: Callable[[Tensor], Tensor], rows: Tensor, ids: Tensor, dt
         return found(rows)
     at = rows.detach().requires_grad_()
     value = found(at)
-    slope, = torch.autograd.grad(value.sum(), at)  # of a row's value by that row alone
+    (slope,) = torch.autograd.grad(value.sum(), at)  # of a row's value by that row alone
     return value.detach() + ((rows - at.detach()) * slope).sum(-1)  # the second is 0, and has the slope
 
 

@@ -23,6 +23,6 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
         threshold = min(max(1, round(self.rate * 256)), 255)
-        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-2**63, None)
-        keep = words.view(torch.uint8)[:x.numel()].view(x.shape) >= threshold
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
         return x * (keep.to(x.dtype) * (256.0 / (256 - threshold)))

@@ -79,7 +79,8 @@ class Layer(nn.Module):
 
         def attention() -> MultiHeadAttention:
             return MultiHeadAttention(
-                config.d_model, config.num_heads, config.attention_dropout, scaled=config.scale_scores)
+                config.d_model, config.num_heads, config.attention_dropout, scaled=config.scale_scores
+            )
 
         self.self_attention = attention()
         self.cross_attention = attention() if decoder else None
@@ -87,8 +88,14 @@ class Layer(nn.Module):
         self.sublayers = nn.ModuleList(SubLayer(config) for _ in range(3 if decoder else 2))
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
-        interventions: Changes = NO_INTERVENTIONS, cache: LayerCache | None = None, first_query: int = 0,
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        source: SourceMemory | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        cache: LayerCache | None = None,
+        first_query: int = 0,
         record: bool = False,
     ) -> tuple[Tensor, LayerRecord | None]:
         """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them.
@@ -125,7 +132,8 @@ class Layer(nn.Module):
             queries = self.cross_attention.project_queries(around_cross[0].enter(x))
             keys, values = source.keys_values(self)
             output, weights = self.cross_attention(
-                queries, keys, values, source.mask, edit=edit, first_query=first_query)
+                queries, keys, values, source.mask, edit=edit, first_query=first_query
+            )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
             cross_record = AttentionRecord(weights, queries, keys, values) if record else None
 
@@ -154,6 +162,10 @@ class SourceMemory:
     def select(self, rows: Tensor) -> SourceMemory:
         """The batch rows [new_batch], without records."""
         return SourceMemory(
-            self.memory.index_select(0, rows), None if self.mask is None else self.mask.index_select(0, rows),
-            projected={layer: (keys.index_select(0, rows), values.index_select(0, rows))
-                       for layer, (keys, values) in self.projected.items()})
+            self.memory.index_select(0, rows),
+            None if self.mask is None else self.mask.index_select(0, rows),
+            projected={
+                layer: (keys.index_select(0, rows), values.index_select(0, rows))
+                for layer, (keys, values) in self.projected.items()
+            },
+        )

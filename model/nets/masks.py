@@ -26,5 +26,5 @@ def pad(sequences: list[list[int]], pad_id: int) -> Tensor:
     """int64 [batch, longest], padded on the right. No sequences: [0, 0]."""
     padded = torch.full((len(sequences), max(map(len, sequences), default=0)), pad_id, dtype=torch.long)
     for row, sequence in zip(padded, sequences):
-        row[:len(sequence)] = torch.tensor(sequence, dtype=torch.long)
+        row[: len(sequence)] = torch.tensor(sequence, dtype=torch.long)
     return padded

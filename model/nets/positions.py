@@ -75,7 +75,7 @@ class ComputedPositions(nn.Module):
             return None
         start = first + positions.shift
         if start >= 0 and start + length <= len(self.table):
-            return self.table[start:start + length]
+            return self.table[start : start + length]
         rows = encoding(self.config, torch.arange(start, start + length, device=self.table.device))
         return rows.to(self.table.dtype)
 
@@ -101,7 +101,7 @@ class LearnedPositions(nn.Module):
     @property
     def table(self) -> Tensor:
         """The rows of positions 0 .. max_length - 1: [max_length, d_model]."""
-        return self.weight[self.offset:]
+        return self.weight[self.offset :]
 
     def forward(self, first: int, length: int, positions: Positions = Positions()) -> Tensor | None:
         """As ComputedPositions. ValueError for positions that have no row."""
@@ -109,9 +109,12 @@ class LearnedPositions(nn.Module):
             return None
         start, rows = first + positions.shift, len(self.weight) - self.offset
         if start < 0 or start + length > rows:
-            raise Refusal("This model learned a vector for each of the positions 0 to {last} and has none for {found}.",
-                          last=rows - 1, found=start if start < 0 else start + length - 1)
-        return self.table[start:start + length]
+            raise Refusal(
+                "This model learned a vector for each of the positions 0 to {last} and has none for {found}.",
+                last=rows - 1,
+                found=start if start < 0 else start + length - 1,
+            )
+        return self.table[start : start + length]
 
 
 def position_modules(config: ModelConfig) -> tuple[nn.Module, nn.Module]:

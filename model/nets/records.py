@@ -148,8 +148,9 @@ class ForwardOutput:
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
         """The attentions that were recorded."""
-        return tuple(kind for kind in AttentionKind
-                     if any(layer.attention(kind) is not None for layer in self._side(kind.side)))
+        return tuple(
+            kind for kind in AttentionKind if any(layer.attention(kind) is not None for layer in self._side(kind.side))
+        )
 
     def layers(self, side: Side) -> tuple[LayerRecord, ...]:
         """The records of one stack's layers. ValueError if the pass was not recorded."""

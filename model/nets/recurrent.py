@@ -22,8 +22,8 @@ from model.trace.language import Refusal
 class GatedUnit(nn.Module):
     """One gated recurrent unit, with torch.nn.GRU's layout of parameters: rows for reset, update and new state.
 
-        r = sigmoid(W_r x + U_r h)    z = sigmoid(W_z x + U_z h)    n = tanh(W_n x + r * (U_n h + b_n))
-        h' = (1 - z) * n + z * h
+    r = sigmoid(W_r x + U_r h)    z = sigmoid(W_z x + U_z h)    n = tanh(W_n x + r * (U_n h + b_n))
+    h' = (1 - z) * n + z * h
     """
 
     def __init__(self, width_in: int, width: int) -> None:
@@ -141,8 +141,9 @@ class Recurrent(nn.Module):
         """ids [batch, length] -> embeddings times sqrt(d_model), so that their numbers are about 1."""
         return self.dropout(F.embedding(ids, self.embedding.weight) * self.config.d_model**0.5)
 
-    def encode(self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
-               ) -> RecurrentMemory:
+    def encode(
+        self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
+    ) -> RecurrentMemory:
         """source_ids [batch, source], padded on the right with pad_id. Nothing of the encoder is recorded."""
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)  # [batch, 1, 1, source]
@@ -167,8 +168,13 @@ class Recurrent(nn.Module):
         return states
 
     def decode(
-        self, target_ids: Tensor, source: RecurrentMemory, *, cache: RecurrentCache | None = None,
-        interventions: Changes = NO_INTERVENTIONS, record: bool = False,
+        self,
+        target_ids: Tensor,
+        source: RecurrentMemory,
+        *,
+        cache: RecurrentCache | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """What the output projection reads, [batch, new, d_model], for target_ids [batch, new], and one record, of the
         alignment. With a cache, target_ids are the tokens after those that it has read."""
@@ -198,22 +204,38 @@ class Recurrent(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
     def read(
-        self, source: RecurrentMemory, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
+        self,
+        source: RecurrentMemory,
+        target_ids: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
         """As Transformer.read."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
         return ForwardOutput(self.project, source.memory, hidden, (), records)
 
-    def forward(self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
-                record: bool = False) -> ForwardOutput:
+    def forward(
+        self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
+    ) -> ForwardOutput:
         """One teacher-forced pass, as Transformer.forward."""
-        return self.read(self.encode(source_ids, interventions=interventions, record=record), target_ids,
-                         interventions=interventions, record=record)
+        return self.read(
+            self.encode(source_ids, interventions=interventions, record=record),
+            target_ids,
+            interventions=interventions,
+            record=record,
+        )
 
 
 def _record(weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory) -> LayerRecord:
-    alignment = None if not weights else AttentionRecord(
-        torch.stack(weights, 1)[:, None], torch.stack(queries, 1)[:, None], source.keys[:, None],
-        source.memory[:, None])
+    alignment = (
+        None
+        if not weights
+        else AttentionRecord(
+            torch.stack(weights, 1)[:, None],
+            torch.stack(queries, 1)[:, None],
+            source.keys[:, None],
+            source.memory[:, None],
+        )
+    )
     return LayerRecord(None, None, (), None, alignment)

@@ -183,16 +183,22 @@ class _Affine:
 
     def _by_output(self, x: Tensor) -> Tensor:
         rows, batch = x.expand(len(self.split), -1, -1), len(x)
-        found = (torch.bmm(rows, self.split) if self.split_bias is None
-                 else torch.baddbmm(self.split_bias, rows, self.split))  # [shares, batch, out / shares]
+        found = (
+            torch.bmm(rows, self.split) if self.split_bias is None else torch.baddbmm(self.split_bias, rows, self.split)
+        )  # [shares, batch, out / shares]
         return found.view(1, -1) if batch == 1 else found.transpose(0, 1).reshape(batch, -1)
 
 
 def _fits_bags(weight: Tensor) -> bool:
     """Whether a product with weight [in, out] can be an embedding bag's: float32, on a processor that its kernel is
     written for, and the inputs one after the other, or as many outputs apart."""
-    return (weight.device.type == "cpu" and weight.dtype == torch.float32 and _has_vectors()
-            and weight.stride(1) == 1 and weight.stride(0) % weight.shape[1] == 0)
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and _has_vectors()
+        and weight.stride(1) == 1
+        and weight.stride(0) % weight.shape[1] == 0
+    )
 
 
 @cache

@@ -61,8 +61,10 @@ class Sweep:
 
     def __post_init__(self) -> None:
         if set(self.values) != self.interventions.patches:
-            raise ValueError("a sweep needs a value for each patch that its interventions name, and for no other: "
-                             f"{len(self.interventions.patches)} patches, {len(self.values)} values")
+            raise ValueError(
+                "a sweep needs a value for each patch that its interventions name, and for no other: "
+                f"{len(self.interventions.patches)} patches, {len(self.values)} values"
+            )
         for kind, gates in self.gates.items():
             _check_axes(gates, (3, 4), f"gates of {AttentionKind(kind).value}")
         for kind, instead in self.instead.items():
@@ -94,13 +96,16 @@ class Sweep:
 
     def select(self, rows: Tensor) -> Sweep:
         """For the batch rows [new_batch]."""
+
         def taken(tensor: Tensor | None) -> Tensor | None:
             return tensor if tensor is None or len(tensor) == 1 else tensor.index_select(0, rows.to(tensor.device))
 
         return replace(
-            self, gates={kind: taken(t) for kind, t in self.gates.items()},
+            self,
+            gates={kind: taken(t) for kind, t in self.gates.items()},
             instead={kind: taken(t) for kind, t in self.instead.items()},
-            values={patch: PatchValue(taken(v.value), taken(v.weight)) for patch, v in self.values.items()})
+            values={patch: PatchValue(taken(v.value), taken(v.weight)) for patch, v in self.values.items()},
+        )
 
     def check(self, num_layers: dict[AttentionKind, int], num_heads: int) -> None:
         """Raise ValueError if a layer or head does not exist in a model of this size."""
@@ -111,8 +116,10 @@ class Sweep:
                     raise ValueError(f"this model has no {kind.value} attention")
                 expected = (num_layers[kind], num_heads)
                 if tuple(tensor.shape[1:3]) != expected:
-                    raise ValueError(f"{what} of {kind.value} must be [batch, {expected[0]} layers, {expected[1]} heads"
-                                     f", ..], found {list(tensor.shape)}")
+                    raise ValueError(
+                        f"{what} of {kind.value} must be [batch, {expected[0]} layers, {expected[1]} heads"
+                        f", ..], found {list(tensor.shape)}"
+                    )
 
     def _tensors(self) -> list[Tensor]:
         found = [*self.gates.values(), *self.instead.values()]
@@ -141,13 +148,23 @@ def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> Attenti
         plain = changes.for_attention(kind, layer)
         return None if plain is None else AttentionEdit(plain)
     plain, gates, instead = (
-        changes.interventions.for_attention(kind, layer), changes.gates.get(kind), changes.instead.get(kind))
-    patches = tuple((patch, given) for patch, given in changes.values.items()
-                    if isinstance(patch.place, HeadOutput) and (patch.place.kind, patch.place.layer) == (kind, layer))
+        changes.interventions.for_attention(kind, layer),
+        changes.gates.get(kind),
+        changes.instead.get(kind),
+    )
+    patches = tuple(
+        (patch, given)
+        for patch, given in changes.values.items()
+        if isinstance(patch.place, HeadOutput) and (patch.place.kind, patch.place.layer) == (kind, layer)
+    )
     if plain is None and gates is None and not patches:
         return None
-    return AttentionEdit(plain or LayerEdit(), None if gates is None else gates[:, layer],
-                         None if instead is None else instead[:, layer], patches)
+    return AttentionEdit(
+        plain or LayerEdit(),
+        None if gates is None else gates[:, layer],
+        None if instead is None else instead[:, layer],
+        patches,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +244,13 @@ def patched(x: Tensor, first: int, patch: Patch, given: PatchValue) -> Tensor:
     if given.value.shape[-1] != width:
         raise ValueError(f"a value of width {given.value.shape[-1]}, expected {width}: {patch.place}")
     if patch.positions is None:
-        return _mixed(x, *(None if tensor is None else _window(tensor, 1, first, length, f"the value at {patch.place}")
-                           for tensor in (given.value, given.weight)))
+        return _mixed(
+            x,
+            *(
+                None if tensor is None else _window(tensor, 1, first, length, f"the value at {patch.place}")
+                for tensor in (given.value, given.weight)
+            ),
+        )
     named = len(patch.positions)
     for tensor in (given.value, given.weight):
         if tensor is not None and tensor.shape[1] not in (1, named):
@@ -262,5 +284,7 @@ def _window(tensor: Tensor, axis: int, first: int, length: int, what: str) -> Te
 
 def _check_axes(tensor: Tensor, axes: tuple[int, ...], what: str) -> None:
     if tensor.ndim not in axes or not tensor.is_floating_point():
-        raise ValueError(f"{what} must be floating-point with {' or '.join(map(str, axes))} axes, found {tensor.dtype} "
-                         f"{list(tensor.shape)}")
+        raise ValueError(
+            f"{what} must be floating-point with {' or '.join(map(str, axes))} axes, found {tensor.dtype} "
+            f"{list(tensor.shape)}"
+        )

@@ -33,8 +33,14 @@ class Stack(nn.Module):
         self.entry = nn.LayerNorm(config.d_model) if config.norm_embedding else nn.Identity()
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, source: SourceMemory | None = None, *,
-        interventions: Changes = NO_INTERVENTIONS, cache: KeyValueCache | None = None, record: bool = False,
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        source: SourceMemory | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        cache: KeyValueCache | None = None,
+        record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """x [batch, new, d_model] -> the same shape, normed; one record a layer if record.
 
@@ -44,8 +50,14 @@ class Stack(nn.Module):
         first_query = 0 if cache is None else cache.length
         for layer in self.layers:
             x, layer_record = layer(
-                x, mask, source, interventions=interventions, first_query=first_query, record=record,
-                cache=None if cache is None else cache.layers[layer.index])
+                x,
+                mask,
+                source,
+                interventions=interventions,
+                first_query=first_query,
+                record=record,
+                cache=None if cache is None else cache.layers[layer.index],
+            )
             if record:
                 records.append(layer_record)
         if cache is not None:
@@ -62,8 +74,9 @@ class Transformer(nn.Module):
         self.config = config
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
         self.embedding = _embedding(config.vocabulary_size, config.d_model)
-        self.target_embedding = None if config.shared_embeddings else _embedding(
-            config.num_target_tokens, config.d_model)
+        self.target_embedding = (
+            None if config.shared_embeddings else _embedding(config.num_target_tokens, config.d_model)
+        )
         self.output = None if config.tied_output else _embedding(config.num_target_tokens, config.d_model)
         self.output_bias = nn.Parameter(torch.zeros(config.num_target_tokens)) if config.logits_bias else None
         self.dropout = Dropout(config.dropout)
@@ -109,16 +122,18 @@ class Transformer(nn.Module):
         (section 3.4); in some families without the factor."""
         return F.embedding(ids, self.target_matrix if decoder else self.embedding.weight) * self.scale
 
-    def place(self, rows: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
-              ) -> Tensor:
+    def place(
+        self, rows: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+    ) -> Tensor:
         """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5), in some families
         after a norm. Apart from token_rows(), so that rows that are no token's can take their place."""
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
         added = code(first, rows.shape[1], positions)
         return self.dropout(stack.entry(rows if added is None else rows + added))
 
-    def embed(self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
-              ) -> Tensor:
+    def embed(
+        self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+    ) -> Tensor:
         """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
         return self.place(self.token_rows(ids, decoder=decoder), positions, first=first, decoder=decoder)
 
@@ -127,7 +142,11 @@ class Transformer(nn.Module):
         return KeyValueCache(len(self.decoder.layers))
 
     def encode(
-        self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False,
+        self,
+        source_ids: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
     ) -> SourceMemory:
         """source_ids [batch, source], padded on the right with pad_id."""
         self.check(interventions, batch=len(source_ids))
@@ -138,8 +157,13 @@ class Transformer(nn.Module):
         return SourceMemory(memory, mask, records)
 
     def decode(
-        self, target_ids: Tensor, source: SourceMemory, *, cache: KeyValueCache | None = None,
-        interventions: Changes = NO_INTERVENTIONS, record: bool = False,
+        self,
+        target_ids: Tensor,
+        source: SourceMemory,
+        *,
+        cache: KeyValueCache | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """The decoder's output [batch, new, d_model] for target_ids [batch, new], and its records.
 
@@ -170,16 +194,28 @@ class Transformer(nn.Module):
         return F.linear(hidden, self.output_matrix, self.output_bias)
 
     def forward(
-        self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
+        self,
+        source_ids: Tensor,
+        target_ids: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
         """One teacher-forced pass. source_ids [batch, source], target_ids [batch, target] = `<s> y1 .. yT`; row t of
         the logits predicts target t + 1."""
-        return self.read(self.encode(source_ids, interventions=interventions, record=record), target_ids,
-                         interventions=interventions, record=record)
+        return self.read(
+            self.encode(source_ids, interventions=interventions, record=record),
+            target_ids,
+            interventions=interventions,
+            record=record,
+        )
 
     def read(
-        self, source: SourceMemory, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS,
+        self,
+        source: SourceMemory,
+        target_ids: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> ForwardOutput:
         """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs."""

@@ -36,8 +36,13 @@ class Batcher(Generic[Item, Result]):
     threads ran them, each would get its own pool of torch's threads and its own arena of memory: measured, 1.1 GB.)
     """
 
-    def __init__(self, run: Callable[[list[Item]], Sequence[Result]], limits: BatchLimits = BatchLimits(), *,
-                 size: Callable[[int], int] = lambda length: 0) -> None:
+    def __init__(
+        self,
+        run: Callable[[list[Item]], Sequence[Result]],
+        limits: BatchLimits = BatchLimits(),
+        *,
+        size: Callable[[int], int] = lambda length: 0,
+    ) -> None:
         """run: a batch of items of one key -> their results, in order. size: bytes that a row of a batch takes whose
         longest item has this length."""
         self._run, self.limits, self._size = run, limits, size
@@ -91,10 +96,12 @@ class Batcher(Generic[Item, Result]):
 
     def _take(self) -> list[_Job]:
         oldest = self._line[0]
-        near = sorted((job for job in self._line if job.key == oldest.key),
-                      key=lambda job: (job is not oldest, abs(job.length - oldest.length)))
+        near = sorted(
+            (job for job in self._line if job.key == oldest.key),
+            key=lambda job: (job is not oldest, abs(job.length - oldest.length)),
+        )
         longest, taken = 0, []
-        for job in near[:self.limits.rows]:
+        for job in near[: self.limits.rows]:
             longest = max(longest, job.length)
             if taken and (len(taken) + 1) * self._size(longest) > self.limits.batch_bytes:
                 break
@@ -113,5 +120,3 @@ class Batcher(Generic[Item, Result]):
             half = len(jobs) // 2
             self._finish(jobs[:half])
             self._finish(jobs[half:])
-
-

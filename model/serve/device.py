@@ -29,8 +29,9 @@ def choose_device(name: str | None = None) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"unknown device {name!r}: use 'cpu' or 'cuda'")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"device {name!r} was asked for, but this machine has "
-                         f"{torch.cuda.device_count()} CUDA devices")
+        raise ValueError(
+            f"device {name!r} was asked for, but this machine has {torch.cuda.device_count()} CUDA devices"
+        )
     return device
 
 

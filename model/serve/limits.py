@@ -23,8 +23,9 @@ class Busy(Refusal):
 
     @classmethod
     def after(cls, seconds: float) -> Busy:
-        return Busy("The model is busy: no turn came within {n} seconds. Please try again in a moment.",
-                    n=f"{seconds:g}")
+        return Busy(
+            "The model is busy: no turn came within {n} seconds. Please try again in a moment.", n=f"{seconds:g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,22 @@ class BatchLimits:
     def longest(self, config: ModelConfig) -> int:
         """Tokens that each side of a text may have: as many as the model takes, unless the maps of so many would be
         larger than a trace may be, or one such sentence larger than a batch. ValueError if not even 8 fit."""
-        fitting = bisect_right(range(config.max_length + 1), False, key=lambda n: not (
-            FLOAT * config.map_numbers(n, n) <= self.trace_bytes
-            and FLOAT * config.pass_numbers(n, n) <= self.batch_bytes)) - 1
+        fitting = (
+            bisect_right(
+                range(config.max_length + 1),
+                False,
+                key=lambda n: (
+                    not (
+                        FLOAT * config.map_numbers(n, n) <= self.trace_bytes
+                        and FLOAT * config.pass_numbers(n, n) <= self.batch_bytes
+                    )
+                ),
+            )
+            - 1
+        )
         if fitting < min(LEAST, config.max_length):
-            raise ValueError(f"this model is too large: the maps of one text of {LEAST} tokens do not fit into "
-                             f"{self.trace_bytes:,} bytes, or what leads to them into {self.batch_bytes:,}")
+            raise ValueError(
+                f"this model is too large: the maps of one text of {LEAST} tokens do not fit into "
+                f"{self.trace_bytes:,} bytes, or what leads to them into {self.batch_bytes:,}"
+            )
         return fitting

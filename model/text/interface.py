@@ -78,11 +78,14 @@ def check_utf8(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise Refusal("the text has half of a surrogate pair at character {n}: it cannot be written as UTF-8",
-                      n=error.start + 1) from error
+        raise Refusal(
+            "the text has half of a surrogate pair at character {n}: it cannot be written as UTF-8", n=error.start + 1
+        ) from error
 
 
 def with_kinds(pieces: Iterable[str], symbols: Collection[int], byte_ids: Collection[int] = ()) -> tuple[Token, ...]:
     """The pieces as tokens: of these ids symbols, of these bytes, the others text."""
-    return tuple(Token(piece, TokenKind.SYMBOL if i in symbols else TokenKind.BYTE if i in byte_ids else TokenKind.TEXT)
-                 for i, piece in enumerate(pieces))
+    return tuple(
+        Token(piece, TokenKind.SYMBOL if i in symbols else TokenKind.BYTE if i in byte_ids else TokenKind.TEXT)
+        for i, piece in enumerate(pieces)
+    )

@@ -49,8 +49,14 @@ class Symbols:
             pairs = [(str(code), int(token_id)) for code, token_id in self.languages]
         except (TypeError, ValueError) as error:
             raise ValueError(f"the tokenizer's symbols cannot be read: {error}") from error
-        for name, found in (("pad_id", self.pad_id), ("begin_id", self.begin_id), ("end_id", self.end_id),
-                            ("unknown_id", self.unknown_id), *pairs, *(("special_ids", i) for i in self.special_ids)):
+        for name, found in (
+            ("pad_id", self.pad_id),
+            ("begin_id", self.begin_id),
+            ("end_id", self.end_id),
+            ("unknown_id", self.unknown_id),
+            *pairs,
+            *(("special_ids", i) for i in self.special_ids),
+        ):
             if not isinstance(found, int) or isinstance(found, bool) or found < 0:
                 raise ValueError(f"the id of {name} must be a whole number from 0, found {found!r}")
 
@@ -76,8 +82,11 @@ class PieceTokenizer(TextTokenizer):
         self.source, self.target, self.symbols = source, target, symbols
         self.pad_id, self.begin_id, self.end_id = symbols.pad_id, symbols.begin_id, symbols.end_id
         self.language_ids = dict(symbols.languages)
-        self.special_ids = frozenset(symbols.special_ids) | set(self.language_ids.values()) | {
-            symbols.pad_id, symbols.begin_id, symbols.end_id, symbols.unknown_id}
+        self.special_ids = (
+            frozenset(symbols.special_ids)
+            | set(self.language_ids.values())
+            | {symbols.pad_id, symbols.begin_id, symbols.end_id, symbols.unknown_id}
+        )
         smallest = min(len(source.pieces), len(target.pieces))
         if max(self.special_ids) >= smallest:
             raise ValueError(f"a symbol has id {max(self.special_ids)}, the vocabulary only {smallest} pieces")
@@ -121,15 +130,17 @@ class PieceTokenizer(TextTokenizer):
 
     def _language(self, code: str | None) -> int:
         if code not in self.language_ids:
-            raise ValueError(f"this vocabulary has no symbol for the language {code!r}; it has "
-                             f"{', '.join(list(self.language_ids)[:20])}{' …' * (len(self.language_ids) > 20)}")
+            raise ValueError(
+                f"this vocabulary has no symbol for the language {code!r}; it has "
+                f"{', '.join(list(self.language_ids)[:20])}{' …' * (len(self.language_ids) > 20)}"
+            )
         return self.language_ids[code]
 
     def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         names = [self._source_pieces[i] for i in ids]
         first = int(self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST))
         surfaces = self._source.encode(text, out_type=str)
-        if list(ids[first:first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
+        if list(ids[first : first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
             for at, surface in enumerate(surfaces, first):
                 if ids[at] == self.symbols.unknown_id:
                     names[at] = Token(surface + UNKNOWN)
@@ -156,8 +167,10 @@ class PieceTokenizer(TextTokenizer):
         names = settings.pop("sides", None)
         if names not in (["source"], ["source", "target"]):
             raise ValueError(f"the tokenizer's sides must be source, or source and target, found {names!r}")
-        sides = [Side(read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _pieces(folder / f"{name}.pieces.json"))
-                 for name in names]
+        sides = [
+            Side(read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _pieces(folder / f"{name}.pieces.json"))
+            for name in names
+        ]
         return cls(sides[0], sides[-1], from_json(Symbols, settings))
 
 

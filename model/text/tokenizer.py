@@ -42,13 +42,16 @@ class Tokenizer(TextTokenizer):
             raise ValueError(f"the SentencePiece model lacks {', '.join(absent)}")
         self.pad_id, self.begin_id, self.end_id = ids[PAD], ids[BEGIN], ids[END]
         self.language_ids = {
-            match[1]: i for i, piece in enumerate(pieces)
-            if (match := _LANGUAGE_SYMBOL.fullmatch(piece)) and self._processor.IsControl(i)}
+            match[1]: i
+            for i, piece in enumerate(pieces)
+            if (match := _LANGUAGE_SYMBOL.fullmatch(piece)) and self._processor.IsControl(i)
+        }
         self._byte_ids = [ids[f"<0x{byte:02X}>"] for byte in range(256)]
         self._byte_id_set = frozenset(self._byte_ids)
         self._characters = frozenset().union(*pieces)
         self.special_ids = frozenset(i for i in range(len(pieces)) if self._processor.IsControl(i)) | {
-            ids.get(UNKNOWN, self.pad_id)}
+            ids.get(UNKNOWN, self.pad_id)
+        }
         self.pieces = with_kinds(pieces, self.special_ids, self._byte_id_set)
 
     @classmethod
@@ -57,20 +60,36 @@ class Tokenizer(TextTokenizer):
         return cls(Path(path).read_bytes())
 
     @classmethod
-    def train(cls, sentences: Iterable[str], *, vocabulary_size: int, languages: Iterable[str],
-              algorithm: str = "unigram") -> Tokenizer:
+    def train(
+        cls, sentences: Iterable[str], *, vocabulary_size: int, languages: Iterable[str], algorithm: str = "unigram"
+    ) -> Tokenizer:
         """Learn pieces from sentences. algorithm: SentencePiece's "unigram" (Kudo 2018) or "bpe"."""
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f"algorithm must be 'unigram' or 'bpe', found {algorithm!r}")
         written = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.Train(
-                sentence_iterator=iter(sentences), model_writer=written, model_type=algorithm,
-                vocab_size=vocabulary_size, character_coverage=0.9999, byte_fallback=True,
-                normalization_rule_name="identity", remove_extra_whitespaces=False, add_dummy_prefix=True,
-                split_digits=True, control_symbols=[f"<2{language}>" for language in languages],
-                pad_id=0, pad_piece=PAD, bos_id=1, bos_piece=BEGIN, eos_id=2, eos_piece=END,
-                unk_id=3, unk_piece=UNKNOWN, minloglevel=2)
+                sentence_iterator=iter(sentences),
+                model_writer=written,
+                model_type=algorithm,
+                vocab_size=vocabulary_size,
+                character_coverage=0.9999,
+                byte_fallback=True,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                add_dummy_prefix=True,
+                split_digits=True,
+                control_symbols=[f"<2{language}>" for language in languages],
+                pad_id=0,
+                pad_piece=PAD,
+                bos_id=1,
+                bos_piece=BEGIN,
+                eos_id=2,
+                eos_piece=END,
+                unk_id=3,
+                unk_piece=UNKNOWN,
+                minloglevel=2,
+            )
         except RuntimeError as error:
             raise ValueError(f"SentencePiece could not train {vocabulary_size} pieces: {error}") from error
         return cls(written.getvalue())
@@ -94,8 +113,8 @@ class Tokenizer(TextTokenizer):
         # SentencePiece puts a space before any text. Give it another character to put the space before.
         stand_in = self._unknown_character(text)
         ids, spelled = self.encode(stand_in + text), self._spelled(stand_in)
-        starts = next(i for i in range(len(ids)) if ids[i:i + len(spelled)] == spelled)
-        return ids[starts + len(spelled):]
+        starts = next(i for i in range(len(ids)) if ids[i : i + len(spelled)] == spelled)
+        return ids[starts + len(spelled) :]
 
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
         """`<2xx>` text `</s>`: the target's symbol comes first (Johnson et al. 2017, section 3)."""
@@ -133,7 +152,7 @@ class Tokenizer(TextTokenizer):
 def _replaced(ids: list[int], old: list[int], new: list[int]) -> list[int]:
     result, i = [], 0
     while i < len(ids):
-        if ids[i:i + len(old)] == old:
+        if ids[i : i + len(old)] == old:
             result += new
             i += len(old)
         else:

@@ -37,8 +37,11 @@ class WordTokenizer(TextTokenizer):
         check_utf8(text)
         for word in text.split():
             if word not in self._ids:
-                raise Refusal("This model knows {n} words, those of the sentences it was trained on; {word} is none of "
-                              "them.", n=len(self.words), word=repr(word[:40]))
+                raise Refusal(
+                    "This model knows {n} words, those of the sentences it was trained on; {word} is none of them.",
+                    n=len(self.words),
+                    word=repr(word[:40]),
+                )
         return [self._ids[word] for word in text.split()]
 
     def encode_joined(self, text: str) -> list[int]:

@@ -22,10 +22,14 @@ class Decoding:
 
     def __post_init__(self) -> None:
         if not _whole(self.width) or not 1 <= self.width <= MAX_WIDTH:
-            raise Refusal("the beam width must be a whole number from 1 to {limit}, found {found}", limit=MAX_WIDTH,
-                          found=repr(self.width))
+            raise Refusal(
+                "the beam width must be a whole number from 1 to {limit}, found {found}",
+                limit=MAX_WIDTH,
+                found=repr(self.width),
+            )
         if not _whole(self.length_penalty, float) or not (
-                math.isfinite(self.length_penalty) and 0.0 <= self.length_penalty <= 5.0):
+            math.isfinite(self.length_penalty) and 0.0 <= self.length_penalty <= 5.0
+        ):
             raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(self.length_penalty))
         if not _whole(self.given) or self.given < 0:
             raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")

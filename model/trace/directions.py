@@ -15,7 +15,7 @@ def is_code(code: object) -> bool:
 
 
 def parse_direction(direction: str) -> tuple[str, str]:
-    """"de-en" -> ("de", "en"), "eng_Latn-deu_Latn" likewise. ValueError for anything else."""
+    """ "de-en" -> ("de", "en"), "eng_Latn-deu_Latn" likewise. ValueError for anything else."""
     parts = tuple(direction.split("-"))
     if len(parts) != 2 or not all(map(is_code, parts)) or parts[0] == parts[1]:
         raise ValueError(f"a direction is two different language codes such as 'de-en', found {direction!r}")

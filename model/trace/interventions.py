@@ -146,8 +146,11 @@ class Interventions:
     def describe(self) -> str:
         """In words, for a trace's record; empty for nothing."""
         parts = [f"{k.value} layer {layer + 1} head {h + 1} off" for k, layer, h in sorted(self.heads_off)]
-        parts += [f"{len(edges)} {name}" for name, edges in
-                  (("edges cut", self.cut_edges), ("edges zeroed", self.zeroed_edges)) if edges]
+        parts += [
+            f"{len(edges)} {name}"
+            for name, edges in (("edges cut", self.cut_edges), ("edges zeroed", self.zeroed_edges))
+            if edges
+        ]
         for side, positions in (("source", self.source_positions), ("target", self.target_positions)):
             if not positions.enabled:
                 parts.append(f"{side} positions off")

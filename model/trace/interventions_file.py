@@ -49,8 +49,10 @@ def _data(value: object) -> object:
 
 def _patches(patches: frozenset[Patch]) -> list[dict]:
     names = {type_: name for name, type_ in _PLACES.items()}
-    return sorted(({"place": names[type(patch.place)], **asdict(patch.place), "positions": patch.positions}
-                   for patch in patches), key=repr)
+    return sorted(
+        ({"place": names[type(patch.place)], **asdict(patch.place), "positions": patch.positions} for patch in patches),
+        key=repr,
+    )
 
 
 def _whole(value: object) -> int:
@@ -71,8 +73,17 @@ def _truth(value: object) -> bool:
 
 # How each field of the plain values is read; a name that is not here is refused.
 _FIELDS: dict[str, Callable] = {
-    "kind": AttentionKind, "side": Side, "sublayer": SubLayerName, "query": _whole, "key": _whole, "shift": _whole,
-    "enabled": _truth, "after": _maybe(SubLayerName), "layer": _whole, "head": _whole}
+    "kind": AttentionKind,
+    "side": Side,
+    "sublayer": SubLayerName,
+    "query": _whole,
+    "key": _whole,
+    "shift": _whole,
+    "enabled": _truth,
+    "after": _maybe(SubLayerName),
+    "layer": _whole,
+    "head": _whole,
+}
 _EDGE = {**_FIELDS, "layer": _maybe(_whole), "head": _maybe(_whole)}
 
 
@@ -92,8 +103,7 @@ def _edges(values: list) -> frozenset[Edge]:
 def _patch(values: dict) -> Patch:
     positions = values["positions"]
     place = {name: value for name, value in values.items() if name not in ("place", "positions")}
-    return Patch(_object(_PLACES[values["place"]], place),
-                 None if positions is None else tuple(map(_whole, positions)))
+    return Patch(_object(_PLACES[values["place"]], place), None if positions is None else tuple(map(_whole, positions)))
 
 
 def _words(value: object) -> str:
@@ -104,7 +114,11 @@ def _words(value: object) -> str:
 
 _WRITE: dict[str, Callable] = {"patches": _patches}
 _READ: dict[str, Callable] = {
-    "heads_off": lambda values: frozenset(map(_head, values)), "cut_edges": _edges, "zeroed_edges": _edges,
+    "heads_off": lambda values: frozenset(map(_head, values)),
+    "cut_edges": _edges,
+    "zeroed_edges": _edges,
     "source_positions": lambda value: _object(Positions, value),
     "target_positions": lambda value: _object(Positions, value),
-    "patches": lambda values: frozenset(map(_patch, values)), "in_words": _words}
+    "patches": lambda values: frozenset(map(_patch, values)),
+    "in_words": _words,
+}

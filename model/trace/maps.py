@@ -26,8 +26,10 @@ class AttentionMaps:
 
     def __post_init__(self) -> None:
         if self.weights.dtype != np.float32 or self.weights.ndim != 4:
-            raise ValueError(f"weights must be float32 [layers, heads, query, key], found {self.weights.dtype} "
-                             f"{list(self.weights.shape)}")
+            raise ValueError(
+                f"weights must be float32 [layers, heads, query, key], found {self.weights.dtype} "
+                f"{list(self.weights.shape)}"
+            )
         expected = (len(self.query_tokens), len(self.key_tokens))
         if self.weights.shape[2:] != expected:
             raise ValueError(f"weights are {self.weights.shape[2:]} (query, key), tokens {expected}")

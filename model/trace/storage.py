@@ -40,8 +40,13 @@ from model.trace.translation import TranslationTrace, tokens_of
 
 SCHEMA, VERSION, READABLE = "attention-atlas-trace", 2, (1, 2)
 _KINDS = tuple(kind.value for kind in AttentionKind)
-_ARRAYS = {"top_ids": np.int32, "top_probabilities": np.float32, "chosen_rank": np.int32, "entropy": np.float32,
-           "log_probability": np.float32}
+_ARRAYS = {
+    "top_ids": np.int32,
+    "top_probabilities": np.float32,
+    "chosen_rank": np.int32,
+    "entropy": np.float32,
+    "log_probability": np.float32,
+}
 _SENTENCES = ("source_tokens", "decoder_inputs", "target_tokens")
 _NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data")}
 _OWN_FORM = ("interventions", "decoding", "attention_only")
@@ -54,8 +59,11 @@ def to_json(trace: TranslationTrace) -> str:
     found.update({name: _numbers(getattr(trace, name)) for name in _ARRAYS})
     for kind in trace.kinds:
         maps = trace.maps(kind)
-        found[kind.value] = {"weights": _numbers(maps.weights), "query_tokens": maps.query_tokens,
-                             "key_tokens": maps.key_tokens}
+        found[kind.value] = {
+            "weights": _numbers(maps.weights),
+            "query_tokens": maps.query_tokens,
+            "key_tokens": maps.key_tokens,
+        }
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -66,8 +74,11 @@ def from_json(text: str) -> TranslationTrace:
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error}") from error
     _check(found)
-    return _trace(found, {name: found.get(name) for name in _ARRAYS},
-                  {kind: (found.get(kind) or {}).get("weights") for kind in _KINDS})
+    return _trace(
+        found,
+        {name: found.get(name) for name in _ARRAYS},
+        {kind: (found.get(kind) or {}).get("weights") for kind in _KINDS},
+    )
 
 
 def to_npz(trace: TranslationTrace) -> bytes:
@@ -88,17 +99,23 @@ def from_npz(data: bytes) -> TranslationTrace:
     except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
         raise ValueError(f"not a trace in NPZ format: {error}") from error
     _check(found)
-    return _trace(found, {name: arrays.get(name) for name in _ARRAYS},
-                  {kind: arrays.get(f"{kind}.weights") for kind in _KINDS})
+    return _trace(
+        found, {name: arrays.get(name) for name in _ARRAYS}, {kind: arrays.get(f"{kind}.weights") for kind in _KINDS}
+    )
 
 
 def _plain(trace: TranslationTrace) -> dict:
     plain = {name: getattr(trace, name) for name in _PLAIN}
-    return {**plain, "kinds": [kind.value for kind in trace.kinds], "interventions": trace.interventions.describe(),
-            "interventions_data": interventions_file.to_plain(trace.interventions),
-            "decoding": decoding.to_plain(trace.decoding), "attention_only": trace.attention_only,
-            "token_facts": {name: facts(getattr(trace, name)) for name in _SENTENCES}
-            | {"top_tokens": [facts(row) for row in trace.top_tokens]}}
+    return {
+        **plain,
+        "kinds": [kind.value for kind in trace.kinds],
+        "interventions": trace.interventions.describe(),
+        "interventions_data": interventions_file.to_plain(trace.interventions),
+        "decoding": decoding.to_plain(trace.decoding),
+        "attention_only": trace.attention_only,
+        "token_facts": {name: facts(getattr(trace, name)) for name in _SENTENCES}
+        | {"top_tokens": [facts(row) for row in trace.top_tokens]},
+    }
 
 
 def _numbers(array: np.ndarray) -> list:
@@ -112,13 +129,14 @@ def _check(found: object) -> None:
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise ValueError(f"not a trace: expected schema {SCHEMA!r}")
     if found.get("version") not in READABLE:
-        raise ValueError(f"trace version {found.get('version')!r}: this program reads the versions "
-                         f"{' and '.join(map(str, READABLE))}")
+        raise ValueError(
+            f"trace version {found.get('version')!r}: this program reads the versions "
+            f"{' and '.join(map(str, READABLE))}"
+        )
 
 
 def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
-    kinds = found.get("kinds", ()) if found["version"] > 1 else tuple(
-        kind.value for kind in TRANSFORMER_KINDS)
+    kinds = found.get("kinds", ()) if found["version"] > 1 else tuple(kind.value for kind in TRANSFORMER_KINDS)
     if not isinstance(kinds, (list, tuple)) or not all(kind in _KINDS for kind in kinds):
         raise ValueError(f"kinds of attention are {', '.join(_KINDS)}; found {kinds!r:.200}")
     weights = {kind: weights[kind] for kind in kinds}
@@ -128,26 +146,39 @@ def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
         raise ValueError(f"the trace lacks {', '.join(absent)}")
     plain = {name: _tuples(found[name]) for name in _PLAIN}
     plain |= _told(plain, found.get("token_facts"))
-    maps = {kind: None if kind not in kinds else AttentionMaps(
-        np.asarray(weights[kind], np.float32),
-        *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"])) for kind in _KINDS}
+    maps = {
+        kind: None
+        if kind not in kinds
+        else AttentionMaps(
+            np.asarray(weights[kind], np.float32),
+            *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"]),
+        )
+        for kind in _KINDS
+    }
     rest = {name: np.asarray(arrays[name], type_) for name, type_ in _ARRAYS.items()}
-    return TranslationTrace(**plain, **maps, **rest, interventions=_interventions(found),
-                            decoding=decoding.from_plain(found.get("decoding")),
-                            attention_only=bool(found.get("attention_only")))
+    return TranslationTrace(
+        **plain,
+        **maps,
+        **rest,
+        interventions=_interventions(found),
+        decoding=decoding.from_plain(found.get("decoding")),
+        attention_only=bool(found.get("attention_only")),
+    )
 
 
 def _told(plain: dict, known: object) -> dict:
     """The tokens with their facts, by field."""
     if known is None:
         return {name: told_by_spelling(plain[name]) for name in _SENTENCES} | {
-            "top_tokens": tuple(map(told_by_spelling, plain["top_tokens"]))}
+            "top_tokens": tuple(map(told_by_spelling, plain["top_tokens"]))
+        }
     if not isinstance(known, dict) or set(known) != {*_SENTENCES, "top_tokens"}:
         raise ValueError(f"token_facts must be of {', '.join(_SENTENCES)} and top_tokens, found {known!r:.200}")
     if not isinstance(known["top_tokens"], list) or len(known["top_tokens"]) != len(plain["top_tokens"]):
         raise ValueError(f"token_facts must be of {len(plain['top_tokens'])} rows of top_tokens")
     return {name: with_facts(plain[name], known[name]) for name in _SENTENCES} | {
-        "top_tokens": tuple(map(with_facts, plain["top_tokens"], known["top_tokens"]))}
+        "top_tokens": tuple(map(with_facts, plain["top_tokens"], known["top_tokens"]))
+    }
 
 
 def _interventions(found: dict) -> Interventions:

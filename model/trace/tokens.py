@@ -47,23 +47,28 @@ def told_by_spelling(pieces: Iterable[str]) -> tuple[Token, ...]:
 def facts(tokens: Iterable[str]) -> dict:
     """What is known of tokens, JSON-ready: kinds, one letter each (t, s, b), and the numbers of their words or null."""
     tokens = tuple(tokens)
-    return {"kinds": "".join(getattr(token, "kind", TokenKind.TEXT).value[0] for token in tokens),
-            "words": [getattr(token, "word", None) for token in tokens]}
+    return {
+        "kinds": "".join(getattr(token, "kind", TokenKind.TEXT).value[0] for token in tokens),
+        "words": [getattr(token, "word", None) for token in tokens],
+    }
 
 
 def with_facts(pieces: Sequence[str], found: object) -> tuple[Token, ...]:
     """The tokens of facts(). ValueError for what cannot be facts of these pieces."""
     kinds = {kind.value[0]: kind for kind in TokenKind}
     try:
-        return tuple(Token(piece, kinds[letter], None if word is None else int(word))
-                     for piece, letter, word in zip(pieces, found["kinds"], found["words"], strict=True))
+        return tuple(
+            Token(piece, kinds[letter], None if word is None else int(word))
+            for piece, letter, word in zip(pieces, found["kinds"], found["words"], strict=True)
+        )
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"these are no facts of {len(pieces)} tokens: {found!r:.200}") from error
 
 
 def _kind(piece: str) -> TokenKind:
     if piece in ("<s>", "</s>", "<pad>", "<unk>") or (
-            piece.startswith("<2") and piece.endswith(">") and piece[2:-1].isalpha()):
+        piece.startswith("<2") and piece.endswith(">") and piece[2:-1].isalpha()
+    ):
         return TokenKind.SYMBOL
     byte = len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
     return TokenKind.BYTE if byte else TokenKind.TEXT

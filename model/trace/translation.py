@@ -96,13 +96,17 @@ class TranslationTrace:
         return tuple(kind for kind in AttentionKind if getattr(self, kind.value) is not None)
 
     def __repr__(self) -> str:
-        return (f"<{type(self).__name__} {self.direction} by {self.checkpoint}: {self.source_text!r:.80} → "
-                f"{self.translation!r:.80}, {len(self.target_ids)} tokens>")
+        return (
+            f"<{type(self).__name__} {self.direction} by {self.checkpoint}: {self.source_text!r:.80} → "
+            f"{self.translation!r:.80}, {len(self.target_ids)} tokens>"
+        )
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: the translation, the probability of each token."""
-        note = (f"{self.direction}, {self.checkpoint}; log-probability {float(self.log_probability.sum()):.2f}, "
-                f"decoding: {self.decoded_by}")
+        note = (
+            f"{self.direction}, {self.checkpoint}; log-probability {float(self.log_probability.sum()):.2f}, "
+            f"decoding: {self.decoded_by}"
+        )
         return _table(f"{self.source_text} → {self.translation}", self.target_tokens, self.log_probability, note)
 
     def maps(self, kind: AttentionKind) -> AttentionMaps:
@@ -113,11 +117,13 @@ class TranslationTrace:
         return found
 
 
-def tokens_of(kind: AttentionKind, source: tuple[str, ...], inputs: tuple[str, ...],
-              ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def tokens_of(
+    kind: AttentionKind,
+    source: tuple[str, ...],
+    inputs: tuple[str, ...],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The query and key tokens of a kind's maps: source, the encoder's tokens; inputs, those that the decoder reads."""
-    return (source if kind.side == Side.ENCODER else inputs,
-            inputs if kind is AttentionKind.DECODER_SELF else source)
+    return (source if kind.side == Side.ENCODER else inputs, inputs if kind is AttentionKind.DECODER_SELF else source)
 
 
 def _table(source: str, tokens: tuple[str, ...], log_probability: np.ndarray, note: str) -> str:
@@ -128,8 +134,14 @@ def _table(source: str, tokens: tuple[str, ...], log_probability: np.ndarray, no
     columns = []
     for token, probability in zip(tokens, np.exp(log_probability.astype(np.float64))):
         bar = f"linear-gradient(to right, rgba(86, 140, 220, .45) {100 * probability:.1f}%, transparent 0)"
-        columns.append((f'<td dir="auto" style="text-align: center">{html.escape(token)}</td>',
-                        f'<td style="text-align: center; background: {bar}">{100 * probability:.1f}%</td>'))
+        columns.append(
+            (
+                f'<td dir="auto" style="text-align: center">{html.escape(token)}</td>',
+                f'<td style="text-align: center; background: {bar}">{100 * probability:.1f}%</td>',
+            )
+        )
     rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns))
-    return (f'<div><p dir="auto">{html.escape(source)}</p><div style="overflow-x: auto"><table>{rows}</table></div>'
-            f"<p>{html.escape(note)}</p></div>")
+    return (
+        f'<div><p dir="auto">{html.escape(source)}</p><div style="overflow-x: auto"><table>{rows}</table></div>'
+        f"<p>{html.escape(note)}</p></div>"
+    )

@@ -53,5 +53,9 @@ def _without_final_punctuation(tokens: Sequence[str], group: list[int]) -> list[
 def is_punctuation(token: str) -> bool:
     """Whether a piece is punctuation alone, with or without the space before it."""
     text = token.removeprefix(SPACE)
-    return bool(text) and not is_symbol(token) and not is_byte(token) and all(
-        unicodedata.category(c)[0] == "P" for c in text)
+    return (
+        bool(text)
+        and not is_symbol(token)
+        and not is_byte(token)
+        and all(unicodedata.category(c)[0] == "P" for c in text)
+    )

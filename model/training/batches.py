@@ -34,8 +34,9 @@ class Examples:
     target: list[list[int]]
 
     @classmethod
-    def encode(cls, pairs: list[tuple[str, str]], tokenizer: Tokenizer, target_language: str, *,
-               max_length: int) -> Examples:
+    def encode(
+        cls, pairs: list[tuple[str, str]], tokenizer: Tokenizer, target_language: str, *, max_length: int
+    ) -> Examples:
         """Pairs longer than max_length tokens on either side are left out."""
         encoded = [(tokenizer.encode_source(s, target_language), tokenizer.encode(t)) for s, t in pairs]
         kept = [(s, t) for s, t in encoded if len(s) <= max_length and len(t) < max_length]
@@ -70,8 +71,9 @@ def plan_batches(examples: Examples, tokens_per_batch: int, *, seed: int, epoch:
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def make_batch(examples: Examples, rows: np.ndarray, tokenizer: Tokenizer, *, rank: int = 0,
-               world_size: int = 1) -> Batch:
+def make_batch(
+    examples: Examples, rows: np.ndarray, tokenizer: Tokenizer, *, rank: int = 0, world_size: int = 1
+) -> Batch:
     """The batch of these rows, or process `rank`'s share of it.
 
     A process for which no row is left gets one pair with nothing but padding to predict: every process then runs the
@@ -85,6 +87,5 @@ def make_batch(examples: Examples, rows: np.ndarray, tokenizer: Tokenizer, *, ra
         source=pad([examples.source[i] for i in shown], tokenizer.pad_id),
         inputs=pad([[tokenizer.begin_id, *t] for t in target], tokenizer.pad_id),
         outputs=outputs if len(mine) else torch.full_like(outputs, tokenizer.pad_id),
-        tokens=sum(len(examples.target[i]) + 1 for i in rows))
-
-
+        tokens=sum(len(examples.target[i]) + 1 for i in rows),
+    )

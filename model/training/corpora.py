@@ -38,21 +38,52 @@ class Splits:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say where corpora are."""
-    parser.add_argument("--data", type=Path, default=Path("data"),
-                        help="folder with multi30k/data/task1/raw/, tatoeba/*-eng.zip, tatoeba-2021/ and news/; what "
-                             "is there is used")
-    parser.add_argument("--corpora", nargs="+", metavar="NAME",
-                        help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)")
-    parser.add_argument("--pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
-                        help="line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; "
-                             "with this option --data is not read")
-    parser.add_argument("--dev-pair", nargs=3, action="append", default=[],
-                        metavar=("DIRECTION", "SOURCE", "TARGET"), help="line-aligned files to choose on")
-    parser.add_argument("--test-pair", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
-                        help="line-aligned files to keep from training: pairs that share a side with them are left out")
-    parser.add_argument("--synthetic", nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"),
-                        help="also train on these line-aligned files, whose SOURCE a model translated from TARGET "
-                             "(back-translation); such sources are tagged")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("data"),
+        help="folder with multi30k/data/task1/raw/, tatoeba/*-eng.zip, tatoeba-2021/ and news/; what is there is used",
+    )
+    parser.add_argument(
+        "--corpora",
+        nargs="+",
+        metavar="NAME",
+        help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)",
+    )
+    parser.add_argument(
+        "--pair",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("DIRECTION", "SOURCE", "TARGET"),
+        help="line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; "
+        "with this option --data is not read",
+    )
+    parser.add_argument(
+        "--dev-pair",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("DIRECTION", "SOURCE", "TARGET"),
+        help="line-aligned files to choose on",
+    )
+    parser.add_argument(
+        "--test-pair",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("DIRECTION", "SOURCE", "TARGET"),
+        help="line-aligned files to keep from training: pairs that share a side with them are left out",
+    )
+    parser.add_argument(
+        "--synthetic",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("DIRECTION", "SOURCE", "TARGET"),
+        help="also train on these line-aligned files, whose SOURCE a model translated from TARGET "
+        "(back-translation); such sources are tagged",
+    )
 
 
 def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
@@ -92,9 +123,11 @@ def _files(args: argparse.Namespace) -> list[Splits]:
         return [read_aligned(source, target, parse_direction(direction)) for direction, source, target in rows]
 
     nothing = Corpus("none", ("", ""), ())
-    return [*(Splits(train, nothing, nothing) for train in corpora(args.pair)),
-            *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
-            *(Splits(nothing, nothing, test) for test in corpora(args.test_pair))]
+    return [
+        *(Splits(train, nothing, nothing) for train in corpora(args.pair)),
+        *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
+        *(Splits(nothing, nothing, test) for test in corpora(args.test_pair)),
+    ]
 
 
 def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
@@ -115,14 +148,15 @@ def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
     return found
 
 
-def examples(found: list[Splits], config: TrainConfig, tokenizer: Tokenizer, max_length: int
-             ) -> tuple[Mixture, list[tuple[str, Corpus]]]:
+def examples(
+    found: list[Splits], config: TrainConfig, tokenizer: Tokenizer, max_length: int
+) -> tuple[Mixture, list[tuple[str, Corpus]]]:
     """What the epochs draw from, and the (direction, dev corpus) pairs to validate on."""
     held_out = [part for splits in found for part in (splits.dev, splits.test)]
-    dev = [(direction, splits.dev) for direction in config.directions for splits in found
-           if splits.dev.oriented(direction)]
-    return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length,
-                   held_out=held_out), dev
+    dev = [
+        (direction, splits.dev) for direction in config.directions for splits in found if splits.dev.oriented(direction)
+    ]
+    return Mixture([splits.train for splits in found], config, tokenizer, max_length=max_length, held_out=held_out), dev
 
 
 def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str) -> Tokenizer:

@@ -40,8 +40,9 @@ def read_probes(path: Path, tokenizer: Tokenizer) -> tuple[Probe, ...]:
     try:
         probes = tuple(Probe(**value) for value in values)
         sides = [(side, tokenizer.encode(side)) for probe in probes for side in (probe.source, probe.reference)]
-        unknown = {probe.direction for probe in probes
-                   if parse_direction(probe.direction)[1] not in tokenizer.language_ids}
+        unknown = {
+            probe.direction for probe in probes if parse_direction(probe.direction)[1] not in tokenizer.language_ids
+        }
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{path}: probes are a list of direction, source and reference: {error}") from error
     if not probes or unknown:
@@ -114,14 +115,28 @@ class History:
 
     def save(self) -> None:
         arrays = {name: np.stack([record[name] for record in self.records]) for name in self.records[0]}
-        tokens = [{"source": self.tokenizer.tokens(self.tokenizer.encode(probe.source)),
-                   "target": self.tokenizer.tokens(self.tokenizer.encode(probe.reference))} for probe in self.probes]
-        facts = json.dumps({"probes": [vars(probe) for probe in self.probes], "tokens": tokens, "before": self.before,
-                            "levels": LEVELS, "digest": self.digest}, ensure_ascii=False)
+        tokens = [
+            {
+                "source": self.tokenizer.tokens(self.tokenizer.encode(probe.source)),
+                "target": self.tokenizer.tokens(self.tokenizer.encode(probe.reference)),
+            }
+            for probe in self.probes
+        ]
+        facts = json.dumps(
+            {
+                "probes": [vars(probe) for probe in self.probes],
+                "tokens": tokens,
+                "before": self.before,
+                "levels": LEVELS,
+                "digest": self.digest,
+            },
+            ensure_ascii=False,
+        )
 
         def write(partial: Path) -> None:
             with open(partial, "wb") as file:
                 np.savez_compressed(file, facts=np.array(facts), **arrays)
+
         replace_file(self.path, write)
 
 

@@ -43,8 +43,10 @@ class Learned:
         _, target = parse_direction(self.probes[probe]["direction"])
         source = [f"<2{target}>", *self.tokens[probe]["source"], "</s>"]
         read = ["<s>", *self.tokens[probe]["target"]]
-        return (source if kind is AttentionKind.ENCODER_SELF else read,
-                read if kind is AttentionKind.DECODER_SELF else source)
+        return (
+            source if kind is AttentionKind.ENCODER_SELF else read,
+            read if kind is AttentionKind.DECODER_SELF else source,
+        )
 
     def distances(self, kind: AttentionKind, layer: int, head: int) -> np.ndarray:
         """How far a head's maps are from its last ones: float [records], the mean Jensen-Shannon divergence in bits
@@ -80,8 +82,15 @@ def read(folder: Path) -> Learned:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         facts = json.loads(str(arrays.pop("facts")))
-        return Learned(arrays["updates"], arrays["loss"], arrays["translation"], tuple(facts["probes"]),
-                       tuple(facts["tokens"]), arrays, facts["levels"])
+        return Learned(
+            arrays["updates"],
+            arrays["loss"],
+            arrays["translation"],
+            tuple(facts["probes"]),
+            tuple(facts["tokens"]),
+            arrays,
+            facts["levels"],
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a training history: {error}") from error
 

@@ -28,9 +28,12 @@ class SummedLoss(nn.Module):
         if torch.is_grad_enabled():
             return summed_cross_entropy(self.model.project(hidden), targets, self.label_smoothing)
         # Of [tokens, vocabulary] nothing has to be kept for the way back.
-        return torch.stack([
-            summed_cross_entropy(self.model.project(hidden[part]), targets[part], self.label_smoothing)
-            for part in blocks(len(targets), self.model.config.num_target_tokens)]).sum()
+        return torch.stack(
+            [
+                summed_cross_entropy(self.model.project(hidden[part]), targets[part], self.label_smoothing)
+                for part in blocks(len(targets), self.model.config.num_target_tokens)
+            ]
+        ).sum()
 
 
 def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
@@ -62,5 +65,3 @@ class _SummedCrossEntropy(torch.autograd.Function):
         result.scatter_add_(1, ctx.targets[:, None], torch.full_like(result[:, :1], ctx.smoothing - 1.0))
         result *= gradient
         return result.to(ctx.dtype), None, None
-
-

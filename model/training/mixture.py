@@ -37,8 +37,15 @@ class Mixture:
     pair.
     """
 
-    def __init__(self, corpora: Iterable[Corpus], config: TrainConfig, tokenizer: Tokenizer, *, max_length: int,
-                 held_out: Iterable[Corpus]) -> None:
+    def __init__(
+        self,
+        corpora: Iterable[Corpus],
+        config: TrainConfig,
+        tokenizer: Tokenizer,
+        *,
+        max_length: int,
+        held_out: Iterable[Corpus],
+    ) -> None:
         self.config, self.tokenizer = config, tokenizer
         self.max_length = min(config.max_pair_length, max_length)
         self.fillers = Fillers()
@@ -46,13 +53,18 @@ class Mixture:
         self.held_out = frozenset(normalised(side) for corpus in held_out for pair in corpus.pairs for side in pair)
         self.substituters: dict[str, Substituter] = {}
         corpora = list(corpora)
-        self.parts = [part for direction in config.directions for corpus in corpora
-                      if (part := self._part(corpus, direction)).pairs]
+        self.parts = [
+            part
+            for direction in config.directions
+            for corpus in corpora
+            if (part := self._part(corpus, direction)).pairs
+        ]
 
     def __len__(self) -> int:
         """About as many pairs as an epoch has."""
-        return (round(sum(part.times * len(part.pairs) for part in self.parts))
-                + self.config.frame_pairs * len(self.config.directions))
+        return round(sum(part.times * len(part.pairs) for part in self.parts)) + self.config.frame_pairs * len(
+            self.config.directions
+        )
 
     def epoch(self, number: int) -> Examples:
         """The examples of an epoch, from 0."""
@@ -84,8 +96,9 @@ class Mixture:
         if self.config.substitution and not corpus.one_way and set(parse_direction(direction)) <= set(LANGUAGES):
             substituter = self._substituter(direction)
             slots = {row: found for row, pair in enumerate(pairs) if (found := substituter.slots(pair))}
-        return Part(direction, pairs, Examples(source_ids, target_ids), slots,
-                    dict(self.config.repeats).get(corpus.name, 1))
+        return Part(
+            direction, pairs, Examples(source_ids, target_ids), slots, dict(self.config.repeats).get(corpus.name, 1)
+        )
 
     def _substituter(self, direction: str) -> Substituter:
         if direction not in self.substituters:
@@ -109,5 +122,5 @@ class Mixture:
 def _rows(count: int, times: float, random: np.random.Generator) -> np.ndarray:
     """Each row int(times) times, and of the rest of `times` as large a share of the rows, by chance."""
     whole = int(times)
-    more = random.permutation(count)[:round((times - whole) * count)]
+    more = random.permutation(count)[: round((times - whole) * count)]
     return np.concatenate([np.tile(np.arange(count), whole), more]).astype(np.int64)

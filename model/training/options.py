@@ -9,33 +9,66 @@ from model.config import ModelConfig, TrainConfig
 from model.nets.networks import DEFAULT, NETWORKS
 from model.training import corpora
 
-MODEL = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_feedforward", "dropout",
-                 "attention_dropout", "max_length")
-TRAIN = ("max_updates", "tokens_per_batch", "learning_rate", "warmup_updates", "cooldown_updates",
-                 "label_smoothing", "clip_norm", "average_decay", "evaluate_every", "save_every", "dev_sentences",
-                 "max_pair_length", "seed", "substitution", "frame_pairs")
+MODEL = (
+    "d_model",
+    "num_heads",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "d_feedforward",
+    "dropout",
+    "attention_dropout",
+    "max_length",
+)
+TRAIN = (
+    "max_updates",
+    "tokens_per_batch",
+    "learning_rate",
+    "warmup_updates",
+    "cooldown_updates",
+    "label_smoothing",
+    "clip_norm",
+    "average_decay",
+    "evaluate_every",
+    "save_every",
+    "dev_sentences",
+    "max_pair_length",
+    "seed",
+    "substitution",
+    "frame_pairs",
+)
 ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "evaluate_every")
 
 
 def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     """The program's arguments; repeats as (corpus, times)."""
-    parser = argparse.ArgumentParser(prog="python -m model.train", description=description,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.train", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--run", type=Path, required=True, help="folder of the run: state, log, settings")
     add("--out", type=Path, help="checkpoint folder to write at the end")
     add("--resume", action="store_true", help="continue the run in --run")
     add("--init", type=Path, help="start from the weights and tokenizer of this checkpoint folder")
     add("--directions", nargs="+", default=["de-en"])
-    add("--repeat", nargs=2, action="append", default=[], metavar=("CORPUS", "TIMES"), type=str,
-        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)")
+    add(
+        "--repeat",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("CORPUS", "TIMES"),
+        type=str,
+        help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)",
+    )
     add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
     add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")
     add("--device", help="cpu or cuda")
     add("--bf16", action="store_true", help="bfloat16 autocast")
     add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
-    add("--tokenizer-directions", nargs="+",
-        help="learn the pieces from these directions' corpora; default: --directions")
+    add(
+        "--tokenizer-directions",
+        nargs="+",
+        help="learn the pieces from these directions' corpora; default: --directions",
+    )
     add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
     add("--vocabulary-size", type=int, default=8000)
     add("--family", choices=tuple(NETWORKS), default=DEFAULT, help="which network to train; default %(default)s")
@@ -45,8 +78,12 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     defaults = {f: getattr(ModelConfig(8), f) for f in MODEL}
     for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN}}.items():
         on_resume = name in ON_RESUME
-        add("--" + name.replace("_", "-"), type=type(default), default=None if on_resume else default,
-            help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""))
+        add(
+            "--" + name.replace("_", "-"),
+            type=type(default),
+            default=None if on_resume else default,
+            help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""),
+        )
     args = parser.parse_args(argv)
     args.repeat = [(name, float(times)) for name, times in args.repeat]
     return args

@@ -40,9 +40,24 @@ def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
     path = folder / f"{name}.json"
     if not path.is_file():
         raise ValueError(f"there is no recipe {name!r}: {', '.join(all_recipes(folder))}")
-    known = {"train": {*options.TRAIN, *options.MODEL, "init", "directions", "tokenizer_directions", "corpora",
-                       "repeat", "bf16", "synthetic", "probes", "updates_before", "family", "no_attention"},
-             "translate": {"with", "direction", "captions", "everyday_of"}}
+    known = {
+        "train": {
+            *options.TRAIN,
+            *options.MODEL,
+            "init",
+            "directions",
+            "tokenizer_directions",
+            "corpora",
+            "repeat",
+            "bf16",
+            "synthetic",
+            "probes",
+            "updates_before",
+            "family",
+            "no_attention",
+        },
+        "translate": {"with", "direction", "captions", "everyday_of"},
+    }
     stages = []
     for values in read_json(path)["stages"]:
         kind = next((kind for kind in KINDS if kind in values), None)
@@ -106,11 +121,24 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     # Back-translation: the real sentences become the target side, what the model wrote the source side.
     folder, settings = work / stage.path, stage.settings
     read, _ = settings["direction"].split("-")
-    collect = ["model.training.sources.collect", "--data", str(data), "--language", read,
-               "--captions", str(settings["captions"])]
+    collect = [
+        "model.training.sources.collect",
+        "--data",
+        str(data),
+        "--language",
+        read,
+        "--captions",
+        str(settings["captions"]),
+    ]
     if "everyday_of" in settings:
         collect += ["--everyday-of", settings["everyday_of"], "--unlike", settings["direction"].split("-")[1]]
-    translate = ["model.translate", "--checkpoint", str(work / settings["with"] / CHECKPOINT),
-                 "--direction", settings["direction"], "--batch-size", "128"]
-    return [[*collect, ">", str(folder / TARGET)],
-            [*translate, "<", str(folder / TARGET), ">", str(folder / SOURCE)]]
+    translate = [
+        "model.translate",
+        "--checkpoint",
+        str(work / settings["with"] / CHECKPOINT),
+        "--direction",
+        settings["direction"],
+        "--batch-size",
+        "128",
+    ]
+    return [[*collect, ">", str(folder / TARGET)], [*translate, "<", str(folder / TARGET), ">", str(folder / SOURCE)]]

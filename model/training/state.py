@@ -65,8 +65,16 @@ class TrainingState:
         tensors["random.cpu"] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors["random.cuda"] = torch.cuda.get_rng_state()
-        place = json.dumps({"update": self.update, "epoch": self.epoch, "batch": self.batch,
-                            "loss_sum": self.loss_sum.item(), "tokens": self.tokens, "seconds": self.seconds})
+        place = json.dumps(
+            {
+                "update": self.update,
+                "epoch": self.epoch,
+                "batch": self.batch,
+                "loss_sum": self.loss_sum.item(),
+                "tokens": self.tokens,
+                "seconds": self.seconds,
+            }
+        )
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         replace_file(path, lambda partial: save_file(tensors, partial, metadata={"place": place}))
 
@@ -90,7 +98,8 @@ class TrainingState:
                 self.average[i].copy_(file.get_tensor(f"average.{name}"))
             self.optimizer.state[parameter] = {
                 moment: file.get_tensor(f"{moment}.{name}").to(parameter.device)
-                for moment in ("step", "exp_avg", "exp_avg_sq")}
+                for moment in ("step", "exp_avg", "exp_avg_sq")
+            }
         torch.set_rng_state(file.get_tensor("random.cpu"))
         if torch.cuda.is_available() and "random.cuda" in file.keys():
             torch.cuda.set_rng_state(file.get_tensor("random.cuda"))

@@ -30,7 +30,8 @@ def validate(model: Transformer, state: TrainingState, tokenizer: Tokenizer, dev
         scores["average"] = _scores(model, tokenizer, dev, config)
         state.swap()
     scores["averaged_is_better"] = bool(
-        state.average and scores["average"]["mean_bleu"] > scores["weights"]["mean_bleu"])
+        state.average and scores["average"]["mean_bleu"] > scores["weights"]["mean_bleu"]
+    )
     return scores
 
 
@@ -40,7 +41,7 @@ def _scores(model: Transformer, tokenizer: Tokenizer, dev: list, config: TrainCo
     loss, tokens, bleus = 0.0, 0, []
     for direction, corpus in dev:
         target, limit = parse_direction(direction)[1], model.config.max_length
-        pairs = corpus.oriented(direction)[:config.dev_sentences]
+        pairs = corpus.oriented(direction)[: config.dev_sentences]
         pairs = [p for p in pairs if Examples.encode([p], tokenizer, target, max_length=limit).source]
         examples = Examples.encode(pairs, tokenizer, target, max_length=limit)
         corpus_loss, corpus_tokens = summed_loss(model, examples, tokenizer, config.tokens_per_batch)
@@ -51,19 +52,23 @@ def _scores(model: Transformer, tokenizer: Tokenizer, dev: list, config: TrainCo
         bleu = sacrebleu.corpus_bleu(translations, references).score
         bleus.append(bleu)
         result[f"{direction} {corpus.name}"] = {
-            "bleu": round(bleu, 2), "chrf": round(sacrebleu.corpus_chrf(translations, references).score, 2)}
+            "bleu": round(bleu, 2),
+            "chrf": round(sacrebleu.corpus_chrf(translations, references).score, 2),
+        }
     return {"loss": round(loss / tokens, 4), "mean_bleu": round(float(np.mean(bleus)), 2), **result}
 
 
 @torch.inference_mode()
-def summed_loss(model: Transformer, examples: Examples, tokenizer: Tokenizer, tokens_per_batch: int
-                ) -> tuple[float, int]:
+def summed_loss(
+    model: Transformer, examples: Examples, tokenizer: Tokenizer, tokens_per_batch: int
+) -> tuple[float, int]:
     """Cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
     total, tokens = 0.0, 0
     for rows in plan_batches(examples, tokens_per_batch, seed=0, epoch=0):
         batch = make_batch(examples, rows, tokenizer).to(next(model.parameters()).device)
         logits = model(batch.source, batch.inputs).logits
         total += torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), batch.outputs.flatten(), ignore_index=tokenizer.pad_id, reduction="sum").item()
+            logits.flatten(0, 1), batch.outputs.flatten(), ignore_index=tokenizer.pad_id, reduction="sum"
+        ).item()
         tokens += batch.tokens
     return total, tokens

@@ -48,7 +48,8 @@ def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model)
         assert torch.equal(state[name], tensor), name
     assert torch.equal(loaded.model.source_positions.table, tiny_model.source_positions.table)
     torch.testing.assert_close(
-        loaded.model(SOURCE, TARGET).logits, tiny_model(SOURCE, TARGET).logits, atol=1e-4, rtol=0)
+        loaded.model(SOURCE, TARGET).logits, tiny_model(SOURCE, TARGET).logits, atol=1e-4, rtol=0
+    )
     assert loaded.directions == ("de-en", "en-fr") and loaded.name == "tiny" and not loaded.model.training
     assert len(loaded.digest) == 16 and loaded.metrics == {"scores": []}
 
@@ -60,11 +61,19 @@ def test_examples_come_with_their_folder_and_are_not_needed(folder):
     assert checkpoint.load(folder).examples == {}
 
 
-@pytest.mark.parametrize(("written", "words"), [
-    ({"sv-en": [{"text": "Hej."}]}, "'sv-en'"), ({"de-en": {"text": "Hallo."}}, "an object such as"), ([], "an object"),
-    ({"de-en": ["Hallo."]}, "found 'Hallo.'"), ({"de-en": [{"text": " "}]}, "may have a"), ({"de-en": [{}]}, "found {"),
-    ({"de-en": [{"text": "Hallo.", "reference": 3}]}, "found {"),
-    ({"de-en": [{"text": "a", "answer": "b"}]}, "found {")])
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"sv-en": [{"text": "Hej."}]}, "'sv-en'"),
+        ({"de-en": {"text": "Hallo."}}, "an object such as"),
+        ([], "an object"),
+        ({"de-en": ["Hallo."]}, "found 'Hallo.'"),
+        ({"de-en": [{"text": " "}]}, "may have a"),
+        ({"de-en": [{}]}, "found {"),
+        ({"de-en": [{"text": "Hallo.", "reference": 3}]}, "found {"),
+        ({"de-en": [{"text": "a", "answer": "b"}]}, "found {"),
+    ],
+)
 def test_examples_that_are_none_are_refused_in_words(folder, written, words):
     checkpoint.write_json(folder / checkpoint.EXAMPLES, written)
     assert words in refused(folder, "examples.json")
@@ -147,9 +156,21 @@ def test_a_pickle_in_disguise_is_refused_and_not_run(folder, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("changes", [
-    {"d_model": 2**40}, {"d_model": 31}, {"num_heads": 5}, {"num_encoder_layers": -1}, {"d_feedforward": 1e9},
-    {"max_length": "long"}, {"dropout": 2}, {"depth": 3}, {"vocabulary_size": 351}, {"pad_id": 1}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"d_model": 2**40},
+        {"d_model": 31},
+        {"num_heads": 5},
+        {"num_encoder_layers": -1},
+        {"d_feedforward": 1e9},
+        {"max_length": "long"},
+        {"dropout": 2},
+        {"depth": 3},
+        {"vocabulary_size": 351},
+        {"pad_id": 1},
+    ],
+)
 def test_an_absurd_config_is_refused(folder, changes):
     edit_config(folder, **changes)
     with pytest.raises(ValueError, match=r"config\.json|tokenizer\.model"):
@@ -158,15 +179,25 @@ def test_an_absurd_config_is_refused(folder, changes):
 
 def test_a_config_far_larger_than_its_weights_is_refused_without_the_memory(folder):
     """64 + 64 layers of width 4096 would take 60 GB."""
-    edit_config(folder, d_model=4096, num_heads=64, d_feedforward=16_384, num_encoder_layers=64,
-                num_decoder_layers=64)
+    edit_config(folder, d_model=4096, num_heads=64, d_feedforward=16_384, num_encoder_layers=64, num_decoder_layers=64)
     started = time.perf_counter()
     refused(folder, "model.safetensors")
     assert time.perf_counter() - started < 5
 
 
-@pytest.mark.parametrize("text", ["[]", "3", '{"format": 2}', "{", '{"format": 1, "directions": ["de-en"]}',
-                                  '{"format": 1, "directions": "de-en", "model": {}}', "[" * 100_000, "\ud83d"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "3",
+        '{"format": 2}',
+        "{",
+        '{"format": 1, "directions": ["de-en"]}',
+        '{"format": 1, "directions": "de-en", "model": {}}',
+        "[" * 100_000,
+        "\ud83d",
+    ],
+)
 def test_a_config_that_is_no_config_is_refused(folder, text):
     (folder / "config.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     refused(folder, "config.json")
@@ -198,6 +229,8 @@ def test_replace_file_keeps_the_old_file_when_writing_fails(tmp_path):
 
 def test_loading_does_not_import_the_compiler(tiny_checkpoint):
     """torch's "meta" device pulls in torch._dynamo (over a second) for some operations: not for ours."""
-    program = (f"import sys, model.translator; from model.checkpoint import load; load({str(tiny_checkpoint)!r});"
-               "assert 'torch._dynamo' not in sys.modules")
+    program = (
+        f"import sys, model.translator; from model.checkpoint import load; load({str(tiny_checkpoint)!r});"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

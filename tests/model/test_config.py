@@ -11,39 +11,82 @@ import pytest
 from model.config import Activation, ModelConfig, TrainConfig, from_json
 
 
-@pytest.mark.parametrize("field, value", [
-    ("vocabulary_size", 0), ("d_model", 10**9), ("num_heads", 3), ("num_encoder_layers", True),
-    ("num_decoder_layers", 2.0), ("d_feedforward", "1024"), ("dropout", 1.0), ("attention_dropout", -0.1),
-    ("norm_first", 1), ("max_length", None), ("position_base", 1.0), ("pad_id", 100), ("d_model", 20 + 1),
-    ("activation", "tanh"), ("activation", None), ("position_code", "rotary"), ("position_offset", -1),
-    ("norm_embedding", 1), ("scale_embedding", None), ("shared_embeddings", "yes"), ("tied_output", 0),
-    ("logits_bias", 2), ("target_vocabulary_size", 90), ("target_vocabulary_size", 0), ("banned_ids", (100,)),
-    ("banned_ids", 3)])
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("vocabulary_size", 0),
+        ("d_model", 10**9),
+        ("num_heads", 3),
+        ("num_encoder_layers", True),
+        ("num_decoder_layers", 2.0),
+        ("d_feedforward", "1024"),
+        ("dropout", 1.0),
+        ("attention_dropout", -0.1),
+        ("norm_first", 1),
+        ("max_length", None),
+        ("position_base", 1.0),
+        ("pad_id", 100),
+        ("d_model", 20 + 1),
+        ("activation", "tanh"),
+        ("activation", None),
+        ("position_code", "rotary"),
+        ("position_offset", -1),
+        ("norm_embedding", 1),
+        ("scale_embedding", None),
+        ("shared_embeddings", "yes"),
+        ("tied_output", 0),
+        ("logits_bias", 2),
+        ("target_vocabulary_size", 90),
+        ("target_vocabulary_size", 0),
+        ("banned_ids", (100,)),
+        ("banned_ids", 3),
+    ],
+)
 def test_model_sizes_are_checked(field, value):
     with pytest.raises(ValueError, match=field):
         ModelConfig(**{"vocabulary_size": 100, "num_heads": 4, "d_model": 32, **{field: value}})
 
 
-@pytest.mark.parametrize("field, value", [
-    ("max_updates", 0), ("tokens_per_batch", -1), ("learning_rate", 0), ("warmup_updates", 0),
-    ("cooldown_updates", 11), ("label_smoothing", 1.0), ("clip_norm", 0.0), ("average_decay", 1.5),
-    ("save_every", 0), ("seed", -1), ("directions", ())])
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("max_updates", 0),
+        ("tokens_per_batch", -1),
+        ("learning_rate", 0),
+        ("warmup_updates", 0),
+        ("cooldown_updates", 11),
+        ("label_smoothing", 1.0),
+        ("clip_norm", 0.0),
+        ("average_decay", 1.5),
+        ("save_every", 0),
+        ("seed", -1),
+        ("directions", ()),
+    ],
+)
 def test_training_settings_are_checked(field, value):
     with pytest.raises(ValueError, match=field):
         TrainConfig(**{"max_updates": 10, "cooldown_updates": 2, field: value})
 
 
 def test_configs_survive_json():
-    model = ModelConfig(100, norm_first=False, activation=Activation.GELU, shared_embeddings=False,
-                        target_vocabulary_size=90, banned_ids=(3, 89))
+    model = ModelConfig(
+        100,
+        norm_first=False,
+        activation=Activation.GELU,
+        shared_embeddings=False,
+        target_vocabulary_size=90,
+        banned_ids=(3, 89),
+    )
     train = TrainConfig(directions=("de-en", "en-de"), repeats=(("a", 2),))
     assert from_json(ModelConfig, json.loads(json.dumps(asdict(model)))) == model
     values = asdict(train) | {"directions": ["de-en", "en-de"], "repeats": [["a", 2]]}  # as JSON has it
     assert from_json(TrainConfig, values) == train
 
 
-@pytest.mark.parametrize("values, message", [
-    ({"vocabulary_size": 9, "layers": 3}, "no field 'layers'"), ({}, "lacks 'vocabulary_size'"), ([], "object")])
+@pytest.mark.parametrize(
+    "values, message",
+    [({"vocabulary_size": 9, "layers": 3}, "no field 'layers'"), ({}, "lacks 'vocabulary_size'"), ([], "object")],
+)
 def test_unknown_and_missing_fields_are_named(values, message):
     with pytest.raises(ValueError, match=message):
         from_json(ModelConfig, values)

@@ -11,8 +11,12 @@ from model.trace.kinds import TRANSFORMER_KINDS
 from model.train import SummedLoss
 from model.translator import Translator
 
-pytestmark = [pytest.mark.cuda, pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="this machine has no CUDA device (torch.cuda.is_available() is False)")]
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="this machine has no CUDA device (torch.cuda.is_available() is False)"
+    ),
+]
 
 ARTICLES, NOUNS = ("Ein", "Der kleine", "Kein", "Ein alter"), ("Hund", "Mann", "Vogel", "Zug", "Baum")
 VERBS, ENDINGS = ("schläft", "steht", "wartet", "singt"), (".", " am Bahnhof.", " im roten Haus.", " heute nicht.", "?")
@@ -41,7 +45,7 @@ def test_the_ids_are_those_of_the_cpu(pair, sentences):
 def test_the_maps_are_those_of_the_cpu(pair, sentences):
     cpu, cuda = pair
     for start in range(0, len(sentences), 50):
-        batch = sentences[start:start + 50]
+        batch = sentences[start : start + 50]
         for a, b in zip(cpu.trace_batch(batch), cuda.trace_batch(batch)):
             assert a.target_ids == b.target_ids and b.device.startswith("cuda")
             for kind in TRANSFORMER_KINDS:

@@ -63,9 +63,13 @@ def test_translations_traces_and_maps_are_those_of_the_cpu(translator, tiny_tran
     assert wide == tiny_translator.translate_batch(SENTENCES[:3], beam=3, length_penalty=1.0)
 
 
-@pytest.mark.parametrize("interventions", [
-    Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 0)})),
-    Interventions(heads_off=frozenset({(AttentionKind.ENCODER_SELF, 0, 2), (AttentionKind.DECODER_SELF, 2, 3)}))])
+@pytest.mark.parametrize(
+    "interventions",
+    [
+        Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 0)})),
+        Interventions(heads_off=frozenset({(AttentionKind.ENCODER_SELF, 0, 2), (AttentionKind.DECODER_SELF, 2, 3)})),
+    ],
+)
 def test_interventions(translator, interventions):
     trace = translator.translate(TEXT, interventions=interventions)
     assert trace.device.startswith("cuda")

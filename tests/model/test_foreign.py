@@ -32,8 +32,16 @@ from viz.export.standalone import from_html, to_html
 
 TEXT = "Zwei Kinder bauen eine Burg 漢."
 SYMBOLS = ["<pad>", "</s>", "<unk>", "<s>"]
-SIZES = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
-         "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 80}
+SIZES = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 80,
+}
 IDS = {"pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 3}
 
 
@@ -41,32 +49,52 @@ def tokenizer_of(byte_level: bool) -> PreTrainedTokenizerFast:
     made = Tokenizer(models.BPE() if byte_level else models.Unigram())
     if byte_level:
         made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(), decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(vocab_size=330, special_tokens=SYMBOLS, show_progress=False,
-                                      initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+        trainer = trainers.BpeTrainer(
+            vocab_size=330,
+            special_tokens=SYMBOLS,
+            show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        )
     else:
         made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-        trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=SYMBOLS, unk_token="<unk>",
-                                          show_progress=False)
+        trainer = trainers.UnigramTrainer(
+            vocab_size=150, special_tokens=SYMBOLS, unk_token="<unk>", show_progress=False
+        )
     made.train_from_iterator(SENTENCES * 3, trainer)
     made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>",
-                                   bos_token="<s>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", bos_token="<s>"
+    )
 
 
 def t5(size: int):
-    return T5ForConditionalGeneration(T5Config(
-        vocab_size=size, d_model=32, d_kv=12, d_ff=40, num_layers=3, num_heads=4,
-        decoder_start_token_id=0, pad_token_id=0, eos_token_id=1))
+    return T5ForConditionalGeneration(
+        T5Config(
+            vocab_size=size,
+            d_model=32,
+            d_kv=12,
+            d_ff=40,
+            num_layers=3,
+            num_heads=4,
+            decoder_start_token_id=0,
+            pad_token_id=0,
+            eos_token_id=1,
+        )
+    )
 
 
 def bart(size: int):
-    return BartForConditionalGeneration(BartConfig(vocab_size=size, decoder_start_token_id=1, forced_bos_token_id=3,
-                                                   forced_eos_token_id=1, **IDS, **SIZES))
+    return BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=size, decoder_start_token_id=1, forced_bos_token_id=3, forced_eos_token_id=1, **IDS, **SIZES
+        )
+    )
 
 
 def pegasus(size: int):
-    return PegasusForConditionalGeneration(PegasusConfig(
-        vocab_size=size, decoder_start_token_id=0, forced_eos_token_id=1, **IDS, **SIZES))
+    return PegasusForConditionalGeneration(
+        PegasusConfig(vocab_size=size, decoder_start_token_id=0, forced_eos_token_id=1, **IDS, **SIZES)
+    )
 
 
 @pytest.fixture(scope="module", params=[(t5, False), (bart, True), (pegasus, False)], ids=["t5", "bart", "pegasus"])
@@ -86,16 +114,18 @@ def test_the_maps_are_those_of_its_own_generation(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, max_new_tokens=9)
     source = tokenizer(TEXT, return_tensors="pt")
-    found = model.generate(**source, num_beams=1, do_sample=False, max_new_tokens=9, output_attentions=True,
-                           return_dict_in_generate=True)
+    found = model.generate(
+        **source, num_beams=1, do_sample=False, max_new_tokens=9, output_attentions=True, return_dict_in_generate=True
+    )
     assert trace.target_ids == tuple(found.sequences[0, 1:].tolist()) and trace.decoding == GREEDY
     assert trace.decoder_ids == tuple(found.sequences[0, :-1].tolist())
     encoder = torch.stack(found.encoder_attentions)[:, 0].numpy()
     np.testing.assert_allclose(trace.encoder_self.weights, encoder, atol=1e-5)
     for step, (selves, crosses) in enumerate(zip(found.decoder_attentions, found.cross_attentions)):
         for layer, (own, across) in enumerate(zip(selves, crosses)):
-            np.testing.assert_allclose(trace.decoder_self.weights[layer, :, step, :step + 1], own[0, :, -1].numpy(),
-                                       atol=1e-5)
+            np.testing.assert_allclose(
+                trace.decoder_self.weights[layer, :, step, : step + 1], own[0, :, -1].numpy(), atol=1e-5
+            )
             np.testing.assert_allclose(trace.cross.weights[layer, :, step], across[0, :, -1].numpy(), atol=1e-5)
     assert trace.translation == tokenizer.decode(found.sequences[0], skip_special_tokens=True).strip()
 
@@ -105,11 +135,13 @@ def test_its_tokens_have_kinds_words_and_spaces_and_it_is_marked(theirs):
     trace = trace_of(model, tokenizer, TEXT, target="Two children 漢", direction="de-en")
     assert trace.attention_only and trace.decoding == Decoding(given=len(trace.target_ids)) and trace.finished
     assert is_symbol(trace.source_tokens[-1]) and is_symbol(trace.decoder_inputs[0])
-    spelled = ["".join(trace.source_tokens[i] for i in group).strip("▁")
-               for group in word_groups(trace.source_tokens)]
+    spelled = ["".join(trace.source_tokens[i] for i in group).strip("▁") for group in word_groups(trace.source_tokens)]
     assert spelled[:5] == ["Zwei", "Kinder", "bauen", "eine", "Burg"]
-    log_p = model(**tokenizer(TEXT, return_tensors="pt"), decoder_input_ids=torch.tensor([trace.decoder_ids])
-                  ).logits[0].log_softmax(-1)
+    log_p = (
+        model(**tokenizer(TEXT, return_tensors="pt"), decoder_input_ids=torch.tensor([trace.decoder_ids]))
+        .logits[0]
+        .log_softmax(-1)
+    )
     expected = log_p[torch.arange(len(trace.target_ids)), list(trace.target_ids)].detach().numpy()
     np.testing.assert_allclose(trace.log_probability, expected, atol=1e-4)
 
@@ -118,8 +150,10 @@ def test_it_can_be_drawn_kept_and_opened(theirs):
     model, tokenizer = theirs
     trace = trace_of(model, tokenizer, TEXT, max_new_tokens=5)
     again = storage.from_npz(storage.to_npz(trace))
-    assert again.attention_only and not storage.from_json(
-        storage.to_json(replace(trace, attention_only=False))).attention_only
+    assert (
+        again.attention_only
+        and not storage.from_json(storage.to_json(replace(trace, attention_only=False))).attention_only
+    )
     drawn = viz.plot_heatmap(again, viz.View("cross", layer=2, head=1))
     np.testing.assert_allclose(np.asarray(drawn.data[0].z), trace.cross.weights[2, 1], atol=1e-6)
     page = to_html(trace)

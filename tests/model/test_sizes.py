@@ -33,10 +33,18 @@ from model.trace.why.question import Question
 from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 
-NLLB = ModelConfig(256_206, d_model=1024, num_heads=16, num_encoder_layers=12, num_decoder_layers=12,
-                   d_feedforward=4096, max_length=1024)
-OPUS = ModelConfig(58_101, d_model=512, num_heads=8, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048,
-                   max_length=512)
+NLLB = ModelConfig(
+    256_206,
+    d_model=1024,
+    num_heads=16,
+    num_encoder_layers=12,
+    num_decoder_layers=12,
+    d_feedforward=4096,
+    max_length=1024,
+)
+OPUS = ModelConfig(
+    58_101, d_model=512, num_heads=8, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048, max_length=512
+)
 SHIPPED = ModelConfig(8_000)
 TEXT = " ".join(SENTENCES)
 
@@ -58,8 +66,9 @@ def test_the_longest_text_is_the_one_whose_maps_still_fit(config, about):
 
 
 def made(model: Transformer, tokenizer, limits: BatchLimits = BatchLimits()) -> Translator:
-    return Translator(Checkpoint("sized", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"),
-                      limits=limits)
+    return Translator(
+        Checkpoint("sized", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"), limits=limits
+    )
 
 
 def test_a_text_that_is_too_long_for_its_maps_is_refused_with_the_limit_that_follows(tokenizer, tiny_model):
@@ -81,16 +90,22 @@ def test_a_text_that_is_too_long_for_its_maps_is_refused_with_the_limit_that_fol
     assert len(paths.complete(translator, text, [40] * (translator.max_tokens - 3)).target_ids) < translator.max_tokens
 
 
-@pytest.mark.parametrize("changes", [
-    {"max_length": 96}, {"d_model": 64, "d_feedforward": 256, "num_heads": 2, "max_length": 64},
-    {"num_heads": 16, "num_encoder_layers": 4, "norm_first": False}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_length": 96},
+        {"d_model": 64, "d_feedforward": 256, "num_heads": 2, "max_length": 64},
+        {"num_heads": 16, "num_encoder_layers": 4, "norm_first": False},
+    ],
+)
 def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
     """No more, and not half of it: else the bound would keep sentences apart that fit together."""
     translator = made(build_tiny_model(tokenizer, **changes), tokenizer)
     longest = translator.max_tokens
     for rows, length in ((1, longest), (3, longest // 2)):
-        request = replace(translator.request(SENTENCES[0], "de-en", paths.NO_INTERVENTIONS),
-                          source_ids=tuple([40] * length))
+        request = replace(
+            translator.request(SENTENCES[0], "de-en", paths.NO_INTERVENTIONS), source_ids=tuple([40] * length)
+        )
         with TensorMemory() as memory:
             traces = translator._trace([request] * rows)
         target = max(len(trace.target_ids) for trace in traces)
@@ -128,8 +143,9 @@ class Largest(TensorMemory):
 @pytest.fixture(scope="module")
 def wide(tokenizer) -> Translator:
     """Of 90,000 tokens, 350 of which have a piece: all logits of a sentence are more than a block."""
-    model = build_tiny_model(tokenizer, d_model=8, num_heads=2, max_length=64, shared_embeddings=False,
-                             target_vocabulary_size=90_000)
+    model = build_tiny_model(
+        tokenizer, d_model=8, num_heads=2, max_length=64, shared_embeddings=False, target_vocabulary_size=90_000
+    )
     with torch.no_grad():
         model.target_embedding.weight[350:] *= 0.01  # so that what is written has pieces
     return made(model, tokenizer)
@@ -146,7 +162,7 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
         details = paths.details(wide, trace.source_ids, ids)
         output = wide.inspect(trace.source_ids, ids)
         found = logit_lens(wide.model, output, ids)
-        scores, = wide.log_probabilities([list(trace.source_ids)], [ids])
+        (scores,) = wide.log_probabilities([list(trace.source_ids)], [ids])
         checks = list(verify(wide, trace))
     assert largest.numbers <= ROOM
     log_p = expected.logits[0].double().log_softmax(-1)

@@ -22,9 +22,10 @@ def test_a_trace_is_what_the_model_computes(tiny_translator, tiny_model):
     trace = tiny_translator.translate(SENTENCES[0])
     output = tiny_model(torch.tensor([trace.source_ids]), torch.tensor([trace.decoder_ids]), record=True)
     for kind, records, name in (
-            (AttentionKind.ENCODER_SELF, output.encoder_records, "self_attention"),
-            (AttentionKind.DECODER_SELF, output.decoder_records, "self_attention"),
-            (AttentionKind.CROSS, output.decoder_records, "cross_attention")):
+        (AttentionKind.ENCODER_SELF, output.encoder_records, "self_attention"),
+        (AttentionKind.DECODER_SELF, output.decoder_records, "self_attention"),
+        (AttentionKind.CROSS, output.decoder_records, "cross_attention"),
+    ):
         maps = trace.maps(kind).weights
         assert len(maps) == len(records)
         for layer, record in enumerate(records):
@@ -72,18 +73,24 @@ def test_the_direction_sets_the_sources_first_symbol(tiny_translator):
     assert tiny_translator.translate("Ein Hund").direction == "de-en"
 
 
-@pytest.mark.parametrize("text, direction, message", [
-    ("", None, "empty"), (" \n\u3000", None, "empty"), ("a" * 10_001, None, "10,001 characters; the limit is 10,000"),
-    ("Ä" * 100, None, r"tokens long; the limit is 64 tokens"), ("Hund", "en-de", "Unknown direction 'en-de'"),
-    ("Hund \ud800", None, "surrogate")])
+@pytest.mark.parametrize(
+    "text, direction, message",
+    [
+        ("", None, "empty"),
+        (" \n\u3000", None, "empty"),
+        ("a" * 10_001, None, "10,001 characters; the limit is 10,000"),
+        ("Ä" * 100, None, r"tokens long; the limit is 64 tokens"),
+        ("Hund", "en-de", "Unknown direction 'en-de'"),
+        ("Hund \ud800", None, "surrogate"),
+    ],
+)
 def test_bad_input_is_refused_in_words(tiny_translator, text, direction, message):
     with pytest.raises(ValueError, match=message):
         tiny_translator.translate(text, direction)
 
 
 def test_text_is_composed_and_trimmed_first(tiny_translator):
-    assert (tiny_translator.translate(" scho\u0308n\n").source_ids
-            == tiny_translator.translate("sch\u00f6n").source_ids)
+    assert tiny_translator.translate(" scho\u0308n\n").source_ids == tiny_translator.translate("sch\u00f6n").source_ids
 
 
 def test_control_symbols_in_a_text_stay_text(tiny_translator):
@@ -99,8 +106,10 @@ def test_a_translation_stops_at_its_length_limit(tiny_translator):
 
 def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
     edge = Edge(AttentionKind.CROSS, 0, 1)
-    trace = tiny_translator.translate(SENTENCES[0], interventions=Interventions(
-        cut_edges=frozenset({edge}), heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})))
+    trace = tiny_translator.translate(
+        SENTENCES[0],
+        interventions=Interventions(cut_edges=frozenset({edge}), heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})),
+    )
     assert (trace.cross.weights[:, :, 0, 1] == 0).all()
     assert trace.interventions.describe() == "cross layer 3 head 2 off; 1 edges cut"
     assert tiny_translator.translate(SENTENCES[0]).interventions == Interventions()
@@ -109,19 +118,20 @@ def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
 def test_inspect_agrees_with_the_trace(tiny_translator):
     trace = tiny_translator.translate(SENTENCES[2])
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids)
-    np.testing.assert_allclose(
-        output.decoder_records[1].cross_attention.weights[0], trace.cross.weights[1], atol=1e-5)
+    np.testing.assert_allclose(output.decoder_records[1].cross_attention.weights[0], trace.cross.weights[1], atol=1e-5)
 
 
 def test_inspect_runs_a_row_for_each_row_of_a_sweep(tiny_translator):
     trace = tiny_translator.translate(SENTENCES[2])
     gates = torch.eye(4)[:, None].expand(-1, 3, -1)  # row i: head i alone in every layer
     output = tiny_translator.inspect(
-        trace.source_ids, trace.target_ids, interventions=Sweep(gates={AttentionKind.CROSS: gates}))
+        trace.source_ids, trace.target_ids, interventions=Sweep(gates={AttentionKind.CROSS: gates})
+    )
     assert output.logits.shape[:2] == (4, len(trace.target_ids))
     for row in range(4):
         off = heads_off(AttentionKind.CROSS, 0, tuple(h for h in range(4) if h != row)).heads_off | {
-            (AttentionKind.CROSS, layer, h) for layer in (1, 2) for h in range(4) if h != row}
+            (AttentionKind.CROSS, layer, h) for layer in (1, 2) for h in range(4) if h != row
+        }
         alone = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=Interventions(heads_off=off))
         torch.testing.assert_close(output.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
 
@@ -130,8 +140,9 @@ def test_one_translator_serves_many_threads(tiny_translator):
     expected = {text: tiny_translator.translate(text).target_ids for text in TEXTS}
     found, threads = [], []
     for text in TEXTS * 3:
-        threads.append(threading.Thread(
-            target=lambda text=text: found.append((text, tiny_translator.translate(text).target_ids))))
+        threads.append(
+            threading.Thread(target=lambda text=text: found.append((text, tiny_translator.translate(text).target_ids)))
+        )
         threads[-1].start()
     for thread in threads:
         thread.join(60)

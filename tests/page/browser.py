@@ -111,6 +111,7 @@ class Pages:
 @contextmanager
 def watched(page: Page, problems: list[str]) -> Iterator[None]:
     """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
+
     def console(message: ConsoleMessage) -> None:
         if message.type == "error":
             problems.append(f"console: {message.text}")

@@ -35,6 +35,7 @@ def open_page(pages: Pages) -> Iterator[Callable[..., Page]]:
     """
     problems: list[str] = []
     with ExitStack() as opened:
+
         def start(url: str, *, width: int = 1280, height: int = 900, dark: bool = False, **options: object) -> Page:
             """options: of Playwright's browser context."""
             page = opened.enter_context(pages.one(width=width, height=height, dark=dark, options=options))

@@ -18,8 +18,9 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     box.fill("Der Hund schläft.")
     box.press("Enter")
     expected = translator.translate("Der Hund schläft.")
-    page.wait_for_function("text => document.querySelector('#translation-text').textContent === text",
-                           arg=expected.translation)
+    page.wait_for_function(
+        "text => document.querySelector('#translation-text').textContent === text", arg=expected.translation
+    )
     written = page.locator(".atlas-translation .chip.shaded")
     assert written.count() == len(expected.target_ids)
     screenshot(page, "app")
@@ -35,7 +36,8 @@ def test_errors_are_words_and_nothing_is_lost(app_url, open_page, shipped_transl
         box.fill(text)
         box.press("Enter")
         page.wait_for_function(
-            "words => document.querySelector('.notice.error')?.textContent.includes(words)", arg=words)
+            "words => document.querySelector('.notice.error')?.textContent.includes(words)", arg=words
+        )
         assert page.inner_text("#translation-text") == before
 
 
@@ -43,11 +45,12 @@ def test_hostile_text_stays_text(app_url, open_page):
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
     box = page.locator("#source-text textarea, #source-text input").first
-    text = "<img src=x onerror=\"window.hacked=1\"> ${window.hacked=1} {{value}} </s> <2en>"
+    text = '<img src=x onerror="window.hacked=1"> ${window.hacked=1} {{value}} </s> <2en>'
     box.fill(text)
     box.press("Enter")
-    page.wait_for_function("() => document.querySelectorAll('.atlas-translation .chip.byte, .atlas-translation .chip')"
-                           ".length > 20")
+    page.wait_for_function(
+        "() => document.querySelectorAll('.atlas-translation .chip.byte, .atlas-translation .chip').length > 20"
+    )
     assert page.evaluate("window.hacked") is None
     symbols = page.locator(".atlas-translation .row").first.locator(".chip.symbol").all_inner_texts()
     assert symbols == ["<2en>", "</s>"], "typed control symbols must be spelled out, not become symbols"

@@ -36,12 +36,22 @@ PIXELS = """async (selector) => {
     found.push(...data.slice(4 * ((9 * row + 4) * canvas.width + 9 * column + 4)).slice(0, 3));
   return found; }"""
 # What stands in the page's HTML, and what takes its place. Words stand as wide as they are, in boxes of their own size.
-STANDS = {"h1": "#atlas-title h1", ".name > p": "#atlas-title p", ".sentence b": "#source-text textarea",
-          ".direction b": "#direction .wrap-inner", ".decoding b": "#decoding .wrap-inner", ".asked > i": "#translate",
-          ".written > b": "#translation-text", ".written > p": ".atlas-translation .status",
-          ".tabs :first-child": "#tab-explorer-button"}
-WIDE = {".tabs :nth-child(2)": "#tab-stepper-button", ".offered > span": ".atlas-examples .label",
-        ".offered > b:last-child": ".atlas-examples .example:last-child"}
+STANDS = {
+    "h1": "#atlas-title h1",
+    ".name > p": "#atlas-title p",
+    ".sentence b": "#source-text textarea",
+    ".direction b": "#direction .wrap-inner",
+    ".decoding b": "#decoding .wrap-inner",
+    ".asked > i": "#translate",
+    ".written > b": "#translation-text",
+    ".written > p": ".atlas-translation .status",
+    ".tabs :first-child": "#tab-explorer-button",
+}
+WIDE = {
+    ".tabs :nth-child(2)": "#tab-stepper-button",
+    ".offered > span": ".atlas-examples .label",
+    ".offered > b:last-child": ".atlas-examples .example:last-child",
+}
 # The words, their colour, where: a field's are those it holds; a button of tabs names its panel to other eyes, too.
 LOOKS = """(node) => {
   const { x, y, width, height } = node.getBoundingClientRect(), { color } = getComputedStyle(node);
@@ -110,9 +120,15 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     assert (found["x"], found["y"], found["width"]) == (frame["x"], frame["y"], frame["width"])
 
 
-@pytest.mark.parametrize(("width", "dark", "locale"), [
-    (1000, False, "en"), (390, True, "de-DE"), pytest.param(1280, False, "en", marks=pytest.mark.long),
-    pytest.param(390, True, "en", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("width", "dark", "locale"),
+    [
+        (1000, False, "en"),
+        (390, True, "de-DE"),
+        pytest.param(1280, False, "en", marks=pytest.mark.long),
+        pytest.param(390, True, "en", marks=pytest.mark.long),
+    ],
+)
 def test_the_page_comes_where_its_frame_stood(app_url, open_page, width, dark, locale) -> None:
     """The same words in the same colours and places, before a single script of Gradio's has come; lines that break
     included."""
@@ -171,8 +187,11 @@ def test_what_the_first_view_needs_is_named_at_the_top_of_the_page(app_url, open
     page.on("request", lambda request: asked.append(request.url))
     page.goto(app_url)
     page.wait_for_selector(CELLS)
-    named = set(page.locator("head link[rel=modulepreload], head link[rel=preload]").evaluate_all(
-        "links => links.map((link) => link.href)"))
+    named = set(
+        page.locator("head link[rel=modulepreload], head link[rel=preload]").evaluate_all(
+            "links => links.map((link) => link.href)"
+        )
+    )
     scripts = [url for url in asked if ".js" in url.rsplit("/", 1)[-1]]
     plotly = next(i for i, url in enumerate(scripts) if "plotly.min.js" in url)
     late = {url for url in scripts[:plotly] if url not in named and "iframeResizer" not in url}

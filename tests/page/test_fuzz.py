@@ -21,16 +21,84 @@ from viz.export import standalone, table
 from viz.maps import reduce
 
 HOSTILE = (
-    "<script>window.hacked = 1</script>", "<img src=x onerror=window.hacked=1>", "<svg/onload=window.hacked=1>",
-    "\"><script src=//example.org/x.js></script>", "javascript:window.hacked=1", "${window.hacked=1}", "#{7*7}",
-    "{{constructor.constructor('window.hacked=1')()}}", "{{value}}", "{% raw %}", "<%= 7*7 %>", "`${window.hacked=1}`",
-    "</textarea><iframe src=https://example.org>", "<a href=https://example.org>x</a>", "&lt;b&gt;&amp;&#x41;", "<!--",
-    "]]>", "</style><style>*{background:url(https://example.org/x)}", "'; DROP TABLE x; --", "../../etc/passwd", "\\",
-    "%s%n%x", "{0.__class__}", "\r\nSet-Cookie: a=b", "</s>", "<s>", "<pad>", "<unk>", "<2en>", "<0x41>", "▁", "▁▁a ▁b",
-    "<b>bold</b>", "\x1b[31mred", "\x00", "null", "NaN", "-0", "__proto__", "constructor", "$", "=1+1", "@SUM(A1)")
-SPECIAL = ("\u200b", "\u200d", "\ufeff", "\u2060", "\u00ad", "\u202e", "\u202d", "\u2066", "\u2069", "\u200f",
-           "\u0000", "\u0007", "\u0008", "\u000b", "\u001b", "\u007f", "\u0085", "\u2028", "\u2029", "\ufffd", "\uffff",
-           "\U0010ffff", "\U000e0001", "\u3000", "\u00a0", "\u0301", "\u20dd", "\u0e33", "\u1160", "\ud7a3", "ﬁ", "ǆ")
+    "<script>window.hacked = 1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "<svg/onload=window.hacked=1>",
+    '"><script src=//example.org/x.js></script>',
+    "javascript:window.hacked=1",
+    "${window.hacked=1}",
+    "#{7*7}",
+    "{{constructor.constructor('window.hacked=1')()}}",
+    "{{value}}",
+    "{% raw %}",
+    "<%= 7*7 %>",
+    "`${window.hacked=1}`",
+    "</textarea><iframe src=https://example.org>",
+    "<a href=https://example.org>x</a>",
+    "&lt;b&gt;&amp;&#x41;",
+    "<!--",
+    "]]>",
+    "</style><style>*{background:url(https://example.org/x)}",
+    "'; DROP TABLE x; --",
+    "../../etc/passwd",
+    "\\",
+    "%s%n%x",
+    "{0.__class__}",
+    "\r\nSet-Cookie: a=b",
+    "</s>",
+    "<s>",
+    "<pad>",
+    "<unk>",
+    "<2en>",
+    "<0x41>",
+    "▁",
+    "▁▁a ▁b",
+    "<b>bold</b>",
+    "\x1b[31mred",
+    "\x00",
+    "null",
+    "NaN",
+    "-0",
+    "__proto__",
+    "constructor",
+    "$",
+    "=1+1",
+    "@SUM(A1)",
+)
+SPECIAL = (
+    "\u200b",
+    "\u200d",
+    "\ufeff",
+    "\u2060",
+    "\u00ad",
+    "\u202e",
+    "\u202d",
+    "\u2066",
+    "\u2069",
+    "\u200f",
+    "\u0000",
+    "\u0007",
+    "\u0008",
+    "\u000b",
+    "\u001b",
+    "\u007f",
+    "\u0085",
+    "\u2028",
+    "\u2029",
+    "\ufffd",
+    "\uffff",
+    "\U0010ffff",
+    "\U000e0001",
+    "\u3000",
+    "\u00a0",
+    "\u0301",
+    "\u20dd",
+    "\u0e33",
+    "\u1160",
+    "\ud7a3",
+    "ﬁ",
+    "ǆ",
+)
 WORDS = " ".join(SENTENCES).split()
 
 
@@ -127,7 +195,7 @@ def _check_exports(trace) -> None:
         if "<" in hostile and hostile in trace.source_text:
             start = page.index('<script type="application/json"')
             assert hostile not in page[:start]
-            data = page[start + 1:page.index("</script>", start)]
+            data = page[start + 1 : page.index("</script>", start)]
             assert "<" not in data
 
 
@@ -167,6 +235,8 @@ def test_the_page_shows_every_text_as_text(tiny_url, open_page, count):
         page.click("#translate")
         page.wait_for_function("before => window.redrawn > before", arg=before, timeout=20_000)
         assert page.evaluate("window.hacked") is None, repr(text)
-        assert page.evaluate("document.querySelectorAll('script, iframe, object, embed, base, form').length"
-                             ) <= elements + 2, repr(text)
+        assert (
+            page.evaluate("document.querySelectorAll('script, iframe, object, embed, base, form').length")
+            <= elements + 2
+        ), repr(text)
     assert page.locator("#translation-text").count() == 1

@@ -32,8 +32,14 @@ def copied(page: Page, part: str) -> dict[str, str]:
 
 def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_translators) -> None:
     translator = shipped_translators["de-en"]
-    survey = {"tab": "heads", "panel": "heads-survey", "kind": "encoder_self", "layer": "2", "head": "3",
-              "statistic": "previous"}
+    survey = {
+        "tab": "heads",
+        "panel": "heads-survey",
+        "kind": "encoder_self",
+        "layer": "2",
+        "head": "3",
+        "statistic": "previous",
+    }
     page = open_page(f"{app_url}#{urlencode({'text': FIRST, 'direction': 'de-en', **survey})}", **CLIPBOARD)
     panel = page.locator("#panel-heads-survey")
     card = panel.locator(".slot .text").first

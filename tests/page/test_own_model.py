@@ -71,7 +71,8 @@ def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own
     expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
     page.locator(".atlas-translation summary").first.click()
     expect(page.locator(".atlas-translation .facts details")).to_contain_text(
-        "Made by others: opus-mt-de-en. Licence, as its own card states it: cc-by-4.0 <b>.")
+        "Made by others: opus-mt-de-en. Licence, as its own card states it: cc-by-4.0 <b>."
+    )
     no_violations(page)
     passes_every_check(page)
     expect(page.locator(".atlas-panel:visible .about")).to_contain_text("decoding: beam 5")

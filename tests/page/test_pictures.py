@@ -40,13 +40,13 @@ def pixels(png: str) -> np.ndarray:
 def coloured(image: np.ndarray, colour: object) -> int:
     """How many pixels have a colour, but for rounding. colour: red, green, blue, or "#rrggbb"."""
     if isinstance(colour, str):
-        colour = [int(colour[i:i + 2], 16) for i in (1, 3, 5)]
+        colour = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     return int((np.abs(image.astype(int) - np.array(colour)).max(-1) <= 2).sum())
 
 
 def viridis(values: np.ndarray) -> np.ndarray:
     """The colours [.., 3] of values between 0 and 1."""
-    steps = np.array([[int(colour[i:i + 2], 16) for i in (1, 3, 5)] for colour in SCALES["viridis"]])
+    steps = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in SCALES["viridis"]])
     return np.stack([np.interp(values * (len(steps) - 1), range(len(steps)), channel) for channel in steps.T], axis=-1)
 
 
@@ -110,8 +110,9 @@ def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
     name, image = saved(page, whole)
     assert name == "Map.png"
     boxes = [box for box in (station.bounding_box() for station in whole.locator(".station").all()) if box]
-    assert len(boxes) > 6 and image.shape[1] > 2 * (max(box["x"] + box["width"] for box in boxes)
-                                                    - min(box["x"] for box in boxes))
+    assert len(boxes) > 6 and image.shape[1] > 2 * (
+        max(box["x"] + box["width"] for box in boxes) - min(box["x"] for box in boxes)
+    )
     arrows = whole.locator(".arrow:visible")
     svg = page.evaluate("(node) => AttentionAtlas.picture.svg(node)", whole.locator(".flow").element_handle())
     assert svg.count("↓") == arrows.count() > 5

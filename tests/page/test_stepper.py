@@ -26,11 +26,16 @@ def open_stepper(page: Page, text: str = SENTENCE) -> None:
     page.wait_for_selector("#translation-text")
     page.locator("#source-text textarea, #source-text input").first.fill(text)
     page.locator("#translate").click()
-    page.wait_for_function("text => [...document.querySelectorAll('.atlas-translation .row .chip')].map(c => "
-                           "c.textContent).join(' ').includes(text.split(' ').pop().replace('.', ''))", arg=text)
+    page.wait_for_function(
+        "text => [...document.querySelectorAll('.atlas-translation .row .chip')].map(c => "
+        "c.textContent).join(' ').includes(text.split(' ').pop().replace('.', ''))",
+        arg=text,
+    )
     page.locator("#tab-stepper-button").click()
-    page.wait_for_function(f"words => {STEPPER}?.querySelector('.sentences .line')?.textContent.replace(/\\s/g, '')"
-                           ".includes(words)", arg=text.replace(" ", ""))
+    page.wait_for_function(
+        f"words => {STEPPER}?.querySelector('.sentences .line')?.textContent.replace(/\\s/g, '').includes(words)",
+        arg=text.replace(" ", ""),
+    )
     idle(page)
 
 
@@ -112,8 +117,10 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     assert step(page) == 0 and "Yours: log-probability" in page.inner_text(".atlas-stepper .own")
     no_violations(page, ".atlas-stepper")
     page.locator("#tab-explorer-button").click()
-    page.wait_for_function("[...document.querySelectorAll('.atlas-explorer option')].some(o => "
-                           "o.textContent.includes('tiny') || o.textContent.includes('grüne'))")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.atlas-explorer option')].some(o => "
+        "o.textContent.includes('tiny') || o.textContent.includes('grüne'))"
+    )
     names = page.locator(".atlas-explorer .field.history option").all_inner_texts()
     assert len(names) > 2 and len(set(names)) == len(names), "branches of one sentence are told apart"
 
@@ -150,8 +157,9 @@ def test_no_key_press_is_lost(app_url, open_page):
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     idle(page)
-    page.wait_for_function(f"{STEPPER}.dataset.step === String(Math.min(5, "
-                           f"{STEPPER}.querySelectorAll('.sentences button.chip').length))")
+    page.wait_for_function(
+        f"{STEPPER}.dataset.step === String(Math.min(5, {STEPPER}.querySelectorAll('.sentences button.chip').length))"
+    )
 
 
 def test_play_goes_on_by_itself_and_stops_at_the_end(app_url, open_page):
@@ -183,7 +191,7 @@ def test_bad_input_gets_words(app_url, open_page, shipped_translators):
         page.locator(".atlas-stepper .own [type=submit]").click()
         page.wait_for_function(f"words => {STEPPER}.querySelector('.error').textContent.includes(words)", arg=words)
         assert written(page) == before
-    text = "<img src=x onerror=\"window.hacked=1\"> ${window.hacked=1} {{value}} </s>"
+    text = '<img src=x onerror="window.hacked=1"> ${window.hacked=1} {{value}} </s>'
     page.locator(".atlas-stepper .own textarea").fill(text)
     act(page, ".own [type=submit]")
     assert page.evaluate("window.hacked") is None
@@ -218,13 +226,16 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
     page = open_page(app_url)
     page.locator("#tab-stepper-button").click()
     idle(page)
-    for (trace, mine), (held_trace, held) in (((forced, branch), (own, tree.branches[0])),
-                                              ((own, tree.branches[0]), (forced, branch))):
+    for (trace, mine), (held_trace, held) in (
+        ((forced, branch), (own, tree.branches[0])),
+        ((own, tree.branches[0]), (forced, branch)),
+    ):
         whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, held=held)
         assert part["shared"] == 3
         late = {"path": {**whole, "blocks": []}, "rows": [steps.rows_payload(trace, 0)]}
         assert late["rows"][0]["last"] == len(mine.ids)
-        found = page.evaluate("""async ([held, whole, part, late]) => {
+        found = page.evaluate(
+            """async ([held, whole, part, late]) => {
           const { Path } = AttentionAtlas.stepperPath, first = await Path.from(held), last = await Path.from(late.path);
           if (last.lacking(2, 9) !== 2) throw new Error("it should lack all rows");
           late.rows.forEach((rows) => last.addRows(rows));
@@ -238,7 +249,9 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
             }
             return { rows, steps: path.steps, length: path.length, read: path.read };
           }));
-        }""", [steps.path_payload(held_trace, held), whole, part, late])
+        }""",
+            [steps.path_payload(held_trace, held), whole, part, late],
+        )
         whole_rows, pieced, sent_late = (path.pop("rows") for path in found)
         np.testing.assert_allclose(whole_rows, pieced, atol=1e-4)  # the shared were computed twice, and sent at 16 bits
         assert whole_rows == sent_late
@@ -248,9 +261,15 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         assert found[0] == found[1] and found[0]["length"] == len(mine.ids)
 
 
-@pytest.mark.parametrize(("width", "dark"), [
-    (1280, False), (390, True), pytest.param(1280, True, marks=pytest.mark.long),
-    pytest.param(390, False, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (1280, False),
+        (390, True),
+        pytest.param(1280, True, marks=pytest.mark.long),
+        pytest.param(390, False, marks=pytest.mark.long),
+    ],
+)
 def test_fits_the_window_as_the_page_opens_and_beside_it(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, dark=dark)
     page.wait_for_selector("#translation-text")

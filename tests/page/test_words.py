@@ -130,8 +130,10 @@ def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -
 def words_asked_for(page: Page) -> list[str]:
     """The names of the languages' files that the page asks for from now on, as it does so."""
     names = []
-    page.on("request", lambda request: "/words/" in request.url and names.append(
-        request.url.rpartition("/")[2].partition("?")[0]))
+    page.on(
+        "request",
+        lambda request: "/words/" in request.url and names.append(request.url.rpartition("/")[2].partition("?")[0]),
+    )
     return names
 
 
@@ -139,9 +141,16 @@ def ready(page: Page) -> None:
     page.wait_for_selector("#translation-text")
 
 
-@pytest.mark.parametrize(("locale", "asked", "language"), [
-    ("fr-CA", ["fr.json"], "fr"), ("zh-TW", ["zh.json"], "zh"), ("zh-HK", [], None), ("en-GB", [], None),
-    ("it-IT", [], None)])
+@pytest.mark.parametrize(
+    ("locale", "asked", "language"),
+    [
+        ("fr-CA", ["fr.json"], "fr"),
+        ("zh-TW", ["zh.json"], "zh"),
+        ("zh-HK", [], None),
+        ("en-GB", [], None),
+        ("it-IT", [], None),
+    ],
+)
 def test_a_visitor_asks_for_their_own_language_alone(tiny_url, open_page, locale, asked, language) -> None:
     page = open_page("about:blank", locale=locale)
     names = words_asked_for(page)
@@ -157,8 +166,9 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
     """In Gradio's labels and in ours; what the file lacks stays English."""
     folder = tmp_path / "words"
     shutil.copytree(FOLDER, folder)
-    (folder / "nl.json").write_text(json.dumps(
-        {"controls": {"Translate": "Vertaal het"}, "page": {"About this model": "Over dit <b>model</b>"}}))
+    (folder / "nl.json").write_text(
+        json.dumps({"controls": {"Translate": "Vertaal het"}, "page": {"About this model": "Over dit <b>model</b>"}})
+    )
     monkeypatch.setattr("viz.words.FOLDER", folder)
     demo = app.build_demo(Translators([tiny_translator]))
     gr.set_static_paths(folder)

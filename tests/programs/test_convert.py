@@ -53,8 +53,11 @@ def test_a_converted_file_lies_as_a_step_reads_it_and_is_mapped(saved, tmp_path)
     convert.main([str(saved), "--out", str(out)])
     assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64
     expected, found = checkpoint.load(saved).model.state_dict(), checkpoint.load(out).model.state_dict()
-    pages = [[int(end, 16) for end in line.split()[0].split("-")]
-             for line in Path("/proc/self/maps").read_text().splitlines() if str(out) in line]
+    pages = [
+        [int(end, 16) for end in line.split()[0].split("-")]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if str(out) in line
+    ]
     assert all(any(start <= tensor.data_ptr() < end for start, end in pages) for tensor in found.values())
     for name, tensor in expected.items():
         assert torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
@@ -65,13 +68,16 @@ def test_a_file_of_the_layout_before_opens(saved, tmp_path):
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     expected = checkpoint.load(out).model.state_dict()
-    tall = {name: (t.t() if t.ndim == 2 and t.shape[0] >= t.shape[1] else t).contiguous()
-            for name, t in expected.items()}
+    tall = {
+        name: (t.t() if t.ndim == 2 and t.shape[0] >= t.shape[1] else t).contiguous() for name, t in expected.items()
+    }
     assert any(t.ndim == 2 and t.shape[0] < t.shape[1] for t in expected.values())
     save_file(tall, out / "model.safetensors", {checkpoint.LAYOUT: checkpoint.TALL})
     found = checkpoint.load(out).model.state_dict()
-    assert all(torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
-               for name, tensor in expected.items())
+    assert all(
+        torch.equal(found[name], tensor) and found[name].stride() == tensor.stride()
+        for name, tensor in expected.items()
+    )
 
 
 def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):
@@ -81,18 +87,27 @@ def test_a_transposed_file_is_as_strict_as_any(saved, tmp_path):
     save_file(state, out / "model.safetensors")  # without a word on its layout
     with pytest.raises(ValueError, match="has shape"):
         checkpoint.load(out)
-    save_file({**state, "embedding.weight": state["embedding.weight"] * float("inf")}, out / "model.safetensors",
-              {checkpoint.LAYOUT: checkpoint.AS_READ})
+    save_file(
+        {**state, "embedding.weight": state["embedding.weight"] * float("inf")},
+        out / "model.safetensors",
+        {checkpoint.LAYOUT: checkpoint.AS_READ},
+    )
     with pytest.raises(ValueError, match="not finite"):
         checkpoint.load(out)
 
 
-@pytest.mark.parametrize(("text", "licence"), [
-    ("---\nlicense: other\nlicense_name: own words\n---\n", "own words"), ("no front matter", "not stated"),
-    ("---\nlicense: [a, b]\n---\n", "not stated"), ("---\n: : {\n---\n", "not stated"),
-    ("---\nlicense: !!python/object/apply:os.system [touch ran]\n---\n", "not stated"),
-    ("---\n- a\n---\n", "not stated"),
-    ("---\nlicense: \"<script>alert(1)</script>\\n# x\"\n---\n", "script")])
+@pytest.mark.parametrize(
+    ("text", "licence"),
+    [
+        ("---\nlicense: other\nlicense_name: own words\n---\n", "own words"),
+        ("no front matter", "not stated"),
+        ("---\nlicense: [a, b]\n---\n", "not stated"),
+        ("---\n: : {\n---\n", "not stated"),
+        ("---\nlicense: !!python/object/apply:os.system [touch ran]\n---\n", "not stated"),
+        ("---\n- a\n---\n", "not stated"),
+        ('---\nlicense: "<script>alert(1)</script>\\n# x"\n---\n', "script"),
+    ],
+)
 def test_what_the_card_says_is_words(saved, tmp_path, text, licence, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "named"

@@ -29,7 +29,7 @@ def test_figures_go_into_the_folder_and_into_the_cards_section(folder):
     curves.main(["--checkpoint", str(folder / "tiny"), "--gold", str(folder / "gold")])
     found = json.loads((folder / "tiny" / "alignment.json").read_text())
     assert found["digest"] == load(folder / "tiny").digest
-    one, = found["directions"]  # nobody linked English and French
+    (one,) = found["directions"]  # nobody linked English and French
     assert (one["direction"], one["sentences"]) == ("de-en", 2)
     assert np.shape(one["heads"]["read"]) == (3, 4) and np.shape(one["means"]["predicted"]) == (3,)
     assert one["diagonal"] == pytest.approx(1 - (4 + 5) / (9 + 8), abs=1e-4)
@@ -44,7 +44,8 @@ def test_figures_go_into_the_folder_and_into_the_cards_section(folder):
 def test_links_turn_with_the_direction(folder):
     forward, backward = (curves.sentences(folder / "gold", direction) for direction in ("de-en", "en-de"))
     assert forward[1][1].sure == {(0, 1), (1, 2), (2, 3), (3, 0)} and forward[1][1].possible - forward[1][1].sure == {
-        (4, 4)}
+        (4, 4)
+    }
     assert backward[1][1].sure == {(1, 0), (2, 1), (3, 2), (0, 3)} and backward[1][0] == forward[1][0][::-1]
     (folder / "gold" / "gold.talp").write_text("1-1\n")
     with pytest.raises(ValueError, match="2 sentences and 1 lines"):

@@ -26,8 +26,8 @@ def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
 def data(tmp_path: Path) -> Path:
     raw = tmp_path / "data/multi30k/data/task1/raw"
     for split, first in {"train": 0, "val": 2, "test_2016_flickr": 4}.items():
-        write_gz(raw / f"{split}.de.gz", list(SENTENCES[first:first + 4:2]))
-        write_gz(raw / f"{split}.en.gz", list(SENTENCES[first + 1:first + 5:2]))
+        write_gz(raw / f"{split}.de.gz", list(SENTENCES[first : first + 4 : 2]))
+        write_gz(raw / f"{split}.en.gz", list(SENTENCES[first + 1 : first + 5 : 2]))
     write_tatoeba(tmp_path / "data/tatoeba/deu-eng.zip", [f"Number {i}.\tZahl {i}." for i in range(300)])
     return tmp_path / "data"
 
@@ -40,7 +40,7 @@ def run(folder: Path, *arguments: object) -> dict:
 def test_scores_of_a_pair_of_files_are_sacrebleus(folder, tmp_path):
     (tmp_path / "x.de").write_text("\n".join(SENTENCES[0:8:2]) + "\n")
     (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
-    score, = run(folder, "--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")["scores"]
+    (score,) = run(folder, "--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")["scores"]
     translations = Translator.load(folder, device="cpu").translate_batch(SENTENCES[0:8:2])
     references = [list(SENTENCES[1:8:2])]
     assert score["bleu"] == round(sacrebleu.corpus_bleu(translations, references).score, 2)
@@ -53,7 +53,8 @@ def test_scores_of_a_pair_of_files_are_sacrebleus(folder, tmp_path):
 def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
     monkeypatch.setattr(tiny_translator, "translate_batch", lambda texts, direction, **options: list(SENTENCES[1::2]))
     plain, wu2021 = evaluate.scores(
-        tiny_translator, [("x", reference) for reference in SENTENCES[1::2]], "de-en", protocols=["wu2021"])
+        tiny_translator, [("x", reference) for reference in SENTENCES[1::2]], "de-en", protocols=["wu2021"]
+    )
     assert plain["bleu"] == pytest.approx(100) and plain["chrf"] == pytest.approx(100)
     assert wu2021["bleu"] == pytest.approx(100)
 
@@ -61,9 +62,11 @@ def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
 def test_the_published_protocol_prepares_as_multi30k_does():
     """Hyphens inside words stay, quotes become ASCII and are escaped, case goes; normalising twice changes nothing."""
     assert prepared(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
-        "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"]
+        "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"
+    ]
     assert prepared(["L'homme n’aime pas le café (noir)."], "fr") == [
-        "l&apos; homme n&apos; aime pas le café ( noir ) ."]
+        "l&apos; homme n&apos; aime pas le café ( noir ) ."
+    ]
 
 
 def test_the_published_protocol_sees_neither_case_nor_typography():
@@ -93,7 +96,8 @@ def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):
     assert [(s["data"], s["split"]) for s in first] == [("multi30k", "dev"), ("tatoeba", "dev")]
     metrics = run(folder, "--data", data, "--directions", "de-en", "--beam", 1, 2)
     assert sorted((s["data"], s["split"], s["beam"]) for s in metrics["scores"]) == [
-        (name, split, beam) for name in ("multi30k", "tatoeba") for split in ("dev", "test") for beam in (1, 2)]
+        (name, split, beam) for name in ("multi30k", "tatoeba") for split in ("dev", "test") for beam in (1, 2)
+    ]
     assert metrics["parameters"] == sum(p.numel() for p in checkpoint.load(folder).model.parameters())
     assert metrics["unusual_log_probability"] < 0
 
@@ -115,10 +119,32 @@ def test_a_limited_run_writes_nothing(folder, data):
 def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tmp_path, monkeypatch):
     """Against a run with the very same weights nothing changes on disk; another run's weights are refused."""
     (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
-    options = ["--data", str(data), "--tokenizer", str(tmp_path / "tokenizer.model"), "--max-updates", "1",
-               "--cooldown-updates", "0", "--evaluate-every", "99", "--dev-sentences", "1", "--device", "cpu",
-               "--d-model", "32", "--num-heads", "4", "--num-encoder-layers", "1", "--num-decoder-layers", "1",
-               "--d-feedforward", "48"]
+    options = [
+        "--data",
+        str(data),
+        "--tokenizer",
+        str(tmp_path / "tokenizer.model"),
+        "--max-updates",
+        "1",
+        "--cooldown-updates",
+        "0",
+        "--evaluate-every",
+        "99",
+        "--dev-sentences",
+        "1",
+        "--device",
+        "cpu",
+        "--d-model",
+        "32",
+        "--num-heads",
+        "4",
+        "--num-encoder-layers",
+        "1",
+        "--num-decoder-layers",
+        "1",
+        "--d-feedforward",
+        "48",
+    ]
     out = tmp_path / "out"
     train.main(["--run", str(tmp_path / "run"), "--out", str(out), *options])
     model, tokens, config = train.chosen_model(tmp_path / "run")

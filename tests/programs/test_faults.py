@@ -44,8 +44,9 @@ def test_a_full_disk_while_saving_loses_no_earlier_checkpoint(tmp_path, tiny_mod
     assert (folder / checkpoint.WEIGHTS).stat().st_size > 60_000
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     expected = Translator.load(folder, "cpu").translate(SENTENCES[0]).target_ids
-    done = subprocess.run([sys.executable, "-c", SAVE, str(folder), str(room)], cwd=ROOT, capture_output=True,
-                          text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", SAVE, str(folder), str(room)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 1 and "File too large" in done.stderr, done.stderr
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, "or a partial file is left behind"
     assert Translator.load(folder, "cpu").translate(SENTENCES[0]).target_ids == expected
@@ -59,9 +60,21 @@ def test_a_small_disk_that_runs_full_loses_no_earlier_checkpoint(tmp_path, tiny_
     before = {path.name: path.read_bytes() for path in kept.iterdir()}
     size = int(1.5 * sum(map(len, before.values())))
     done = subprocess.run(
-        ["unshare", "--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, "sh",
-         *map(str, (size, disk, kept, sys.executable, SAVE, after))],
-        cwd=ROOT, capture_output=True, text=True, timeout=60)
+        [
+            "unshare",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            ON_A_SMALL_DISK,
+            "sh",
+            *map(str, (size, disk, kept, sys.executable, SAVE, after)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     if done.returncode == 99 or done.stderr.startswith("unshare:"):
         pytest.skip(f"this machine lets no process mount a disk of its own: {done.stderr.strip()}")
     assert done.returncode == 1 and "No space left on device" in done.stderr, done.stderr

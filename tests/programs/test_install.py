@@ -22,8 +22,10 @@ def wheel(folder: Path, name: str) -> None:
         made.writestr(f"{name}.py", "")
         made.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         made.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        made.writestr(f"{about}/RECORD", "".join(f"{part},,\n" for part in (
-            f"{name}.py", f"{about}/METADATA", f"{about}/WHEEL", f"{about}/RECORD")))
+        made.writestr(
+            f"{about}/RECORD",
+            "".join(f"{part},,\n" for part in (f"{name}.py", f"{about}/METADATA", f"{about}/WHEEL", f"{about}/RECORD")),
+        )
 
 
 @pytest.fixture()
@@ -38,8 +40,14 @@ def place(tmp_path):
 def run(place: Path, *options: str, **environment: str) -> subprocess.CompletedProcess:
     index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(place), **environment}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    return subprocess.run([sys.executable, str(ROOT / "install.py"), ".venv", "wanted.txt", *options], cwd=place,
-                          env={**kept, **index}, capture_output=True, text=True, timeout=200)
+    return subprocess.run(
+        [sys.executable, str(ROOT / "install.py"), ".venv", "wanted.txt", *options],
+        cwd=place,
+        env={**kept, **index},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
 
 
 @pytest.mark.long
@@ -54,8 +62,12 @@ def test_without_a_network_it_says_so_and_a_second_try_heals_what_was_left(place
     whole = run(place, "--mend")
     assert (whole.returncode, whole.stdout, whole.stderr) == (0, "", ""), "nothing to do, nothing to say"
 
-    inside = subprocess.run([install.python_of(place / ".venv"), "-c", "import first_thing as it; print(it.__file__)"],
-                            capture_output=True, text=True, check=True).stdout.strip()
+    inside = subprocess.run(
+        [install.python_of(place / ".venv"), "-c", "import first_thing as it; print(it.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     for path in Path(inside).parent.glob("first_thing-1.0.dist-info/*"):
         path.unlink()
     (Path(inside).parent / "first_thing-1.0.dist-info").rmdir()
@@ -95,11 +107,15 @@ def test_an_old_python_can_read_it():
     ast.parse((ROOT / "install.py").read_text(encoding="utf-8"), feature_version=(3, 7))
 
 
-@pytest.mark.parametrize(("output", "said"), [
-    ("ERROR: [Errno 28] No space left on device", "no space left"),
-    ("NameResolutionError(...)\nERROR: No matching distribution found for torch>=2.8", "could not be reached"),
-    ("ERROR: No matching distribution found for torch>=2.8", "has no torch>=2.8 for Python"),
-    ("something\nelse", "else")])
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("ERROR: [Errno 28] No space left on device", "no space left"),
+        ("NameResolutionError(...)\nERROR: No matching distribution found for torch>=2.8", "could not be reached"),
+        ("ERROR: No matching distribution found for torch>=2.8", "has no torch>=2.8 for Python"),
+        ("something\nelse", "else"),
+    ],
+)
 def test_what_pip_says_becomes_words(output, said):
     assert said in install.explanation(output, Path(".venv"))
 

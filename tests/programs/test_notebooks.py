@@ -37,13 +37,22 @@ def outputs(cell: nbformat.NotebookNode) -> list[str]:
 
 
 def text(notebook: nbformat.NotebookNode) -> str:
-    return "\n".join(output.get("text", "") + str(output.get("data", {}).get("text/plain", ""))
-                     for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
+    return "\n".join(
+        output.get("text", "") + str(output.get("data", {}).get("text/plain", ""))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    )
 
 
 def html_of(notebook: nbformat.NotebookNode) -> list[str]:
-    return [output.data["text/html"] for cell in notebook.cells if cell.cell_type == "code"
-            for output in cell.outputs if "text/html" in output.get("data", {})]
+    return [
+        output.data["text/html"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "text/html" in output.get("data", {})
+    ]
 
 
 def test_there_are_three_and_the_first_look_is_short():
@@ -63,8 +72,13 @@ def test_what_is_committed_was_produced_and_holds_no_path(name):
         assert not found, found
     counts = [c.execution_count for c in notebook.cells if c.cell_type == "code" and c.execution_count]
     assert counts == list(range(1, len(counts) + 1)), "from top to bottom, in one go"
-    images = [output.data["image/png"] for cell in notebook.cells if cell.cell_type == "code"
-              for output in cell.outputs if "image/png" in output.get("data", {})]
+    images = [
+        output.data["image/png"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "image/png" in output.get("data", {})
+    ]
     assert all(len(image) < 60_000 for image in images)
     assert PATHS[name].stat().st_size < (3_000_000 if name == "first_look" else 300_000)
 
@@ -97,8 +111,10 @@ def test_the_chosen_heads_rank_follows_from_its_loss(run):
     loss, rank, count = re.search(r"costs (-?[\d.]+) nats: rank (\d+) of (\d+)", said).groups()
     dearest = float(re.search(r"the dearest is layer \d+, head \d+: ([\d.]+) nats", said)[1])
     assert 1 <= int(rank) <= int(count) and float(loss) <= dearest and dearest > 0
-    low, value, high = (float(re.search(pattern, said)[1]) for pattern in (
-        r"interval (-?[\d.]+) to", r"the chosen head: (-?[\d.]+) \(", r"to (-?[\d.]+)\)"))
+    low, value, high = (
+        float(re.search(pattern, said)[1])
+        for pattern in (r"interval (-?[\d.]+) to", r"the chosen head: (-?[\d.]+) \(", r"to (-?[\d.]+)\)")
+    )
     assert low <= value <= high
 
 

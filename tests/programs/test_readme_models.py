@@ -25,7 +25,7 @@ OPUS, NLLB = "Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M"
 
 
 def blocks(language: str) -> list[str]:
-    section = README[README.index("## Look into your own model"):README.index("## Licence")]
+    section = README[README.index("## Look into your own model") : README.index("## Licence")]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
@@ -39,16 +39,22 @@ def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
         fake.repositories[name] = folder
     theirs.write(tmp_path / "hub" / OPUS / "tokenizer_config.json", {"source_lang": "en", "target_lang": "de"})
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    return {**ours, "HF_ENDPOINT": fake.url, "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return {
+        **ours,
+        "HF_ENDPOINT": fake.url,
+        "HF_HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(ROOT),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
 
 
 @pytest.mark.long
 def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_path):  # noqa: F811
     lines = [line for line in blocks("sh")[0].splitlines() if "app.py" not in line]
     assert len(lines) == 3
-    done = subprocess.run(["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=place, capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run(
+        ["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=place, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "licence cc-by-4.0" in done.stdout
     assert load(tmp_path / "checkpoints" / OPUS.replace("/", "--")).directions == ("en-de",)
@@ -60,10 +66,21 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_p
     assert set(preloaded) - {"pytorch_model.bin"} <= present  # here the weights are safetensors
     fake.asked.clear()
     port = free_port()
-    space = {**place, "HF_HUB_OFFLINE": "1", "ATTENTION_ATLAS_MODELS": f"{OPUS} {NLLB}",
-             "GRADIO_SERVER_PORT": str(port), "ATTENTION_ATLAS_CHECKPOINTS": str(tmp_path / "none")}
-    with subprocess.Popen([sys.executable, str(ROOT / "app.py")], cwd=tmp_path, env=space, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True) as app:
+    space = {
+        **place,
+        "HF_HUB_OFFLINE": "1",
+        "ATTENTION_ATLAS_MODELS": f"{OPUS} {NLLB}",
+        "GRADIO_SERVER_PORT": str(port),
+        "ATTENTION_ATLAS_CHECKPOINTS": str(tmp_path / "none"),
+    }
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "app.py")],
+        cwd=tmp_path,
+        env=space,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as app:
         try:
             assert any("is served on" in line for line in app.stdout), "it did not start"
             client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
@@ -83,7 +100,8 @@ def test_the_example_of_a_foreign_model_runs(tmp_path, monkeypatch):
     tokenizer.save_pretrained(folder)
     assert AutoTokenizer.from_pretrained(folder)
     monkeypatch.chdir(tmp_path)
-    code, = blocks("python")
+    (code,) = blocks("python")
     exec(code.replace("google-t5/t5-small", str(folder)), {})
     assert json.dumps("translate English to German: The house is small.")[1:-1] in (tmp_path / "t5.html").read_text(
-        encoding="utf-8")
+        encoding="utf-8"
+    )

@@ -33,8 +33,20 @@ def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_pat
     with pytest.raises(ValueError, match="means"):
         survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path), "--ablate", "1"])
     means.main(["--checkpoint", str(folder), "--sentences", files(tmp_path)[0], "--directions", "de-en"])
-    survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path, 2), "--directions", "de-en", "--limit",
-                 "7", "--ablate", "2"])
+    survey.main(
+        [
+            "--checkpoint",
+            str(folder),
+            "--sentences",
+            *files(tmp_path, 2),
+            "--directions",
+            "de-en",
+            "--limit",
+            "7",
+            "--ablate",
+            "2",
+        ]
+    )
     text = (folder / "heads.json").read_text()
     assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text
     found = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
@@ -55,8 +67,16 @@ def test_files_of_unequal_length_are_refused(folder, tmp_path):
 @pytest.mark.long
 def test_two_processes_of_which_one_run_was_killed_write_the_same_file(folder, tmp_path):
     """Killed for good after its first part; then two processes go on."""
-    command = ["-m", "model.survey", "--checkpoint", str(folder), "--directions", "de-en", "--sentences",
-               *files(tmp_path, 90)]
+    command = [
+        "-m",
+        "model.survey",
+        "--checkpoint",
+        str(folder),
+        "--directions",
+        "de-en",
+        "--sentences",
+        *files(tmp_path, 90),
+    ]
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True, timeout=300)
     expected = (folder / "heads.json").read_bytes()
     (folder / "heads.json").unlink()
@@ -65,6 +85,11 @@ def test_two_processes_of_which_one_run_was_killed_write_the_same_file(folder, t
             pass
         running.send_signal(signal.SIGKILL)
     assert list((folder / "heads.json.parts").glob("*.npz")) and not (folder / "heads.json").exists()
-    subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command],
-                   cwd=ROOT, check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     assert (folder / "heads.json").read_bytes() == expected

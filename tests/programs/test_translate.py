@@ -35,7 +35,12 @@ def test_lines_keep_their_order_and_empty_lines_stay_empty(run, tiny_translator,
     lines = [SENTENCES[0], "", "Tee", "  ", *SENTENCES[2:9:2]]
     expected = [tiny_translator.translate(line).translation if line.strip() else "" for line in lines]
     assert run(stdin="\n".join(lines).encode()) == expected
-    assert run(stdin="\r\n".join(lines).encode() + b"\r\n", ) == expected
+    assert (
+        run(
+            stdin="\r\n".join(lines).encode() + b"\r\n",
+        )
+        == expected
+    )
     assert run(*lines[:1], lines[2]) == [expected[0], expected[2]]
     assert run(stdin=b"") == []
 
@@ -85,9 +90,15 @@ def test_the_direction_is_chosen(run, tiny_translator):
     assert run("--direction", "en-fr", SENTENCES[1]) == [expected]
 
 
-@pytest.mark.parametrize("arguments, stdin, message", [
-    (["--direction", "xx-yy"], b"Hund", "Unknown direction 'xx-yy'"), (["--beam", "99"], b"Hund", "from 1 to 8"),
-    ([], b"Hund\n" + b"x " * 200, "line 2: The text is .* tokens long"), ([], b"Hund\n\xff", "line 2 is not UTF-8")])
+@pytest.mark.parametrize(
+    "arguments, stdin, message",
+    [
+        (["--direction", "xx-yy"], b"Hund", "Unknown direction 'xx-yy'"),
+        (["--beam", "99"], b"Hund", "from 1 to 8"),
+        ([], b"Hund\n" + b"x " * 200, "line 2: The text is .* tokens long"),
+        ([], b"Hund\n\xff", "line 2 is not UTF-8"),
+    ],
+)
 def test_what_cannot_be_translated_is_named(run, arguments, stdin, message):
     with pytest.raises(ValueError, match=message):
         run(*arguments, stdin=stdin)
@@ -97,6 +108,11 @@ def test_as_a_program_it_reads_and_its_errors_are_words(tiny_checkpoint, tmp_pat
     monkeypatch.setattr(sys, "argv", ["translate", "--checkpoint", str(tmp_path), "Hund"])
     with pytest.raises(SystemExit, match=r"^error: .*missing"):
         runpy.run_path(translate.__file__, run_name="__main__")
-    done = subprocess.run([sys.executable, "-m", "model.translate", "--checkpoint", str(tiny_checkpoint)], cwd=ROOT,
-                          input="Ein Hund 😀\n", capture_output=True, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "model.translate", "--checkpoint", str(tiny_checkpoint)],
+        cwd=ROOT,
+        input="Ein Hund 😀\n",
+        capture_output=True,
+        encoding="utf-8",
+    )
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")

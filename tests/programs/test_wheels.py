@@ -27,9 +27,12 @@ def distribution(folder: Path, name: str, tag: str, needs: str = "") -> None:
 def place(tmp_path, monkeypatch):
     """A folder in the place of every index, and what is wanted of it."""
     distribution(tmp_path, "twelve_only", "cp312-none-any")
-    distribution(tmp_path, "everywhere", "py3-none-any",
-                 "Requires-Dist: twelve_only; python_version == '3.12'\n"
-                 "Requires-Dist: lacking; python_version < '3.12'\n")
+    distribution(
+        tmp_path,
+        "everywhere",
+        "py3-none-any",
+        "Requires-Dist: twelve_only; python_version == '3.12'\nRequires-Dist: lacking; python_version < '3.12'\n",
+    )
     (tmp_path / "unbuilt-1.0.tar.gz").write_bytes(b"")
     for name in ("twelve_only", "everywhere", "unbuilt"):
         (tmp_path / f"{name}.txt").write_text(f"{name}\n")
@@ -45,8 +48,11 @@ def asked(place: Path, name: str, python: str) -> tuple[bool, str]:
 def test_each_python_is_asked_for_its_own_wheels(place, capsys):
     assert asked(place, "everywhere", "3.12") == (True, "everywhere==1.0\ntwelve-only==1.0\n")
     assert asked(place, "everywhere", "3.13") == (True, "everywhere==1.0\n"), "needs of another Python do not count"
-    for name, python, said in (("twelve_only", "3.13", "twelve-only"), ("everywhere", "3.11", "lacking"),
-                               ("unbuilt", "3.12", "unbuilt")):
+    for name, python, said in (
+        ("twelve_only", "3.13", "twelve-only"),
+        ("everywhere", "3.11", "lacking"),
+        ("unbuilt", "3.12", "unbuilt"),
+    ):
         good, told = asked(place, name, python)
         assert not good and said in told
     both = [wheels.Setting(python, place / "twelve_only.txt", ()) for python in ("3.13", "3.12")]
@@ -59,17 +65,32 @@ def test_each_python_is_asked_for_its_own_wheels(place, capsys):
 def test_no_network_is_said_and_is_no_failure(place, monkeypatch, capsys):
     monkeypatch.setenv("PIP_NO_INDEX", "0")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setattr(wheels, "as_pip_is", lambda found=wheels.as_pip_is: (  # at once: not after three tries
-        found()[0], {**found()[1], "UV_HTTP_RETRIES": "0"}))
-    assert wheels.check([wheels.Setting("3.12", place / "twelve_only.txt", ()),
-                         wheels.Setting("3.12", place / "everywhere.txt", ())]) == 0
+    monkeypatch.setattr(
+        wheels,
+        "as_pip_is",
+        lambda found=wheels.as_pip_is: (  # at once: not after three tries
+            found()[0],
+            {**found()[1], "UV_HTTP_RETRIES": "0"},
+        ),
+    )
+    assert (
+        wheels.check(
+            [
+                wheels.Setting("3.12", place / "twelve_only.txt", ()),
+                wheels.Setting("3.12", place / "everywhere.txt", ()),
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert said.count("could not be reached") == 1 and "was not found out" in said and "wheels\n" not in said
 
 
 def test_what_pip_is_told_is_passed_on():
-    listed = ("global.index-url='one'\n:env:.index-url='two'\ninstall.find-links='a b'\n"
-              "global.extra-index-url='\\nc\\nd'\nfreeze.index-url='three'\n")
+    listed = (
+        "global.index-url='one'\n:env:.index-url='two'\ninstall.find-links='a b'\n"
+        "global.extra-index-url='\\nc\\nd'\nfreeze.index-url='three'\n"
+    )
     assert wheels.configured(listed) == {"index-url": ["two"], "find-links": ["a", "b"], "extra-index-url": ["c", "d"]}
     assert wheels.configured("\n".join(reversed(listed.splitlines()))) == wheels.configured(listed)
 

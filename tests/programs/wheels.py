@@ -74,10 +74,34 @@ def resolve(setting: Setting) -> tuple[bool, str]:
     """Whether every requirement has a wheel that goes with the others; what uv said."""
     options, environment = as_pip_is()
     done = subprocess.run(
-        [find_uv_bin(), "pip", "compile", "-", *setting.pins, "--python-version", setting.python, "--only-binary",
-         ":all:", "--index-strategy", "unsafe-best-match", "--no-config", "--color", "never", "--no-header",
-         "--no-annotate", "--python", sys.executable, "--no-python-downloads", *options],
-        input=f"-r {setting.requirements}\n{setting.also}\n", cwd=ROOT, env=environment, capture_output=True, text=True)
+        [
+            find_uv_bin(),
+            "pip",
+            "compile",
+            "-",
+            *setting.pins,
+            "--python-version",
+            setting.python,
+            "--only-binary",
+            ":all:",
+            "--index-strategy",
+            "unsafe-best-match",
+            "--no-config",
+            "--color",
+            "never",
+            "--no-header",
+            "--no-annotate",
+            "--python",
+            sys.executable,
+            "--no-python-downloads",
+            *options,
+        ],
+        input=f"-r {setting.requirements}\n{setting.also}\n",
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     return done.returncode == 0, done.stdout if done.returncode == 0 else done.stderr.strip()
 
 
@@ -87,11 +111,15 @@ def check(settings: Sequence[Setting]) -> int:
     for setting in settings:
         good, said = resolve(setting)
         if not good and UNREACHABLE.search(said):
-            print(f"The package index could not be reached: whether there are wheels for {setting} was not found out, "
-                  f"nor for what comes after it.\n{said}")
+            print(
+                f"The package index could not be reached: whether there are wheels for {setting} was not found out, "
+                f"nor for what comes after it.\n{said}"
+            )
             break
-        print(f"{setting}: {len(said.splitlines())} wheels" if good else f"{setting}: not to be installed\n{said}",
-              flush=True)
+        print(
+            f"{setting}: {len(said.splitlines())} wheels" if good else f"{setting}: not to be installed\n{said}",
+            flush=True,
+        )
         failed += [] if good else [setting]
     return 1 if failed else 0
 

@@ -25,9 +25,28 @@ from bench.page.chromium import launch_chromium
 from bench.ports import free_port
 from tests import ROOT
 
-ALLOWED = {"title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file",
-           "short_description", "tags", "license", "pinned", "suggested_hardware", "preload_from_hub", "models",
-           "datasets", "startup_duration_timeout", "fullWidth", "header", "disable_embedding"}
+ALLOWED = {
+    "title",
+    "emoji",
+    "colorFrom",
+    "colorTo",
+    "sdk",
+    "sdk_version",
+    "python_version",
+    "app_file",
+    "short_description",
+    "tags",
+    "license",
+    "pinned",
+    "suggested_hardware",
+    "preload_from_hub",
+    "models",
+    "datasets",
+    "startup_duration_timeout",
+    "fullWidth",
+    "header",
+    "disable_embedding",
+}
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 
 
@@ -39,10 +58,16 @@ def front_matter(text: str) -> dict[str, str]:
     lines = [line.split(":", 1) for line in found[1].split("\n") if not line.startswith((" ", "-"))]
     values = {name.strip(): value.strip().strip('"') for name, value in lines}
     problems = [f"{name} is no field of a Space" for name in values if name not in ALLOWED]
-    problems += [f"{name} is missing" for name in ("title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version",
-                                                   "app_file", "license") if not values.get(name)]
-    problems += [f"{name}: {values[name]} is no colour of a Space" for name in ("colorFrom", "colorTo")
-                 if values.get(name) not in COLOURS]
+    problems += [
+        f"{name} is missing"
+        for name in ("title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "license")
+        if not values.get(name)
+    ]
+    problems += [
+        f"{name}: {values[name]} is no colour of a Space"
+        for name in ("colorFrom", "colorTo")
+        if values.get(name) not in COLOURS
+    ]
     if len(values.get("short_description", "")) > 60:
         problems.append("short_description is longer than 60 characters")
     constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
@@ -67,8 +92,22 @@ def copy_of_repository(folder: Path, checkpoints: Path) -> Path:
 def clean_python(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
-                    ROOT / "requirements.txt", "spaces", "-c", ROOT / "constraints.txt"], check=True)
+    subprocess.run(
+        [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-r",
+            ROOT / "requirements.txt",
+            "spaces",
+            "-c",
+            ROOT / "constraints.txt",
+        ],
+        check=True,
+    )
     return python
 
 
@@ -77,16 +116,22 @@ def walk(page: Page, url: str) -> None:
     problems: list[str] = []
     page.on("console", lambda m: m.type == "error" and problems.append(f"console: {m.text}"))
     page.on("pageerror", lambda e: problems.append(f"page error: {e}"))
-    page.on("request", lambda r: not re.match(r"(https?://(127\.0\.0\.1|localhost)[:/]|data:|blob:|about:)", r.url)
-            and problems.append(f"request to {r.url}"))
+    page.on(
+        "request",
+        lambda r: (
+            not re.match(r"(https?://(127\.0\.0\.1|localhost)[:/]|data:|blob:|about:)", r.url)
+            and problems.append(f"request to {r.url}")
+        ),
+    )
     page.goto(url)
     page.wait_for_selector("#translation-text", timeout=60_000)
     first = page.inner_text("#translation-text")
     box = page.locator("#source-text textarea, #source-text input").first
     box.fill("Zwei Kinder bauen eine Burg aus Sand.")
     box.press("Enter")
-    page.wait_for_function("first => document.querySelector('#translation-text')?.textContent !== first", arg=first,
-                           timeout=30_000)
+    page.wait_for_function(
+        "first => document.querySelector('#translation-text')?.textContent !== first", arg=first, timeout=30_000
+    )
     tabs = page.get_by_role("tab").all_inner_texts()
     for name in tabs:
         page.get_by_role("tab", name=name, exact=True).first.click()
@@ -108,11 +153,24 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
         port = free_port()
         (folder / "home").mkdir()
         environment = {
-            "PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8", "SYSTEM": "spaces",
-            "SPACE_ID": "someone/attention-atlas", "SPACE_AUTHOR_NAME": "someone", "SPACE_HOST": "localhost",
-            "SPACE_REPO_NAME": "attention-atlas", "SPACE_TITLE": "Attention Atlas", "CPU_CORES": "2", "MEMORY": "16Gi",
-            "GRADIO_SERVER_NAME": "0.0.0.0", "GRADIO_SERVER_PORT": str(port), "GRADIO_SSR_MODE": "True",
-            "GRADIO_ALLOW_FLAGGING": "never", "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "2"}
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder / "home"),
+            "LANG": "C.UTF-8",
+            "SYSTEM": "spaces",
+            "SPACE_ID": "someone/attention-atlas",
+            "SPACE_AUTHOR_NAME": "someone",
+            "SPACE_HOST": "localhost",
+            "SPACE_REPO_NAME": "attention-atlas",
+            "SPACE_TITLE": "Attention Atlas",
+            "CPU_CORES": "2",
+            "MEMORY": "16Gi",
+            "GRADIO_SERVER_NAME": "0.0.0.0",
+            "GRADIO_SERVER_PORT": str(port),
+            "GRADIO_SSR_MODE": "True",
+            "GRADIO_ALLOW_FLAGGING": "never",
+            "PYTHONUNBUFFERED": "1",
+            "OMP_NUM_THREADS": "2",
+        }
         process = subprocess.Popen([python, "app.py"], cwd=space, env=environment)
         try:
             print(f"first page after {wait_until_served(port, process):.1f} s")
@@ -138,10 +196,14 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.server.space_check", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoints", type=Path,
-                        default=Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints")))
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.server.space_check",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--checkpoints", type=Path, default=Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints"))
+    )
     parser.add_argument("--python", type=Path, help="use this Python instead of a clean virtual environment")
     args = parser.parse_args(argv)
     check(args.checkpoints, args.python)

@@ -60,8 +60,9 @@ def test_handlers_of_the_page_have_no_name_that_answers(tiny_url):
     assert len(hidden) > 3
     for name in hidden:
         for route in ("call", "call/v2", "run", "api"):
-            request = urllib.request.Request(f"{tiny_url}gradio_api/{route}/{name}", b'{"data": []}',
-                                             {"Content-Type": "application/json"})
+            request = urllib.request.Request(
+                f"{tiny_url}gradio_api/{route}/{name}", b'{"data": []}', {"Content-Type": "application/json"}
+            )
             with pytest.raises(urllib.error.HTTPError) as found:
                 urllib.request.urlopen(request)
             assert found.value.code == 404, f"{route}/{name}"
@@ -126,8 +127,9 @@ def test_step_by_step_along_the_best_candidates_is_the_translation(client, tiny_
     for step, token_id in enumerate(trace.target_ids[:6]):
         answer = ask(client, "step", TEXT, prefix, 4)
         assert [c["id"] for c in answer["candidates"]] == trace.top_ids[step, :4].tolist()
-        np.testing.assert_allclose([c["probability"] for c in answer["candidates"]],
-                                   trace.top_probabilities[step, :4], atol=1e-5)
+        np.testing.assert_allclose(
+            [c["probability"] for c in answer["candidates"]], trace.top_probabilities[step, :4], atol=1e-5
+        )
         assert answer["prefix"] == prefix and len(answer["prefix_tokens"]) == step
         assert answer["end_id"] == tiny_translator.tokenizer.end_id
         np.testing.assert_allclose(answer["entropy"], trace.entropy[step], rtol=1e-3)
@@ -147,32 +149,35 @@ def test_score_of_a_target_is_the_sum_of_its_steps(client):
     np.testing.assert_allclose(answer["log_probability"], total, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("endpoint", "arguments", "words"), [
-    ("translate", ("",), "The text is empty"),
-    ("translate", (" \n\t ",), "The text is empty"),
-    ("translate", ("x" * 1_000_000,), "The text has 1,000,000 characters; the limit is 10,000."),
-    ("translate", ("Hund " * 200,), "the limit is 64 tokens"),
-    ("translate", ("Hund", "de-xx"), "Unknown direction 'de-xx'"),
-    ("translate", (5,), "text must be a string, found int"),
-    ("translate", (None,), "text must be a string, found NoneType"),
-    ("translate", ("Hund", ["de-en"]), "direction must be a string, found list"),
-    ("attention", ("Hund", "crossed"), "Unknown kind 'crossed'"),
-    ("attention", ("Hund", "cross", 3, 0), "cross has layers 0 to 2, found 3"),
-    ("attention", ("Hund", "encoder_self", 2, 0), "encoder_self has layers 0 to 1, found 2"),
-    ("attention", ("Hund", "cross", -1, 0), "cross has layers 0 to 2, found -1"),
-    ("attention", ("Hund", "cross", 0, 4), "cross has heads 0 to 3, found 4"),
-    ("attention", ("Hund", "cross", "0", 0), "layer must be a whole number, found '0'"),
-    ("attention", ("Hund", "all", 0, 0, "pickle"), "Unknown format 'pickle'"),
-    ("step", ("Hund", [1.5]), "an id of prefix must be a whole number, found 1.5"),
-    ("step", ("Hund", "abc"), "prefix must be a list of token ids, found str"),
-    ("step", ("Hund", [10**9]), "There is no token 1000000000"),
-    ("step", ("Hund", [-1]), "There is no token -1"),
-    ("step", ("Hund", [2]), "Nothing can follow the end of the sentence"),
-    ("step", ("Hund", [40] * 500), "The target is 501 tokens long; the limit is 63 tokens"),
-    ("step", ("Hund", [], 11), "candidates must be 1 to 10, found 11"),
-    ("score", ("Hund", ""), "type a word"),
-    ("score", ("Hund", "dog " * 300), "the limit is 63 tokens"),
-])
+@pytest.mark.parametrize(
+    ("endpoint", "arguments", "words"),
+    [
+        ("translate", ("",), "The text is empty"),
+        ("translate", (" \n\t ",), "The text is empty"),
+        ("translate", ("x" * 1_000_000,), "The text has 1,000,000 characters; the limit is 10,000."),
+        ("translate", ("Hund " * 200,), "the limit is 64 tokens"),
+        ("translate", ("Hund", "de-xx"), "Unknown direction 'de-xx'"),
+        ("translate", (5,), "text must be a string, found int"),
+        ("translate", (None,), "text must be a string, found NoneType"),
+        ("translate", ("Hund", ["de-en"]), "direction must be a string, found list"),
+        ("attention", ("Hund", "crossed"), "Unknown kind 'crossed'"),
+        ("attention", ("Hund", "cross", 3, 0), "cross has layers 0 to 2, found 3"),
+        ("attention", ("Hund", "encoder_self", 2, 0), "encoder_self has layers 0 to 1, found 2"),
+        ("attention", ("Hund", "cross", -1, 0), "cross has layers 0 to 2, found -1"),
+        ("attention", ("Hund", "cross", 0, 4), "cross has heads 0 to 3, found 4"),
+        ("attention", ("Hund", "cross", "0", 0), "layer must be a whole number, found '0'"),
+        ("attention", ("Hund", "all", 0, 0, "pickle"), "Unknown format 'pickle'"),
+        ("step", ("Hund", [1.5]), "an id of prefix must be a whole number, found 1.5"),
+        ("step", ("Hund", "abc"), "prefix must be a list of token ids, found str"),
+        ("step", ("Hund", [10**9]), "There is no token 1000000000"),
+        ("step", ("Hund", [-1]), "There is no token -1"),
+        ("step", ("Hund", [2]), "Nothing can follow the end of the sentence"),
+        ("step", ("Hund", [40] * 500), "The target is 501 tokens long; the limit is 63 tokens"),
+        ("step", ("Hund", [], 11), "candidates must be 1 to 10, found 11"),
+        ("score", ("Hund", ""), "type a word"),
+        ("score", ("Hund", "dog " * 300), "the limit is 63 tokens"),
+    ],
+)
 def test_what_cannot_be_answered_is_refused_in_words(client, endpoint, arguments, words):
     assert words in refused(client, endpoint, *arguments)
 
@@ -194,10 +199,15 @@ def test_busy_and_inner_errors_are_answers_too_and_the_log_keeps_the_text_out(ca
         @answering
         def endpoint(text: str) -> dict:
             raise error
+
         return endpoint
 
     assert fails(Busy("come back"))("secret") == {
-        "api_version": 1, "status": "error", "error": "busy", "message": "come back"}
+        "api_version": 1,
+        "status": "error",
+        "error": "busy",
+        "message": "come back",
+    }
     answer = fails(RuntimeError("it was about: secret"))("secret")
     assert answer["error"] == "internal" and "RuntimeError" in answer["message"] and "secret" not in answer["message"]
     assert "RuntimeError" in caplog.text and "test_api.py" in caplog.text and "secret" not in caplog.text
@@ -217,14 +227,16 @@ def test_a_request_that_fails_inside_leaves_the_next_one_unharmed(client, tiny_u
 
 def curl(url: str, body: str) -> dict:
     """The answer to a call as with curl: one request gives a number, a second one the answer to that number."""
+
     def run(*options: str) -> str:
-        return subprocess.run(["curl", "-sS", "--max-time", "20", *options], check=True, capture_output=True,
-                              text=True).stdout
+        return subprocess.run(
+            ["curl", "-sS", "--max-time", "20", *options], check=True, capture_output=True, text=True
+        ).stdout
 
     asked = run(url, "-H", "Content-Type: application/json", "-d", body)
     event, data = run("-N", f"{url}/{json.loads(asked)['event_id']}").strip().split("\n")
     assert event == "event: complete"
-    answer, = json.loads(data.removeprefix("data: "))
+    (answer,) = json.loads(data.removeprefix("data: "))
     return answer
 
 
@@ -251,8 +263,9 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
     monkeypatch.setattr(paths, "follow", follow)
 
     def post() -> tuple[int, dict, dict]:
-        request = urllib.request.Request(f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(),
-                                         {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(), {"Content-Type": "application/json"}
+        )
         try:
             with urllib.request.urlopen(request, timeout=10) as response:
                 return response.status, json.load(response), dict(response.headers)

@@ -32,8 +32,13 @@ def get(address: str, **headers: str) -> HTTPResponse:
 
 def some() -> list[tuple[str, Path]]:
     """A script and a style sheet of Gradio's, and of ours."""
-    return list({(path.suffix, path.is_relative_to(assets.WEB)): (address, path)
-                 for address, path in files.offered().items() if path != assets.PLOTLY}.values())
+    return list(
+        {
+            (path.suffix, path.is_relative_to(assets.WEB)): (address, path)
+            for address, path in files.offered().items()
+            if path != assets.PLOTLY
+        }.values()
+    )
 
 
 @pytest.mark.parametrize(("address", "path"), some(), ids=lambda value: Path(value).suffix)
@@ -81,8 +86,10 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
     assert kept(f"gradio_api/file={path}") == "no-cache"
 
 
-@pytest.mark.parametrize("address", ["assets/../index.html", "gradio_api/file=/etc/hostname",
-                                     "gradio_api/file={web}/../theme.py", "assets/none.js"])
+@pytest.mark.parametrize(
+    "address",
+    ["assets/../index.html", "gradio_api/file=/etc/hostname", "gradio_api/file={web}/../theme.py", "assets/none.js"],
+)
 def test_nothing_else_can_be_asked_for(tiny_url, address) -> None:
     with pytest.raises(urllib.error.HTTPError):
         get(tiny_url + address.format(web=assets.WEB), **{"Accept-Encoding": "gzip"})
@@ -92,14 +99,20 @@ def test_a_file_that_was_changed_is_read_again(tmp_path, monkeypatch) -> None:
     path = tmp_path / "words.js"
     monkeypatch.setattr(files, "offered", lambda: {"/words.js": path})
     middleware = files.Files(None)
-    scope = {"type": "http", "method": "GET", "path": "/words.js", "query_string": b"",
-             "headers": [(b"accept-encoding", b"gzip, br")]}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/words.js",
+        "query_string": b"",
+        "headers": [(b"accept-encoding", b"gzip, br")],
+    }
 
     def body() -> bytes:
         sent = []
 
         async def send(message: dict) -> None:
             sent.append(message)
+
         with ThreadPoolExecutor(1) as apart:  # in this thread a browser's loop may run
             apart.submit(anyio.run, middleware, scope, None, send).result()
         return gzip.decompress(sent[1]["body"])

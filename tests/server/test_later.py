@@ -26,8 +26,13 @@ def demo(tiny_translator) -> gr.Blocks:
 def page(demo) -> dict:
     """What Gradio sends of the description with its only page."""
     listed = demo.config["page"][""]
-    return {"layout": listed["layout"], **{part: [one for one in demo.config[part] if one["id"] in listed[part]]
-                                           for part in ("components", "dependencies")}}
+    return {
+        "layout": listed["layout"],
+        **{
+            part: [one for one in demo.config[part] if one["id"] in listed[part]]
+            for part in ("components", "dependencies")
+        },
+    }
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +54,10 @@ def test_a_tab_that_was_not_opened_costs_a_kilobyte_at_most(page, answers) -> No
     assert len(answers) == len(TABS) - 1
     for tab, answer in answers.items():
         parts = ids(answer, "components")
-        mine = [*(one for one in page["components"] if one["id"] in parts),
-                *(one for one in page["dependencies"] if parts & {target for target, _ in one["targets"]})]
+        mine = [
+            *(one for one in page["components"] if one["id"] in parts),
+            *(one for one in page["dependencies"] if parts & {target for target, _ in one["targets"]}),
+        ]
         assert {one["id"] for one in mine if "type" in one} == {tab}
         assert size(mine) <= LARGEST < size(answer), size(mine)
 
@@ -62,6 +69,7 @@ def test_page_and_answers_together_are_what_gradio_describes(demo, page, answers
 
     def described(layout: dict) -> set[int]:
         return {layout["id"]}.union(*(described(child) for child in layout.get("children", ())))
+
     for part in (page, *answers.values()):
         assert described(part["layout"]) - {demo._id} == ids(part, "components")
 

@@ -45,16 +45,24 @@ def url(tiny_checkpoint: Path) -> Iterator[str]:
 
 
 def ask(url: str, calls: list) -> dict:
-    done = subprocess.run([str(EXTRA), "-c", CLIENT, url, json.dumps(calls)], capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run(
+        [str(EXTRA), "-c", CLIENT, url, json.dumps(calls)], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def test_the_tools_are_the_endpoints_and_answer_as_they_do(url, tiny_translator):
-    found = ask(url, [["translate", {"text": "Der Hund"}], ["step", {"text": "Der Hund", "candidates": 3}],
-                      ["score", {"text": "Der Hund", "target": "The dog"}], ["translate", {"text": " "}],
-                      ["attention", {"text": "Der Hund", "kind": "cross", "layer": 1, "head": 2}]])
+    found = ask(
+        url,
+        [
+            ["translate", {"text": "Der Hund"}],
+            ["step", {"text": "Der Hund", "candidates": 3}],
+            ["score", {"text": "Der Hund", "target": "The dog"}],
+            ["translate", {"text": " "}],
+            ["attention", {"text": "Der Hund", "kind": "cross", "layer": 1, "head": 2}],
+        ],
+    )
     assert {tool["name"] for tool in found["tools"]} == set(ENDPOINTS)
     assert all("text" in tool["inputSchema"]["properties"] and tool["description"] for tool in found["tools"])
     translated, stepped, scored, empty, one_map = map(json.loads, found["answers"])

@@ -57,9 +57,19 @@ def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     audit.touch()
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT,
-            env=environment(tiny_checkpoint.parent, GRADIO_SERVER_PORT=str(port), ATTENTION_ATLAS_MAX_SESSIONS="5",
-                            ATTENTION_ATLAS_DEVICE="cpu", ATLAS_AUDIT=str(audit), PYTHONPATH=str(folder)))
+            [sys.executable, "app.py"],
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment(
+                tiny_checkpoint.parent,
+                GRADIO_SERVER_PORT=str(port),
+                ATTENTION_ATLAS_MAX_SESSIONS="5",
+                ATTENTION_ATLAS_DEVICE="cpu",
+                ATLAS_AUDIT=str(audit),
+                PYTHONPATH=str(folder),
+            ),
+        )
     try:
         wait_until_served(port, process)
         yield Served(process, port, log, audit)
@@ -86,26 +96,56 @@ def test_every_page_and_answer_carries_the_policy(served):
         assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
 
 
-@pytest.mark.parametrize("path", [
-    "app.py", "requirements.txt", ".git/config", "model/translator.py", "viz/theme.py", "viz/ui/server/api.py",
-    "tests/conftest.py", "viz/web/../theme.py", "viz/web/../../app.py", "viz/web/%2e%2e/theme.py",
-    "viz/web/..%2f..%2fapp.py", "viz/web/....//theme.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "app.py",
+        "requirements.txt",
+        ".git/config",
+        "model/translator.py",
+        "viz/theme.py",
+        "viz/ui/server/api.py",
+        "tests/conftest.py",
+        "viz/web/../theme.py",
+        "viz/web/../../app.py",
+        "viz/web/%2e%2e/theme.py",
+        "viz/web/..%2f..%2fapp.py",
+        "viz/web/....//theme.py",
+    ],
+)
 def test_sources_are_not_served(served, path):
     assert (ROOT / "app.py").is_file()
-    for route in (f"/gradio_api/file={ROOT}/{path}", f"/gradio_api/file={path}", f"/file={ROOT}/{path}",
-                  f"/gradio_api/file/{ROOT}/{path}", f"/static/../../{path}", f"/assets/../../{path}",
-                  f"/static/{'..%2f' * 12}{str(ROOT)[1:]}/{path}", f"/{path}"):
+    for route in (
+        f"/gradio_api/file={ROOT}/{path}",
+        f"/gradio_api/file={path}",
+        f"/file={ROOT}/{path}",
+        f"/gradio_api/file/{ROOT}/{path}",
+        f"/static/../../{path}",
+        f"/assets/../../{path}",
+        f"/static/{'..%2f' * 12}{str(ROOT)[1:]}/{path}",
+        f"/{path}",
+    ):
         status, body, _ = get(served.port, route)
         assert status in (400, 403, 404, 405) or b"<!doctype html>" in body[:200].lower(), (route, status, body[:200])
         assert b"import" not in body[:2000] or b"<!doctype" in body[:200].lower(), route
 
 
 def test_nor_are_checkpoints_or_the_system_s_files(served, tiny_checkpoint):
-    for path in (tiny_checkpoint / "model.safetensors", tiny_checkpoint / "tokenizer.model",
-                 tiny_checkpoint / "config.json", Path("/etc/passwd"), Path("/proc/self/environ"), served.log):
+    for path in (
+        tiny_checkpoint / "model.safetensors",
+        tiny_checkpoint / "tokenizer.model",
+        tiny_checkpoint / "config.json",
+        Path("/etc/passwd"),
+        Path("/proc/self/environ"),
+        served.log,
+    ):
         assert path.exists()
-        for route in (f"/gradio_api/file={path}", f"/gradio_api/file=/{path}", f"/gradio_api/file=file://{path}",
-                      f"/gradio_api/file={ROOT}/viz/web/{'../' * 12}{str(path)[1:]}"):
+        for route in (
+            f"/gradio_api/file={path}",
+            f"/gradio_api/file=/{path}",
+            f"/gradio_api/file=file://{path}",
+            f"/gradio_api/file={ROOT}/viz/web/{'../' * 12}{str(path)[1:]}",
+        ):
             status, body, _ = get(served.port, route)
             assert status in (400, 403, 404), (route, status, body[:100])
 
@@ -116,18 +156,31 @@ def test_what_the_page_needs_is_served(served):
         assert status == 200 and body == (ROOT / "viz/web" / name).read_bytes()
 
 
-@pytest.mark.parametrize(("method", "path"), [
-    ("POST", "/gradio_api/upload"), ("GET", "/gradio_api/upload_progress?upload_id=1"),
-    ("GET", "/gradio_api/proxy=https://example.org/"), ("HEAD", "/gradio_api/proxy=https://example.org/"),
-    ("POST", "/gradio_api/process_recording"), ("POST", "/gradio_api/vibe-edit/"), ("GET", "/monitoring"),
-    ("GET", "/monitoring/summary"), ("GET", "/gradio_api/dev/reload"), ("POST", "/gradio_api/stream/1"),
-    ("GET", "/gradio_api/deep_link"), ("POST", "/login"), ("POST", "//gradio_api/upload")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/gradio_api/upload"),
+        ("GET", "/gradio_api/upload_progress?upload_id=1"),
+        ("GET", "/gradio_api/proxy=https://example.org/"),
+        ("HEAD", "/gradio_api/proxy=https://example.org/"),
+        ("POST", "/gradio_api/process_recording"),
+        ("POST", "/gradio_api/vibe-edit/"),
+        ("GET", "/monitoring"),
+        ("GET", "/monitoring/summary"),
+        ("GET", "/gradio_api/dev/reload"),
+        ("POST", "/gradio_api/stream/1"),
+        ("GET", "/gradio_api/deep_link"),
+        ("POST", "/login"),
+        ("POST", "//gradio_api/upload"),
+    ],
+)
 def test_uploads_and_other_unused_doors_are_shut(served, method, path):
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
     boundary = "x"
     body = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhi\r\n--{boundary}--'
-    connection.request(method, path, body if method == "POST" else None,
-                       {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+    connection.request(
+        method, path, body if method == "POST" else None, {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    )
     assert connection.getresponse().status == 404
 
 
@@ -144,12 +197,28 @@ def test_what_has_no_number_yet_is_ended_without_an_error_in_the_console(served,
     assert status == 422, "what Gradio itself says of such a number"
 
 
-NONSENSE = (b"", b"{", b"[]", b'{"data": 1}', b"\xff\xfe", b"null", b'{"text": {"a": []}}', b"[" * 50_000,
-            b'{"fn_index": 1, "data": [], "session_hash": "a"}')
+NONSENSE = (
+    b"",
+    b"{",
+    b"[]",
+    b'{"data": 1}',
+    b"\xff\xfe",
+    b"null",
+    b'{"text": {"a": []}}',
+    b"[" * 50_000,
+    b'{"fn_index": 1, "data": [], "session_hash": "a"}',
+)
 
 
-@pytest.mark.parametrize("path", ["/gradio_api/call/translate", "/gradio_api/call/v2/translate",
-                                  "/gradio_api/queue/join", "/gradio_api/run/predict"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/gradio_api/call/translate",
+        "/gradio_api/call/v2/translate",
+        "/gradio_api/queue/join",
+        "/gradio_api/run/predict",
+    ],
+)
 def test_a_body_that_is_nonsense_is_refused_and_the_next_request_unharmed(served, path):
     for body in NONSENSE:
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
@@ -197,8 +266,9 @@ def test_a_port_in_use_is_an_error_in_words(served, tiny_checkpoint, monkeypatch
     monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
     with pytest.raises(SystemExit) as end:
         runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
-    assert end.value.code == (f"error: port {served.port} of 127.0.0.1 is already in use: stop what runs there, or "
-                              "choose another with --port")
+    assert end.value.code == (
+        f"error: port {served.port} of 127.0.0.1 is already in use: stop what runs there, or choose another with --port"
+    )
     assert capsys.readouterr() == ("", "")
 
 
@@ -219,10 +289,14 @@ def test_help_names_every_option_and_its_variable(capsys):
         app.parse(["--help"])
     text = capsys.readouterr().out
     for option, variable in (
-            ("--host", "GRADIO_SERVER_NAME"), ("--port", "GRADIO_SERVER_PORT"),
-            ("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS"), ("--device", "ATTENTION_ATLAS_DEVICE"),
-            ("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS"), ("--concurrency", "ATTENTION_ATLAS_CONCURRENCY"),
-            ("--queue", "ATTENTION_ATLAS_QUEUE")):
+        ("--host", "GRADIO_SERVER_NAME"),
+        ("--port", "GRADIO_SERVER_PORT"),
+        ("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS"),
+        ("--device", "ATTENTION_ATLAS_DEVICE"),
+        ("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS"),
+        ("--concurrency", "ATTENTION_ATLAS_CONCURRENCY"),
+        ("--queue", "ATTENTION_ATLAS_QUEUE"),
+    ):
         assert option in text and f"[{variable}]" in text
 
 
@@ -232,26 +306,49 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
     assert (app.parse([]).host, app.parse([]).port, app.parse([]).device) == ("127.0.0.1", 7860, None)
     monkeypatch.setenv("SPACE_ID", "someone/atlas")
     assert app.parse([]).host == "0.0.0.0"
-    for variable, value in (("GRADIO_SERVER_NAME", "10.0.0.1"), ("GRADIO_SERVER_PORT", "8000"),
-                            ("ATTENTION_ATLAS_DEVICE", "cpu"), ("ATTENTION_ATLAS_MAX_SESSIONS", "7"),
-                            ("ATTENTION_ATLAS_CONCURRENCY", "3"), ("ATTENTION_ATLAS_CHECKPOINTS", "/weights")):
+    for variable, value in (
+        ("GRADIO_SERVER_NAME", "10.0.0.1"),
+        ("GRADIO_SERVER_PORT", "8000"),
+        ("ATTENTION_ATLAS_DEVICE", "cpu"),
+        ("ATTENTION_ATLAS_MAX_SESSIONS", "7"),
+        ("ATTENTION_ATLAS_CONCURRENCY", "3"),
+        ("ATTENTION_ATLAS_CHECKPOINTS", "/weights"),
+    ):
         monkeypatch.setenv(variable, value)
     found = app.parse([])
     assert (found.host, found.port, found.device, found.max_sessions, found.concurrency, found.checkpoints) == (
-        "10.0.0.1", 8000, "cpu", 7, 3, Path("/weights"))
+        "10.0.0.1",
+        8000,
+        "cpu",
+        7,
+        3,
+        Path("/weights"),
+    )
     assert app.parse(["--port", "9000"]).port == 9000
 
 
-@pytest.mark.parametrize("arguments", [["--port", "x"], ["--port", "0"], ["--port", "65536"], ["--concurrency", "-1"],
-                                       ["--max-sessions", "0"], ["--queue", "1.5"], ["--nonsense"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--port", "x"],
+        ["--port", "0"],
+        ["--port", "65536"],
+        ["--concurrency", "-1"],
+        ["--max-sessions", "0"],
+        ["--queue", "1.5"],
+        ["--nonsense"],
+    ],
+)
 def test_options_that_cannot_be_used_are_named(arguments, capsys):
     with pytest.raises(SystemExit) as found:
         app.parse(arguments)
     assert found.value.code == 2 and arguments[0] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("host", "port", "words"), [
-    ("256.0.0.1", 7861, "cannot serve on 256.0.0.1"), ("192.0.2.1", 7861, "cannot serve on 192.0.2.1")])
+@pytest.mark.parametrize(
+    ("host", "port", "words"),
+    [("256.0.0.1", 7861, "cannot serve on 256.0.0.1"), ("192.0.2.1", 7861, "cannot serve on 192.0.2.1")],
+)
 def test_an_address_that_cannot_be_served_on_is_named(host, port, words):
     with pytest.raises(ValueError, match=words):
         app.check_port(host, port)

@@ -23,11 +23,18 @@ def test_the_front_matter_is_a_space_s():
     assert found["sdk"] == "gradio" and (ROOT / found["app_file"]).is_file()
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    ("colorFrom: blue", "colorFrom: teal", "teal is no colour"), ("sdk: gradio", "sdkk: gradio", "sdk is missing"),
-    ("license: mit", "licence: mit", "licence is no field"), ("emoji: ", "x: ", "emoji is missing"),
-    ("sdk_version: ", "sdk_version: 1", "is not the gradio of constraints"),
-    ("short_description: ", "short_description: " + "x" * 60, "longer than 60"), ("---\n", "", "does not begin")])
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("colorFrom: blue", "colorFrom: teal", "teal is no colour"),
+        ("sdk: gradio", "sdkk: gradio", "sdk is missing"),
+        ("license: mit", "licence: mit", "licence is no field"),
+        ("emoji: ", "x: ", "emoji is missing"),
+        ("sdk_version: ", "sdk_version: 1", "is not the gradio of constraints"),
+        ("short_description: ", "short_description: " + "x" * 60, "longer than 60"),
+        ("---\n", "", "does not begin"),
+    ],
+)
 def test_a_wrong_front_matter_is_refused(old, new, words):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert old in text
@@ -52,14 +59,17 @@ class LentProcess:
                 self.ran.append(handler.__name__)
                 near, far = multiprocessing.get_context("fork").Pipe()
                 process = multiprocessing.get_context("fork").Process(
-                    target=lambda: far.send_bytes(pickle.dumps(handler(*pickle.loads(crossing)))))
+                    target=lambda: far.send_bytes(pickle.dumps(handler(*pickle.loads(crossing))))
+                )
                 crossing = pickle.dumps(args)
                 process.start()
                 assert near.poll(20)
                 result = pickle.loads(near.recv_bytes())
                 process.join(10)
                 return result
+
             return lent
+
         return decorate
 
 
@@ -84,12 +94,19 @@ def test_an_event_is_reduced_to_its_data_before_it_crosses(monkeypatch):
     monkeypatch.setattr(app, "spaces", LentProcess())
     event = gr.EventData(gr.Button(), {"text": "Hund"})
     assert app._on_lent_gpu(lambda direction, event: (direction, event._data))("de-en", event) == (
-        "de-en", {"text": "Hund"})
+        "de-en",
+        {"text": "Hund"},
+    )
 
 
 def test_a_handler_that_streams_is_lent_as_one(monkeypatch):
-    spaces = SimpleNamespace(GPU=lambda duration: lambda task: functools.partial(
-        lambda *values: [*task(*values)] if inspect.isgeneratorfunction(task) else None))
+    spaces = SimpleNamespace(
+        GPU=lambda duration: (
+            lambda task: functools.partial(
+                lambda *values: [*task(*values)] if inspect.isgeneratorfunction(task) else None
+            )
+        )
+    )
     monkeypatch.setattr(app, "spaces", spaces)
 
     def stream(count: int, event: gr.EventData):

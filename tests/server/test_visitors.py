@@ -41,10 +41,16 @@ def served(serve, demo) -> gr.Blocks:
 
 def remembered(demo: gr.Blocks) -> list[TranslationTrace]:
     """The translation that each visitor's page shows, the longest idle visitor's first."""
-    header = next(block._id for block in demo.blocks.values()
-                  if isinstance(block, gr.State) and isinstance(block.value, TranslationTrace))
-    return [session.state_data[header] for session in demo.app.state_holder.session_data.values()
-            if header in session.state_data]
+    header = next(
+        block._id
+        for block in demo.blocks.values()
+        if isinstance(block, gr.State) and isinstance(block.value, TranslationTrace)
+    )
+    return [
+        session.state_data[header]
+        for session in demo.app.state_holder.session_data.values()
+        if header in session.state_data
+    ]
 
 
 def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(served):
@@ -56,8 +62,11 @@ def test_each_visitor_has_a_state_of_their_own_and_only_so_many_are_kept(served)
     assert [trace.source_text for trace in remembered(demo)] == texts[-4:]
     assert len(demo.app.state_holder.session_data) == 4
     configs = [session.config_values for session in demo.app.state_holder.session_data.values()]
-    shared = [key for key in configs[0] if configs[0][key] and configs[0][key] is configs[1][key]
-              and "props" in configs[0][key]]
+    shared = [
+        key
+        for key in configs[0]
+        if configs[0][key] and configs[0][key] is configs[1][key] and "props" in configs[0][key]
+    ]
     assert not shared, "visitors share what their pages show"
 
 
@@ -115,8 +124,11 @@ FORGOTTEN = "This translation is no longer remembered: translate the sentence ag
 def scaled(tokenizer) -> Translator:
     """A model of which a text of all the tokens that it may have takes a trace as large as may be."""
     model = build_tiny_model(tokenizer, num_heads=8, num_encoder_layers=4, num_decoder_layers=4, max_length=96)
-    return Translator(Checkpoint("scaled", model, tokenizer, ("de-en",), {}, "7" * 16), torch.device("cpu"),
-                      limits=BatchLimits(trace_bytes=TRACE_BYTES))
+    return Translator(
+        Checkpoint("scaled", model, tokenizer, ("de-en",), {}, "7" * 16),
+        torch.device("cpu"),
+        limits=BatchLimits(trace_bytes=TRACE_BYTES),
+    )
 
 
 def longest(translator: Translator, number: int) -> str:
@@ -141,8 +153,9 @@ def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_i
         with pytest.raises(Refusal, match=f"the limit is {scaled.max_tokens} tokens"):
             scaled.translate(" ".join(["Hund"] * WORDS))
         trace = scaled.translate(longest(scaled, number))
-        tree, _ = Tree.of(trace).add(paths.complete(
-            scaled, trace.source_text, [*trace.target_ids[:1], int(trace.top_ids[1, 3])]), Origin.FORCED)
+        tree, _ = Tree.of(trace).add(
+            paths.complete(scaled, trace.source_text, [*trace.target_ids[:1], int(trace.top_ids[1, 3])]), Origin.FORCED
+        )
         maps = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
         assert 0.4 * TRACE_BYTES < maps <= TRACE_BYTES
         for key, value in ((shown, trace), (history, explorer.remembered((), trace)), (tree_key, tree)):
@@ -170,8 +183,11 @@ def test_fifty_visitors_at_once_are_all_answered_and_what_is_held_is_bounded(ser
     with ThreadPoolExecutor(len(texts)) as pool:
         list(pool.map(lambda text: Caller(port).visit(text), texts))  # raises where a function of the page failed
     assert held(store) <= ALL_BYTES
-    kept = [visitor for visitor in store.session_data.values() if visitors.held_bytes(
-        list(visitor.state_data.values())) > 0.4 * TRACE_BYTES]
+    kept = [
+        visitor
+        for visitor in store.session_data.values()
+        if visitors.held_bytes(list(visitor.state_data.values())) > 0.4 * TRACE_BYTES
+    ]
     assert 8 < len(kept) < 25, "as many as there is room for, and the others begin anew"
     answer = Caller(port).call("translate", [texts[-1], "", 1])
     assert answer["status"] == "error" and f"the limit is {scaled.max_tokens} tokens" in json.dumps(answer)

@@ -29,8 +29,13 @@ def trace(tiny_translator):
 
 
 def values(answer: dict, evidence: str = "measured") -> np.ndarray:
-    return np.array([[np.nan if value is None else value for value in row["values"]] for row in answer["rows"]
-                     if row["evidence"] == evidence])
+    return np.array(
+        [
+            [np.nan if value is None else value for value in row["values"]]
+            for row in answer["rows"]
+            if row["evidence"] == evidence
+        ]
+    )
 
 
 def test_why_is_what_python_finds(client, tiny_translator, trace):
@@ -57,8 +62,11 @@ def test_a_heads_effect_is_a_run_without_it(client, tiny_translator, trace):
         if one["evidence"] != "measured":
             continue
         off = frozenset({(AttentionKind(one["kind"]), one["layer"], 1)})
-        logits = tiny_translator.inspect(trace.source_ids, trace.target_ids,
-                                         interventions=Interventions(heads_off=off)).logits[0, 2].double()
+        logits = (
+            tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=Interventions(heads_off=off))
+            .logits[0, 2]
+            .double()
+        )
         left = float(logits[row] - logits[question["contrast_id"]])
         assert one["values"][1] == pytest.approx(answer["metric"] - left, abs=1e-4)
         assert one["flips"][1] == (int(logits.argmax()) != row)
@@ -88,27 +96,34 @@ def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace)
     assert first["verified"] and second["verified"] and answer["translation"] == trace.translation
     kept = {(AttentionKind(kind), layer, head) for kind, layer, head in first["kept"]}
     assert kept == why.smallest_set(tiny_translator, trace).kept and len(kept) < first["heads"]
-    everything = {(kind, layer, head) for kind, layers in tiny_translator.model.num_layers.items()
-                  for layer in range(layers) for head in range(tiny_translator.config.num_heads)}
+    everything = {
+        (kind, layer, head)
+        for kind, layers in tiny_translator.model.num_layers.items()
+        for layer in range(layers)
+        for head in range(tiny_translator.config.num_heads)
+    }
     off = Interventions(heads_off=frozenset(everything - kept))
     alone = tiny_translator.translate(TEXT, "de-en", interventions=off)
     assert alone.target_ids == trace.target_ids
     assert values(answer).sum() == len(first["kept"]) + len(second["kept"])
 
 
-@pytest.mark.parametrize(("endpoint", "arguments", "words"), [
-    ("why", ("Hund", 999), "There is no step 999"),
-    ("why", ("Hund", -1, " ", []), "There is no text"),
-    ("why", ("Hund", 0, "", ["guess"]), "There is no method 'guess'"),
-    ("why_heads", ("Hund", 0, "", "loud"), "Unknown instead 'loud': there are zero, mean, resample"),
-    ("why_heads", ("Hund", 0, "", "mean"), "There are no means"),
-    ("why_patch", ("Hund", "Hund"), "The second sentence is the same"),
-    ("why_patch", ("Hund", ""), "The text is empty"),
-    ("why_patch", ("Hund", 5), "second must be a string"),
-    ("why_patch", ("Hund", "Katze", 0, "", "roof"), "Unknown place 'roof'"),
-    ("why_patch", ("Hund", "Katze", 0, "", "encoder stream", "up"), "Unknown way 'up': there are denoise, noise"),
-    ("why_smallest", ("Hund", "resample"), "found \"resample\""),
-    ("why_smallest", ("Hund", "zero", 9), "orders must be 1 to 3, found 9"),
-])
+@pytest.mark.parametrize(
+    ("endpoint", "arguments", "words"),
+    [
+        ("why", ("Hund", 999), "There is no step 999"),
+        ("why", ("Hund", -1, " ", []), "There is no text"),
+        ("why", ("Hund", 0, "", ["guess"]), "There is no method 'guess'"),
+        ("why_heads", ("Hund", 0, "", "loud"), "Unknown instead 'loud': there are zero, mean, resample"),
+        ("why_heads", ("Hund", 0, "", "mean"), "There are no means"),
+        ("why_patch", ("Hund", "Hund"), "The second sentence is the same"),
+        ("why_patch", ("Hund", ""), "The text is empty"),
+        ("why_patch", ("Hund", 5), "second must be a string"),
+        ("why_patch", ("Hund", "Katze", 0, "", "roof"), "Unknown place 'roof'"),
+        ("why_patch", ("Hund", "Katze", 0, "", "encoder stream", "up"), "Unknown way 'up': there are denoise, noise"),
+        ("why_smallest", ("Hund", "resample"), 'found "resample"'),
+        ("why_smallest", ("Hund", "zero", 9), "orders must be 1 to 3, found 9"),
+    ],
+)
 def test_what_cannot_be_answered_is_refused_in_words(client, endpoint, arguments, words):
     assert words in refused(client, endpoint, *arguments)

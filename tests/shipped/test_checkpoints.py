@@ -16,26 +16,53 @@ from model.trace.kinds import AttentionKind
 
 ACCEPTED = {
     "Ich möchte ein Bier, bitte.": {
-        "I'd like a beer, please.", "I would like a beer, please.", "I want a beer, please.", "A beer, please."},
-    "Wo ist der Bahnhof?": {"Where is the train station?", "Where's the train station?", "Where is the station?",
-                            "Where's the station?", "Where is the railway station?"},
+        "I'd like a beer, please.",
+        "I would like a beer, please.",
+        "I want a beer, please.",
+        "A beer, please.",
+    },
+    "Wo ist der Bahnhof?": {
+        "Where is the train station?",
+        "Where's the train station?",
+        "Where is the station?",
+        "Where's the station?",
+        "Where is the railway station?",
+    },
     "Kannst du mir helfen?": {"Can you help me?", "Could you help me?", "Can you help me out?"},
     "Gestern hat es den ganzen Tag geregnet.": {
-        "It rained all day yesterday.", "Yesterday it rained all day.", "It rained the whole day yesterday.",
-        "It was raining all day yesterday.", "Yesterday, it rained all day.", "Yesterday it was raining all day.",
-        "Yesterday it rained the whole day.", "It's been raining all day yesterday."},
+        "It rained all day yesterday.",
+        "Yesterday it rained all day.",
+        "It rained the whole day yesterday.",
+        "It was raining all day yesterday.",
+        "Yesterday, it rained all day.",
+        "Yesterday it was raining all day.",
+        "Yesterday it rained the whole day.",
+        "It's been raining all day yesterday.",
+    },
 }
 # BLEU on the test sets, (checkpoint, direction, data, beam, protocol) -> the least. No protocol: plain sacreBLEU.
 FLOORS = {
-    ("de-en", "de-en", "multi30k", 1, None): 36.0, ("de-en", "de-en", "tatoeba", 1, None): 32.0,
+    ("de-en", "de-en", "multi30k", 1, None): 36.0,
+    ("de-en", "de-en", "tatoeba", 1, None): 32.0,
     # The second run was to bring 2 BLEU over the first, which had 40.07 and 46.59.
-    ("de-en", "de-en", "multi30k", 5, None): 42.07, ("de-en", "de-en", "tatoeba", 5, None): 48.59,
-    ("en-de-fr", "en-de", "multi30k", 5, "wu2021"): 37.0, ("en-de-fr", "en-fr", "multi30k", 5, "wu2021"): 56.0,
-    ("gru-de-en", "de-en", "multi30k", 1, None): 33.0, ("gru-de-en", "de-en", "tatoeba", 5, None): 33.0,
+    ("de-en", "de-en", "multi30k", 5, None): 42.07,
+    ("de-en", "de-en", "tatoeba", 5, None): 48.59,
+    ("en-de-fr", "en-de", "multi30k", 5, "wu2021"): 37.0,
+    ("en-de-fr", "en-fr", "multi30k", 5, "wu2021"): 56.0,
+    ("gru-de-en", "de-en", "multi30k", 1, None): 33.0,
+    ("gru-de-en", "de-en", "tatoeba", 5, None): 33.0,
 }
 RECURRENT = "gru-de-en"
-FILES = {"model.safetensors", "config.json", "tokenizer.model", "metrics.json", "metrics.jsonl", "README.md",
-         "examples.json", "history.npz"}
+FILES = {
+    "model.safetensors",
+    "config.json",
+    "tokenizer.model",
+    "metrics.json",
+    "metrics.jsonl",
+    "README.md",
+    "examples.json",
+    "history.npz",
+}
 
 
 @pytest.mark.parametrize("sentence", ACCEPTED)
@@ -77,8 +104,11 @@ def test_has_enough_heads_to_look_at(shipped_transformers):
 @pytest.mark.parametrize("score", FLOORS)
 def test_recorded_scores_reach_the_floors(shipped_checkpoints, score):
     name, *which = score
-    found = [s["bleu"] for s in recorded(shipped_checkpoints / name) if s["split"] == "test" and which == [
-        s["direction"], s["data"], s["beam"], s.get("protocol")]]
+    found = [
+        s["bleu"]
+        for s in recorded(shipped_checkpoints / name)
+        if s["split"] == "test" and which == [s["direction"], s["data"], s["beam"], s.get("protocol")]
+    ]
     assert found and found[0] >= FLOORS[score]
 
 
@@ -93,8 +123,9 @@ def test_what_depends_on_the_weights_is_of_these(shipped_checkpoints):
     """Scores, what training recorded, means: each file says of which weights it is. `make derived` rebuilds them."""
     for folder in (path.parent for path in shipped_checkpoints.glob("*/config.json")):
         weights = checkpoint.load(folder).digest
-        assert {path.name: digest for path in folder.iterdir()
-                if (digest := derived.digest_of(path)) not in (None, weights)} == {}
+        assert {
+            path.name: digest for path in folder.iterdir() if (digest := derived.digest_of(path)) not in (None, weights)
+        } == {}
         assert derived.digest_of(folder / "history.npz") == weights
 
 

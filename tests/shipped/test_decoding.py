@@ -15,13 +15,23 @@ from model.decode.steps import StepDecoder
 from model.trace.kinds import TRANSFORMER_KINDS
 from viz.maps.branches import compare
 
-SUBJECTS = ("Ein kleiner Hund", "Die alte Frau", "Mein Bruder", "Der Lehrer", "Ein Mann mit Hut", "Das müde Kind",
-            "Unsere Nachbarin", "Niemand")
+SUBJECTS = (
+    "Ein kleiner Hund",
+    "Die alte Frau",
+    "Mein Bruder",
+    "Der Lehrer",
+    "Ein Mann mit Hut",
+    "Das müde Kind",
+    "Unsere Nachbarin",
+    "Niemand",
+)
 VERBS = ("sieht", "sucht", "malt", "trägt", "vergisst")
 OBJECTS = ("einen roten Ball", "das offene Fenster", "die Zeitung von gestern", "zwei Fahrräder", "seinen Schlüssel")
 ENDINGS = (".", " am Morgen.", ", obwohl es regnet.", "?", " im Garten, und alle anderen warten auf den Bus.")
-SENTENCES = tuple(f"{subject} {verb} {object_}{ENDINGS[i % len(ENDINGS)]}"
-                  for i, (subject, verb, object_) in enumerate(product(SUBJECTS, VERBS, OBJECTS)))
+SENTENCES = tuple(
+    f"{subject} {verb} {object_}{ENDINGS[i % len(ENDINGS)]}"
+    for i, (subject, verb, object_) in enumerate(product(SUBJECTS, VERBS, OBJECTS))
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +41,7 @@ def translator(shipped_translators):
 
 @pytest.fixture(scope="module", params=[50, pytest.param(200, marks=pytest.mark.long)])
 def sources(translator, request) -> list[list[int]]:
-    return [translator.encode(text, "de-en") for text in SENTENCES[::len(SENTENCES) // request.param]]
+    return [translator.encode(text, "de-en") for text in SENTENCES[:: len(SENTENCES) // request.param]]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +51,11 @@ def greedy_ids(translator, sources) -> list[list[int]]:
 
 @pytest.fixture(scope="module")
 def searched(translator, sources) -> list[BeamResult]:
-    return [result for start in range(0, len(sources), 25)
-            for result in translator.beam(sources[start:start + 25], width=5, n_best=5, keep_pruned=True)]
+    return [
+        result
+        for start in range(0, len(sources), 25)
+        for result in translator.beam(sources[start : start + 25], width=5, n_best=5, keep_pruned=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +74,7 @@ def test_the_sentences_are_200_and_of_many_lengths(sources):
 
 
 def test_a_beam_of_one_is_greedy_decoding(translator, sources, greedy_ids):
-    results = [r for start in range(0, len(sources), 50) for r in translator.beam(sources[start:start + 50], width=1)]
+    results = [r for start in range(0, len(sources), 50) for r in translator.beam(sources[start : start + 50], width=1)]
     assert [list(r.hypotheses[0].ids) for r in results] == greedy_ids
 
 
@@ -85,14 +98,18 @@ def test_every_node_scores_what_a_full_pass_gives(translator, sources, searched)
         prefixes = [list(result.prefix(n)) for n in range(len(result.nodes))]
         inner = {node.parent for node in result.nodes}
         leaves = [n for n in range(len(result.nodes)) if n not in inner]
-        rescored = {tuple(prefixes[n]): row for n, row in zip(leaves, translator.log_probabilities(
-            [source] * len(leaves), [prefixes[n] for n in leaves]))}
+        rescored = {
+            tuple(prefixes[n]): row
+            for n, row in zip(
+                leaves, translator.log_probabilities([source] * len(leaves), [prefixes[n] for n in leaves])
+            )
+        }
         for n in leaves:
             at, row = n, rescored[tuple(prefixes[n])]
             while at is not None:
                 node = result.nodes[at]
                 assert node.log_probability == pytest.approx(row[node.depth - 1], abs=1e-4)
-                assert node.total == node.score == pytest.approx(sum(row[:node.depth]), abs=1e-4)
+                assert node.total == node.score == pytest.approx(sum(row[: node.depth]), abs=1e-4)
                 at = node.parent
 
 
@@ -111,8 +128,9 @@ def test_a_branch_stepped_with_the_cache_is_a_full_pass(translator, forced):
                 for stepped, whole in zip(decoder.records, full.decoder_records):
                     for name in ("self_attention", "cross_attention"):
                         ours, theirs = getattr(stepped, name).weights, getattr(whole, name).weights
-                        torch.testing.assert_close(ours[:, :, 0], theirs[:, :, step, :ours.shape[-1]], atol=1e-5,
-                                                   rtol=0)
+                        torch.testing.assert_close(
+                            ours[:, :, 0], theirs[:, :, step, : ours.shape[-1]], atol=1e-5, rtol=0
+                        )
 
 
 def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, forced):

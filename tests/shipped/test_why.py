@@ -24,7 +24,7 @@ def traces(transformers, every: int, *, short: bool = False):
     """Of the project's own sentences; short: of the shorter third of them."""
     for translator in transformers:
         for direction, texts in own_sentences(translator).items():
-            texts = sorted(texts, key=len)[:len(texts) // 3] if short else texts
+            texts = sorted(texts, key=len)[: len(texts) // 3] if short else texts
             for trace in translator.trace_batch(texts[::every], direction):
                 yield translator, trace
 
@@ -39,9 +39,10 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_transformers):
             asked = question.token_id, question.contrast_id
             rival = next(i for i in (*trace.target_ids[::-1], *range(4, 7)) if i not in asked)
             case = open_case(translator, trace, question)
-            against, alone, other, between = (parts(replace(case, question=replace(
-                question, token_id=token, contrast_id=contrast))) for token, contrast in (
-                    asked, (asked[0], None), (asked[0], rival), (rival, asked[1])))
+            against, alone, other, between = (
+                parts(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
+                for token, contrast in (asked, (asked[0], None), (asked[0], rival), (rival, asked[1]))
+            )
             for found in (against, alone, other, between):
                 assert found.sum.holds
                 worst = max(worst, abs(found.sum.error))
@@ -61,7 +62,7 @@ def test_shares_of_every_word_sum_to_one(shipped_transformers):
         joint = decoder_flow(own, cross, encoder[-1])
         for rows in (encoder, own, joint):
             np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-6)
-        source = joint[-1, :, :len(trace.source_ids)].sum(-1)
+        source = joint[-1, :, : len(trace.source_ids)].sum(-1)
         assert (source >= 0).all() and (source <= 1 + 1e-6).all()
 
 
@@ -78,8 +79,11 @@ def test_integrated_gradients_are_complete_for_nearly_every_word(shipped_transfo
             found = integrated_gradients(case)
             mean_source, mean_target, _ = case.mean_rows
             with torch.inference_mode():
-                empty = case.measure(case.decode(mean_target.expand_as(case.target_rows), case.encode(
-                    mean_source.expand_as(case.source_rows))))
+                empty = case.measure(
+                    case.decode(
+                        mean_target.expand_as(case.target_rows), case.encode(mean_source.expand_as(case.source_rows))
+                    )
+                )
             gap = case.metric() - float(empty[0])
             complete = abs(found.values.sum() - gap) <= max(COMPLETE * abs(gap), LEAST) + 1e-3  # of float32
             assert complete or not found.sum.holds
@@ -99,8 +103,13 @@ def apart(case, values: np.ndarray) -> float:
         starts = mean_source.expand_as(case.source_rows), mean_target.expand_as(case.target_rows)
         changes = [rows - start for rows, start in zip((case.source_rows, case.target_rows), starts)]
         _, *slopes = gradients(case, *(start + alpha * change for start, change in zip(starts, changes)))
-        total = total + torch.cat([(slope.double() * change.double()).sum(-1)
-                                   for slope, change in zip(slopes, changes)], 1).sum(0) / 512
+        total = (
+            total
+            + torch.cat([(slope.double() * change.double()).sum(-1) for slope, change in zip(slopes, changes)], 1).sum(
+                0
+            )
+            / 512
+        )
     source, prefix = np.split(total.numpy(), [case.source_ids.shape[1]])
     even = case.columns.gather(source, prefix)
     return float(np.nansum(np.abs(values - even)) / np.nansum(np.abs(even)))

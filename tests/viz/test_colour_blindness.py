@@ -12,21 +12,25 @@ from viz import theme
 # Machado, Oliveira and Fernandes 2009, at full severity, on linear RGB.
 SEEN_BY = {
     "anyone": np.eye(3),
-    "protanopes": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
-                            [-0.003882, -0.048116, 1.051998]]),
-    "deuteranopes": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-                              [-0.011820, 0.042940, 0.968881]]),
-    "tritanopes": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
-                            [0.004733, 0.691367, 0.303900]]),
+    "protanopes": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopes": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopes": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
 }
-TO_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
-                   [0.0193339, 0.1191920, 0.9503041]])  # sRGB's primaries, white D65
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)  # sRGB's primaries, white D65
 NOTICED = 10  # CIE 1976 colour differences: some four times what is just noticed
 
 
 def lab(colours: tuple[str, ...], seen: np.ndarray) -> np.ndarray:
     """Colours "#rrggbb" as these eyes see them: CIELAB [colour, 3], lightness 0 to 100 first."""
-    values = np.array([[int(colour[i:i + 2], 16) for i in (1, 3, 5)] for colour in colours]) / 255
+    values = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in colours]) / 255
     linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     xyz = np.clip(linear @ seen.T, 0, 1) @ TO_XYZ.T / TO_XYZ.sum(1)
     root = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
@@ -58,6 +62,8 @@ def test_for_and_against_are_apart_and_grow(page, eyes):
 @pytest.mark.parametrize("eyes", SEEN_BY)
 def test_heads_shown_together_are_told_apart(eyes):
     found = lab(theme.HEAD_COLOURS, SEEN_BY[eyes])
-    close = {pair: round(float(np.linalg.norm(found[pair[0]] - found[pair[1]])), 1)
-             for pair in combinations(range(len(found)), 2)}
+    close = {
+        pair: round(float(np.linalg.norm(found[pair[0]] - found[pair[1]])), 1)
+        for pair in combinations(range(len(found)), 2)
+    }
     assert min(close.values()) > NOTICED, {pair: apart for pair, apart in close.items() if apart <= NOTICED}

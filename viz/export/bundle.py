@@ -34,7 +34,13 @@ class Bundle:
         no server to ask, and beside Plotly.js the words are little."""
         paths = (assets.PLOTLY, *assets.scripts("explorer"))
         own = assets.picture_style() + assets.style("explorer").read_text(encoding="utf-8")
-        return Bundle(json.dumps({
-            "style": theme.css_variables() + own,
-            "scripts": [path.read_text(encoding="utf-8") for path in paths],
-            "languages": {language: words.read(path) for language, path in words.files().items()}}, ensure_ascii=False))
+        return Bundle(
+            json.dumps(
+                {
+                    "style": theme.css_variables() + own,
+                    "scripts": [path.read_text(encoding="utf-8") for path in paths],
+                    "languages": {language: words.read(path) for language, path in words.files().items()},
+                },
+                ensure_ascii=False,
+            )
+        )

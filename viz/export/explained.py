@@ -32,8 +32,11 @@ class Explained:
     def of(cls, why: Why, parts: Parts) -> Explained:
         """The tokens' matrix and the parts of the decoder, both about one question."""
         arrays = {f"parts.{kind.value}": keys for kind, keys in parts.keys.items()}
-        return cls({**why_dict(why), "parts": parts_dict(parts)}, ("method",),
-                   {"special": why.columns.special, **arrays, "parts.feed_forward": parts.feed_forward})
+        return cls(
+            {**why_dict(why), "parts": parts_dict(parts)},
+            ("method",),
+            {"special": why.columns.special, **arrays, "parts.feed_forward": parts.feed_forward},
+        )
 
     @property
     def values(self) -> np.ndarray:
@@ -42,8 +45,10 @@ class Explained:
 
     def heads(self) -> list[tuple[str, str, str]]:
         """Of every row its name, evidence and unit."""
-        return [(" ".join(str(row[name]) for name in self.named), row["evidence"], row["unit"])
-                for row in self.fields["rows"]]
+        return [
+            (" ".join(str(row[name]) for name in self.named), row["evidence"], row["unit"])
+            for row in self.fields["rows"]
+        ]
 
 
 def to_csv(found: Explained) -> bytes:
@@ -60,7 +65,7 @@ def to_csv(found: Explained) -> bytes:
 def from_csv(data: bytes) -> np.ndarray:
     """The values of to_csv()'s bytes."""
     _, *lines = csv.reader(io.StringIO(data.decode(), newline=""))
-    return np.array([[float(cell) if cell else np.nan for cell in line[len(HEAD):]] for line in lines], np.float64)
+    return np.array([[float(cell) if cell else np.nan for cell in line[len(HEAD) :]] for line in lines], np.float64)
 
 
 def to_json(found: Explained) -> bytes:
@@ -77,9 +82,14 @@ def to_npz(found: Explained) -> bytes:
     """values [row, column], rows (their names), evidence, units, columns, and what else there is as arrays; all fields
     as JSON text under "fields". No pickle."""
     written, heads = io.BytesIO(), np.array(found.heads()).T
-    np.savez_compressed(written, values=found.values, **dict(zip(("rows", "evidence", "units"), heads)),
-                        columns=np.array(found.fields["columns"]), **found.arrays,
-                        fields=np.array(to_json(found).decode()))
+    np.savez_compressed(
+        written,
+        values=found.values,
+        **dict(zip(("rows", "evidence", "units"), heads)),
+        columns=np.array(found.fields["columns"]),
+        **found.arrays,
+        fields=np.array(to_json(found).decode()),
+    )
     return written.getvalue()
 
 
@@ -90,5 +100,6 @@ def from_npz(data: bytes) -> np.ndarray:
 
 
 def _values(fields: Mapping[str, object]) -> np.ndarray:
-    return np.array([[np.nan if value is None else value for value in row["values"]] for row in fields["rows"]],
-                    np.float64)
+    return np.array(
+        [[np.nan if value is None else value for value in row["values"]] for row in fields["rows"]], np.float64
+    )

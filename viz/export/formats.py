@@ -67,22 +67,33 @@ _EXACT = "The whole trace, every weight exact, as {format}"
 
 FORMATS: dict[str, Format] = {
     "csv": Format(
-        "text/csv", say("The map as a table"),
+        "text/csv",
+        say("The map as a table"),
         map=Scope(lambda taken: table.to_csv(taken.map).encode(), lambda data: table.from_csv(data.decode())[2]),
-        why=Scope(explained.to_csv, explained.from_csv)),
+        why=Scope(explained.to_csv, explained.from_csv),
+    ),
     "json": Format(
-        "application/json", say(_EXACT, format="JSON"),
-        trace=Scope(lambda taken: storage.to_json(taken.trace).encode(),
-                    lambda data: _weights(storage.from_json(data.decode()))),
+        "application/json",
+        say(_EXACT, format="JSON"),
+        trace=Scope(
+            lambda taken: storage.to_json(taken.trace).encode(), lambda data: _weights(storage.from_json(data.decode()))
+        ),
         map=Scope(lambda taken: head.to_json(taken.trace, taken.view), head.from_json),
-        why=Scope(explained.to_json, explained.from_json)),
+        why=Scope(explained.to_json, explained.from_json),
+    ),
     "npz": Format(
-        "application/octet-stream", say(_EXACT, format="NPZ"),
+        "application/octet-stream",
+        say(_EXACT, format="NPZ"),
         trace=Scope(lambda taken: storage.to_npz(taken.trace), lambda data: _weights(storage.from_npz(data))),
         map=Scope(lambda taken: head.to_npz(taken.trace, taken.view), head.from_npz),
-        why=Scope(explained.to_npz, explained.from_npz)),
+        why=Scope(explained.to_npz, explained.from_npz),
+    ),
     "html": Format(
-        "text/html", say("This explorer with this translation as one file that opens without a network"),
-        trace=Scope(lambda taken: standalone.to_html(taken.trace, taken.selection).encode(),
-                    lambda data: standalone.from_html(data.decode()))),
+        "text/html",
+        say("This explorer with this translation as one file that opens without a network"),
+        trace=Scope(
+            lambda taken: standalone.to_html(taken.trace, taken.selection).encode(),
+            lambda data: standalone.from_html(data.decode()),
+        ),
+    ),
 }

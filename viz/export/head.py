@@ -15,9 +15,17 @@ def to_json(trace: TranslationTrace, view: View) -> bytes:
     """weights [query][key] of the view's layer and head, query_tokens (for the decoder those READ), key_tokens, kind,
     layer, head."""
     maps = trace.maps(view.kind)
-    return json.dumps({"kind": view.kind.value, "layer": view.layer, "head": view.head,
-                       "weights": maps.weights[view.layer, view.head].tolist(),
-                       "query_tokens": maps.query_tokens, "key_tokens": maps.key_tokens}, ensure_ascii=False).encode()
+    return json.dumps(
+        {
+            "kind": view.kind.value,
+            "layer": view.layer,
+            "head": view.head,
+            "weights": maps.weights[view.layer, view.head].tolist(),
+            "query_tokens": maps.query_tokens,
+            "key_tokens": maps.key_tokens,
+        },
+        ensure_ascii=False,
+    ).encode()
 
 
 def from_json(data: bytes) -> np.ndarray:
@@ -28,9 +36,15 @@ def from_json(data: bytes) -> np.ndarray:
 def to_npz(trace: TranslationTrace, view: View) -> bytes:
     """The fields of to_json() as arrays. No pickle."""
     written, maps = io.BytesIO(), trace.maps(view.kind)
-    np.savez_compressed(written, weights=maps.weights[view.layer, view.head], query_tokens=np.array(maps.query_tokens),
-                        key_tokens=np.array(maps.key_tokens), kind=np.array(view.kind.value), layer=view.layer,
-                        head=view.head)
+    np.savez_compressed(
+        written,
+        weights=maps.weights[view.layer, view.head],
+        query_tokens=np.array(maps.query_tokens),
+        key_tokens=np.array(maps.key_tokens),
+        kind=np.array(view.kind.value),
+        layer=view.layer,
+        head=view.head,
+    )
     return written.getvalue()
 
 

@@ -32,11 +32,16 @@ class Explorer:
     together: bool = False
 
     def _repr_html_(self) -> str:
-        lines = "".join(f'<p dir="auto" style="margin: 4px 0">{html.escape(trace.source_text)} → '
-                        f"<b>{html.escape(trace.translation)}</b></p>" for trace in self.traces)
+        lines = "".join(
+            f'<p dir="auto" style="margin: 4px 0">{html.escape(trace.source_text)} → '
+            f"<b>{html.escape(trace.translation)}</b></p>"
+            for trace in self.traces
+        )
         page = html.escape(document(self.traces, self._payloads(), alone=_carries_scripts()))
-        return (f'{lines}<iframe title="Attention Atlas" srcdoc="{page}" allow="clipboard-write" '
-                f'style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>')
+        return (
+            f'{lines}<iframe title="Attention Atlas" srcdoc="{page}" allow="clipboard-write" '
+            f'style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
+        )
 
     def __repr__(self) -> str:
         return "\n".join(f"{trace.source_text} → {trace.translation}" for trace in self.traces)
@@ -49,9 +54,15 @@ class Explorer:
         found = [for_page(payload(trace, exact=True)) for trace in self.traces]
         view = self.view
         found[-1]["selection"] = {
-            "kind": view.kind.value, "layer": view.layer, "head": view.head, "heads": view.heads, "words": view.words,
-            "combine": view.combine.value, "special": view.special.value,
-            **({"view": "compare"} if self.together else {})}
+            "kind": view.kind.value,
+            "layer": view.layer,
+            "head": view.head,
+            "heads": view.heads,
+            "words": view.words,
+            "combine": view.combine.value,
+            "special": view.special.value,
+            **({"view": "compare"} if self.together else {}),
+        }
         return found
 
 

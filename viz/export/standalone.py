@@ -19,7 +19,8 @@ from viz.words import for_page, say
 
 # Before anything can be drawn, and so beside the words of all else.
 WAITING = say(
-    "The scripts of this explorer stand in the first explorer of this notebook. Run that cell, or this one again.")
+    "The scripts of this explorer stand in the first explorer of this notebook. Run that cell, or this one again."
+)
 
 
 def to_html(trace: TranslationTrace, selection: object = None) -> str:
@@ -28,36 +29,46 @@ def to_html(trace: TranslationTrace, selection: object = None) -> str:
     return document([trace], [for_page(payload(trace, selection, exact=True))], heading=True)
 
 
-def document(traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, heading: bool = False,
-             alone: bool = True) -> str:
+def document(
+    traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, heading: bool = False, alone: bool = True
+) -> str:
     """A page with the explorer over these payloads (viz/wire/payload.py, ready for the page) of these traces, the last
     one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
     bundle = Bundle.read()
     lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
     title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
-    return "\n".join((
-        "<!doctype html>", f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{theme.css_variables()}{frame}</style></head>",
-        "<body><main>", *(_heading(trace, line) for trace, line in zip(traces, lines) if heading),
-        f'<div class="atlas-root atlas-explorer" id="explorer" data-bundle="{bundle.name}">',
-        f'<p class="waiting" hidden>{html.escape(WAITING.english)}</p></div></main>',
-        *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
-        f'<script type="application/json" id="words">{_json(_waiting())}</script>',
-        *([f'<script type="text/plain" id="bundle">{bundle.packed()}</script>'] if alone else []),
-        *(f"<script>{path.read_text(encoding='utf-8')}</script>" for path in (assets.LANGUAGE, assets.ALONE)),
-        "</body></html>"))
+    return "\n".join(
+        (
+            "<!doctype html>",
+            f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<style>{theme.css_variables()}{frame}</style></head>",
+            "<body><main>",
+            *(_heading(trace, line) for trace, line in zip(traces, lines) if heading),
+            f'<div class="atlas-root atlas-explorer" id="explorer" data-bundle="{bundle.name}">',
+            f'<p class="waiting" hidden>{html.escape(WAITING.english)}</p></div></main>',
+            *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
+            f'<script type="application/json" id="words">{_json(_waiting())}</script>',
+            *([f'<script type="text/plain" id="bundle">{bundle.packed()}</script>'] if alone else []),
+            *(f"<script>{path.read_text(encoding='utf-8')}</script>" for path in (assets.LANGUAGE, assets.ALONE)),
+            "</body></html>",
+        )
+    )
 
 
 def _heading(trace: TranslationTrace, line: str) -> str:
-    return (f'<h1 dir="auto">{html.escape(line)}</h1>'
-            f"<p>{html.escape(f'{trace.direction}, checkpoint {trace.checkpoint} ({trace.digest})')}</p>")
+    return (
+        f'<h1 dir="auto">{html.escape(line)}</h1>'
+        f"<p>{html.escape(f'{trace.direction}, checkpoint {trace.checkpoint} ({trace.digest})')}</p>"
+    )
 
 
 def _waiting() -> dict[str, dict]:
     """WAITING's words in every language, as files of viz/web/words/ hold them."""
-    return {language: {"page": {WAITING.english: words.read(path)["page"].get(WAITING.english, WAITING.english)}}
-            for language, path in words.files().items()}
+    return {
+        language: {"page": {WAITING.english: words.read(path)["page"].get(WAITING.english, WAITING.english)}}
+        for language, path in words.files().items()
+    }
 
 
 def _json(value: object) -> str:

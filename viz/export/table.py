@@ -18,7 +18,7 @@ def to_csv(score_map: ScoreMap) -> str:
     writer.writerow(["query \\ key", *score_map.columns])
     for label, row in zip(score_map.rows, score_map.values):
         cells = ("" if np.isnan(value) else np.format_float_positional(value, unique=True, trim="0") for value in row)
-        written.write(f'{_quoted(label)},{",".join(cells)}\r\n')
+        written.write(f"{_quoted(label)},{','.join(cells)}\r\n")
     return written.getvalue()
 
 

@@ -18,8 +18,9 @@ GAP = 0.12  # of a map's side, between maps
 SIDE = 64  # cells a side; longer maps show the largest weight of each block
 
 
-def plot_grid(trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *,
-              scale: ColourScale | None = None) -> go.Figure:
+def plot_grid(
+    trace: TranslationTrace, kind: AttentionKind | str = AttentionKind.CROSS, *, scale: ColourScale | None = None
+) -> go.Figure:
     """Every head of a kind as a thumbnail: layers down, heads across, one colour scale for all. Hover names the head,
     its pattern and its entropy."""
     kind, scale = AttentionKind(kind), scale or ColourScale()
@@ -33,18 +34,36 @@ def plot_grid(trace: TranslationTrace, kind: AttentionKind | str = AttentionKind
     for layer, patterns in enumerate(head_patterns(trace, kind)):
         for head, pattern in enumerate(patterns):
             text[layer, :rows, head, :columns] = (
-                f"layer {layer + 1}, head {head + 1}<br>{pattern.reading}<br>entropy {pattern.entropy:.2f} bits")
+                f"layer {layer + 1}, head {head + 1}<br>{pattern.reading}<br>entropy {pattern.entropy:.2f} bits"
+            )
     size = (layers * shape[1], heads * shape[3])
     heatmap = go.Heatmap(
-        z=tiled.reshape(size), text=text.reshape(size), zmin=0, zmax=1, colorscale=scale.plotly(),
-        hovertemplate="%{text}<extra></extra>", hoverongaps=False, colorbar=colour_bar(scale))
-    return go.Figure(heatmap, theme.figure_layout(
-        title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},
-        xaxis={**_ticks("H", heads, shape[3], columns), "side": "top"},
-        yaxis={**_ticks("L", layers, shape[1], rows), "autorange": "reversed"},
-        margin={"l": 8, "r": 8, "t": 72, "b": 8}))
+        z=tiled.reshape(size),
+        text=text.reshape(size),
+        zmin=0,
+        zmax=1,
+        colorscale=scale.plotly(),
+        hovertemplate="%{text}<extra></extra>",
+        hoverongaps=False,
+        colorbar=colour_bar(scale),
+    )
+    return go.Figure(
+        heatmap,
+        theme.figure_layout(
+            title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},
+            xaxis={**_ticks("H", heads, shape[3], columns), "side": "top"},
+            yaxis={**_ticks("L", layers, shape[1], rows), "autorange": "reversed"},
+            margin={"l": 8, "r": 8, "t": 72, "b": 8},
+        ),
+    )
 
 
 def _ticks(letter: str, count: int, step: int, length: int) -> dict:
-    return {"tickmode": "array", "tickvals": [i * step + (length - 1) / 2 for i in range(count)],
-            "ticktext": [f"{letter}{i + 1}" for i in range(count)], "showgrid": False, "zeroline": False, "ticks": ""}
+    return {
+        "tickmode": "array",
+        "tickvals": [i * step + (length - 1) / 2 for i in range(count)],
+        "ticktext": [f"{letter}{i + 1}" for i in range(count)],
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+    }

@@ -24,19 +24,40 @@ def plot_heatmap(trace: TranslationTrace, view: View | None = None, *, scale: Co
     rows, columns = ([labels.escape(label) for label in side] for side in (found.rows, found.columns))
     text = [[f"{row} → {column}: {weights[i][j]}" for j, column in enumerate(columns)] for i, row in enumerate(rows)]
     heatmap = go.Heatmap(
-        z=scale.place(found.values), zmin=0, zmax=1, colorscale=scale.plotly(), text=text,
-        hovertemplate="%{text}<extra></extra>", colorbar=colour_bar(scale), xgap=1, ygap=1)
-    return go.Figure(heatmap, theme.figure_layout(
-        title={"text": f"{labels.KIND_TITLES[view.kind]}, {_which(view)}: {found.unit}"},
-        xaxis={**axis(found.columns, found.column_title), "side": "top"},
-        yaxis={**axis(found.rows, found.row_title), "autorange": "reversed"}, margin={"l": 8, "r": 8, "t": 96, "b": 8}))
+        z=scale.place(found.values),
+        zmin=0,
+        zmax=1,
+        colorscale=scale.plotly(),
+        text=text,
+        hovertemplate="%{text}<extra></extra>",
+        colorbar=colour_bar(scale),
+        xgap=1,
+        ygap=1,
+    )
+    return go.Figure(
+        heatmap,
+        theme.figure_layout(
+            title={"text": f"{labels.KIND_TITLES[view.kind]}, {_which(view)}: {found.unit}"},
+            xaxis={**axis(found.columns, found.column_title), "side": "top"},
+            yaxis={**axis(found.rows, found.row_title), "autorange": "reversed"},
+            margin={"l": 8, "r": 8, "t": 96, "b": 8},
+        ),
+    )
 
 
 def axis(names: tuple[str, ...], title: str) -> dict:
     """A token axis: whole numbers under the labels, since a category axis would merge equal tokens."""
     where, texts = labels.ticks(names)
-    return {"tickmode": "array", "tickvals": where, "ticktext": texts, "title": {"text": title}, "showgrid": False,
-            "zeroline": False, "automargin": True, "ticks": ""}
+    return {
+        "tickmode": "array",
+        "tickvals": where,
+        "ticktext": texts,
+        "title": {"text": title},
+        "showgrid": False,
+        "zeroline": False,
+        "automargin": True,
+        "ticks": "",
+    }
 
 
 def colour_bar(scale: ColourScale) -> dict:

@@ -27,10 +27,20 @@ def plot_lines(trace: TranslationTrace, view: View | None = None, *, coverage: f
         raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage}")
     several = view.combine == Combine.SINGLE and len(view.heads) > 1
     views = [replace(view, layer=layer, head=head, heads=()) for layer, head in view.heads] if several else [view]
-    figure = go.Figure(layout=theme.figure_layout(
-        xaxis={"range": [-0.35, 1.35], "tickmode": "array", "tickvals": [0, 1], "side": "top", "showgrid": False,
-               "zeroline": False}, yaxis={"visible": False, "autorange": "reversed"},
-        margin={"l": 8, "r": 8, "t": 40, "b": 8}))
+    figure = go.Figure(
+        layout=theme.figure_layout(
+            xaxis={
+                "range": [-0.35, 1.35],
+                "tickmode": "array",
+                "tickvals": [0, 1],
+                "side": "top",
+                "showgrid": False,
+                "zeroline": False,
+            },
+            yaxis={"visible": False, "autorange": "reversed"},
+            margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        )
+    )
     for one, colour in zip(views, theme.HEAD_COLOURS):
         found = score_map(trace, one)
         name = f"layer {one.layer + 1}, head {one.head + 1}" if one.combine == Combine.SINGLE else found.unit
@@ -38,8 +48,14 @@ def plot_lines(trace: TranslationTrace, view: View | None = None, *, coverage: f
             figure.add_trace(line.update(name=name, legendgroup=name, showlegend=i == 0))
     for side, names, anchor in ((0, found.rows, "right"), (1, found.columns, "left")):
         for i, name in enumerate(names):
-            figure.add_annotation(x=side, y=i, text=labels.escape(labels.shorten(name)), showarrow=False,
-                                  xanchor=anchor, xshift=-6 if side == 0 else 6)
+            figure.add_annotation(
+                x=side,
+                y=i,
+                text=labels.escape(labels.shorten(name)),
+                showarrow=False,
+                xanchor=anchor,
+                xshift=-6 if side == 0 else 6,
+            )
     figure.update_xaxes(ticktext=[found.row_title, found.column_title])
     return figure
 
@@ -64,12 +80,19 @@ def _strands(found: Sequence[tuple[int, int, float]], colour: str) -> list[go.Sc
     """One trace for each of ten strengths: a few traces however many edges there are."""
     lines = []
     for strength in range(STRENGTHS):
-        chosen = [(row, column) for row, column, value in found
-                  if min(STRENGTHS - 1, int(value * STRENGTHS)) == strength]
+        chosen = [
+            (row, column) for row, column, value in found if min(STRENGTHS - 1, int(value * STRENGTHS)) == strength
+        ]
         if chosen:
             share = (strength + 0.5) / STRENGTHS
-            lines.append(go.Scatter(
-                x=[0, 1, None] * len(chosen), y=[y for row, column in chosen for y in (row, column, None)],
-                mode="lines", hoverinfo="skip", opacity=0.12 + 0.8 * share,
-                line={"color": colour, "width": 0.6 + 4.4 * share}))
+            lines.append(
+                go.Scatter(
+                    x=[0, 1, None] * len(chosen),
+                    y=[y for row, column in chosen for y in (row, column, None)],
+                    mode="lines",
+                    hoverinfo="skip",
+                    opacity=0.12 + 0.8 * share,
+                    line={"color": colour, "width": 0.6 + 4.4 * share},
+                )
+            )
     return lines

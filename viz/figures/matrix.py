@@ -16,9 +16,17 @@ DIVERGING = ((0.0, "rgba(29, 95, 191, 1)"), (0.5, "rgba(128, 128, 128, 0.04)"), 
 SEQUENTIAL = ((0.0, "rgba(29, 95, 191, 0.03)"), (1.0, "rgba(29, 95, 191, 1)"))
 
 
-def plot_matrix(values: np.ndarray, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None,
-                row_title: str = "", column_title: str = "", limit: float | None = None, signed: bool = True,
-                unit: str = "") -> go.Figure:
+def plot_matrix(
+    values: np.ndarray,
+    *,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    row_title: str = "",
+    column_title: str = "",
+    limit: float | None = None,
+    signed: bool = True,
+    unit: str = "",
+) -> go.Figure:
     """values [row, column] as a heatmap, row 0 on top. rows, columns: tick labels (None: the indices); limit: the
     value at full colour (None: the largest absolute one); signed: a diverging scale with zero in the middle; unit:
     what a cell holds, for the hover text. Eight parameters: what one would write at the axes and the colours."""
@@ -27,14 +35,28 @@ def plot_matrix(values: np.ndarray, *, rows: Sequence[str] | None = None, column
     limit = float(np.abs(values).max(initial=0.0)) or 1.0 if limit is None else limit
     x, y = ([labels.escape(name) for name in names] if names is not None else None for names in (columns, rows))
     heatmap = go.Heatmap(
-        z=values.astype(np.float32), zmin=-limit if signed else 0.0, zmax=limit, showscale=shades,
-        colorscale=DIVERGING if signed else SEQUENTIAL, colorbar={"thickness": 10, "len": 0.9, "outlinewidth": 0},
-        hovertemplate=join((row_title or say("row"), " %{y}, ", column_title or say("column"), " %{x}<br>",
-                            unit or say("value"), " %{z:.4f}<extra></extra>")))
+        z=values.astype(np.float32),
+        zmin=-limit if signed else 0.0,
+        zmax=limit,
+        showscale=shades,
+        colorscale=DIVERGING if signed else SEQUENTIAL,
+        colorbar={"thickness": 10, "len": 0.9, "outlinewidth": 0},
+        hovertemplate=join(
+            (
+                row_title or say("row"),
+                " %{y}, ",
+                column_title or say("column"),
+                " %{x}<br>",
+                unit or say("value"),
+                " %{z:.4f}<extra></extra>",
+            )
+        ),
+    )
     layout = theme.figure_layout(
-        xaxis=_axis(x, column_title, values.shape[1]), yaxis={**_axis(y, row_title, values.shape[0]),
-                                                              "autorange": "reversed"},
-        margin={"l": 8, "r": 8, "t": 8, "b": 8})
+        xaxis=_axis(x, column_title, values.shape[1]),
+        yaxis={**_axis(y, row_title, values.shape[0]), "autorange": "reversed"},
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+    )
     return go.Figure(heatmap, layout)
 
 

@@ -77,7 +77,7 @@ class Tree:
     def holds(self, trace: TranslationTrace) -> bool:
         """Whether the trace is of this source by this model, and is a branch or the beginning of one."""
         same = (trace.source_ids, trace.digest, trace.direction) == (self.source_ids, self.digest, self.direction)
-        return same and any(b.ids[:len(trace.target_ids)] == trace.target_ids for b in self.branches)
+        return same and any(b.ids[: len(trace.target_ids)] == trace.target_ids for b in self.branches)
 
     def find(self, number: int) -> Branch:
         """ValueError if the branch is not, or no longer, here."""
@@ -97,9 +97,17 @@ class Tree:
             if parent is None or shared > fork:
                 parent, fork = other.number, shared
         branch = Branch(
-            self.next_number, origin, trace.target_ids, trace.target_tokens,
-            tuple(float(p) for p in trace.log_probability), trace.decoding, trace.translation, trace.finished, parent,
-            fork)
+            self.next_number,
+            origin,
+            trace.target_ids,
+            trace.target_tokens,
+            tuple(float(p) for p in trace.log_probability),
+            trace.decoding,
+            trace.translation,
+            trace.finished,
+            parent,
+            fork,
+        )
         grown = replace(self, branches=(*self.branches, branch), next_number=self.next_number + 1)
         return grown._bounded(), branch
 

@@ -73,7 +73,7 @@ def escape(text: str) -> str:
 
 def shorten(text: str, limit: int = 18) -> str:
     """At most `limit` characters, the last one an ellipsis where something was left out."""
-    return text if len(text) <= limit else text[:limit - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def ticks(labels: Sequence[str], limit: int = 40) -> tuple[list[int], list[str]]:

@@ -67,8 +67,10 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     free = allowed.sum(axis=1) > 1  # rows with a choice
     entropy = entropy_bits(maps.weights).mean(axis=-1)
     if not free.any():
-        return tuple(tuple(Pattern(float(e), say("one key"), 1.0, say("only one key to attend to")) for e in layer)
-                     for layer in entropy)
+        return tuple(
+            tuple(Pattern(float(e), say("one key"), 1.0, say("only one key to attend to")) for e in layer)
+            for layer in entropy
+        )
     shares = {}
     for name, mask in pattern_masks(kind, maps.key_tokens, queries).items():
         rows = (mask & allowed).any(axis=1) & free
@@ -79,10 +81,17 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     pointed = maps.weights[:, :, free].max(axis=-1).mean(axis=-1)
     most = float(np.log2(allowed.sum(axis=1)).mean())
     return tuple(
-        tuple(_pattern({name: (float(mass[layer, head]), chance) for name, (mass, chance) in shares.items()},
-                       float(entropy[layer, head]), most, float(pointed[layer, head]))
-              for head in range(maps.num_heads))
-        for layer in range(maps.num_layers))
+        tuple(
+            _pattern(
+                {name: (float(mass[layer, head]), chance) for name, (mass, chance) in shares.items()},
+                float(entropy[layer, head]),
+                most,
+                float(pointed[layer, head]),
+            )
+            for head in range(maps.num_heads)
+        )
+        for layer in range(maps.num_layers)
+    )
 
 
 def _pattern(shares: dict[Words, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
@@ -90,17 +99,27 @@ def _pattern(shares: dict[Words, tuple[float, float]], entropy: float, most: flo
     if share >= LEAST_SHARE and share >= LEAST_OVER_CHANCE * chance:
         sink = name.endswith("sink") or name == "diagonal"
         mass = {"name": name, "share": f"{share:.0%}"}
-        reading = (say("{name}: {share} of its mass", **mass) if sink
-                   else say("mostly {name}: {share} of its mass", **mass))
+        reading = (
+            say("{name}: {share} of its mass", **mass) if sink else say("mostly {name}: {share} of its mass", **mass)
+        )
         return Pattern(entropy, name, share, reading)
     if entropy >= EVEN * most:
-        return Pattern(entropy, say("even"), entropy / most if most else 1.0,
-                       say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}"))
+        return Pattern(
+            entropy,
+            say("even"),
+            entropy / most if most else 1.0,
+            say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}"),
+        )
     if pointed >= POINTED:
-        return Pattern(entropy, say("pointed"), pointed,
-                       say("points at one token a row: {share} on the strongest", share=f"{pointed:.0%}"))
-    return Pattern(entropy, say("mixed"), share,
-                   say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}"))
+        return Pattern(
+            entropy,
+            say("pointed"),
+            pointed,
+            say("points at one token a row: {share} on the strongest", share=f"{pointed:.0%}"),
+        )
+    return Pattern(
+        entropy, say("mixed"), share, say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}")
+    )
 
 
 def most_telling(trace: TranslationTrace) -> View:

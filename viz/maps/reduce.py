@@ -69,8 +69,16 @@ class View:
         """The view that a JSON object of these fields stands for. ValueError for anything else."""
         try:
             heads = tuple((_whole(layer), _whole(head)) for layer, head in found["heads"])
-            return cls(found["kind"], _whole(found["layer"]), _whole(found["head"]), heads, found["combine"],
-                       bool(found["words"]), found["special"], bool(found["predicted"]))
+            return cls(
+                found["kind"],
+                _whole(found["layer"]),
+                _whole(found["head"]),
+                heads,
+                found["combine"],
+                bool(found["words"]),
+                found["special"],
+                bool(found["predicted"]),
+            )
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a view of a map: {found!r}") from error
 
@@ -85,8 +93,10 @@ class View:
             used = self.heads
         for layer, head in used:
             if not (0 <= layer < maps.num_layers and 0 <= head < maps.num_heads):
-                raise ValueError(f"{self.kind.value} has layers 0 to {maps.num_layers - 1} and heads 0 to "
-                                 f"{maps.num_heads - 1}, found layer {layer}, head {head}")
+                raise ValueError(
+                    f"{self.kind.value} has layers 0 to {maps.num_layers - 1} and heads 0 to "
+                    f"{maps.num_heads - 1}, found layer {layer}, head {head}"
+                )
         return used
 
 
@@ -142,9 +152,16 @@ def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str)
     values [query, key], with the tokens' names. Attention only once the caller says so."""
     queries, keys = _tokens(trace, view, values.shape[1])
     return ScoreMap(
-        values, tuple(map(labels.display, queries)), tuple(map(labels.display, keys)), _singles(len(queries)),
-        _singles(len(keys)), unit, False, labels.row_title(view.kind, predicted=view.predicted),
-        labels.key_title(view.kind, joint=_is_joint(trace, view, values.shape[1])))
+        values,
+        tuple(map(labels.display, queries)),
+        tuple(map(labels.display, keys)),
+        _singles(len(queries)),
+        _singles(len(keys)),
+        unit,
+        False,
+        labels.row_title(view.kind, predicted=view.predicted),
+        labels.key_title(view.kind, joint=_is_joint(trace, view, values.shape[1])),
+    )
 
 
 def _is_joint(trace: TranslationTrace, view: View, columns: int) -> bool:
@@ -201,25 +218,38 @@ def _without_special(found: ScoreMap, queries: Sequence[str], keys: Sequence[str
     rows = [i for i, token in enumerate(queries) if not is_symbol(token)]
     columns = [i for i, token in enumerate(keys) if not is_symbol(token)]
     # Renormalising a maximum would pass for attention what is none; differences have no mass that could be gone.
-    values = found.values[np.ix_(rows, columns)] if found.signed else hide(
-        found.values, rows, columns, renormalise=special == Special.RENORMALISE and found.attention)
+    values = (
+        found.values[np.ix_(rows, columns)]
+        if found.signed
+        else hide(found.values, rows, columns, renormalise=special == Special.RENORMALISE and found.attention)
+    )
     hidden = None
     if found.attention and rows:
         everything = found.values[rows].sum(axis=1, dtype=np.float64)
         shown = found.values[np.ix_(rows, columns)].sum(axis=1, dtype=np.float64)
         hidden = float(np.mean(1.0 - shown / everything))
     return replace(
-        found, values=values, hidden=hidden,
-        rows=tuple(found.rows[i] for i in rows), columns=tuple(found.columns[i] for i in columns),
-        row_positions=tuple((i,) for i in rows), column_positions=tuple((i,) for i in columns))
+        found,
+        values=values,
+        hidden=hidden,
+        rows=tuple(found.rows[i] for i in rows),
+        columns=tuple(found.columns[i] for i in columns),
+        row_positions=tuple((i,) for i in rows),
+        column_positions=tuple((i,) for i in columns),
+    )
 
 
 def _in_words(found: ScoreMap, rows: tuple[Sequence[str], Groups], columns: tuple[Sequence[str], Groups]) -> ScoreMap:
     row_labels, row_words, row_groups = _shown_words(*rows, found.row_positions)
     column_labels, column_words, column_groups = _shown_words(*columns, found.column_positions)
     return replace(
-        found, values=merge_words(found.values, row_groups, column_groups, additive=found.attention or found.additive),
-        rows=row_labels, columns=column_labels, row_positions=row_words, column_positions=column_words)
+        found,
+        values=merge_words(found.values, row_groups, column_groups, additive=found.attention or found.additive),
+        rows=row_labels,
+        columns=column_labels,
+        row_positions=row_words,
+        column_positions=column_words,
+    )
 
 
 def _shown_words(tokens: Sequence[str], groups: Groups, shown: Groups) -> tuple[tuple[str, ...], Groups, Groups]:

@@ -44,7 +44,7 @@ class Asked:
 
 
 def _about(trace: TranslationTrace, step: int) -> tuple[tuple[int, ...], ...]:
-    return tuple(map(tuple, (trace.source_ids, trace.target_ids[:step + 1])))
+    return tuple(map(tuple, (trace.source_ids, trace.target_ids[: step + 1])))
 
 
 def name_of(asked: Asked) -> str:
@@ -58,6 +58,9 @@ def case_of(translator: Translator, trace: TranslationTrace, question: Question,
     texts are too long for counterfactuals one by one."""
     check_transformer(translator.model)
     if (length := len(trace.source_ids) + question.step + 1) > MAX_TOKENS:
-        raise Refusal("The source and what was written before this token are {n} tokens long; the limit here is "
-                      "{limit} tokens.", n=length, limit=MAX_TOKENS)
+        raise Refusal(
+            "The source and what was written before this token are {n} tokens long; the limit here is {limit} tokens.",
+            n=length,
+            limit=MAX_TOKENS,
+        )
     return open_case(translator, trace, question, means=means)

@@ -21,9 +21,18 @@ class Component(gr.HTML):
     Python as `component.EVENT(handler)` with a gr.EventData.
     """
 
-    def __init__(self, name: str, value: object = None, *, plotly: bool = False,
-                 events: tuple[str, ...] = (), options: object = None, elem_id: str | None = None,
-                 server_functions: list[Callable] | None = None, visible: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        value: object = None,
+        *,
+        plotly: bool = False,
+        events: tuple[str, ...] = (),
+        options: object = None,
+        elem_id: str | None = None,
+        server_functions: list[Callable] | None = None,
+        visible: bool = True,
+    ) -> None:
         """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
         stands in the script it is given. options: what the script is told once, as api.options. Each of the rest is an
         option of gr.HTML's own. Eight parameters, therefore."""
@@ -32,11 +41,18 @@ class Component(gr.HTML):
         # Plotly.js is most of all that is loaded: not before the scripts, which draw what they can without it.
         late = url(assets.PLOTLY) if plotly else None
         super().__init__(
-            value, html_template=f'<div class="atlas-root atlas-{name}"></div>', css_template="", head=head,
+            value,
+            html_template=f'<div class="atlas-root atlas-{name}"></div>',
+            css_template="",
+            head=head,
             js_on_load=f"AttentionAtlas.mount({name!r}, element, props, trigger, watch, "
-                       f"typeof server === 'undefined' ? null : server, {json.dumps(events)}, "
-                       f"{json.dumps(for_page(options))}, {json.dumps(late)});",
-            elem_id=elem_id, apply_default_css=False, server_functions=server_functions, visible=visible)
+            f"typeof server === 'undefined' ? null : server, {json.dumps(events)}, "
+            f"{json.dumps(for_page(options))}, {json.dumps(late)});",
+            elem_id=elem_id,
+            apply_default_css=False,
+            server_functions=server_functions,
+            visible=visible,
+        )
 
     def get_block_name(self) -> str:
         return "html"  # the front end knows gr.HTML, not our subclass

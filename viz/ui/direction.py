@@ -11,8 +11,11 @@ from model.translators import Translators
 from viz.ui.language import label
 from viz.words import Words, say
 
-LANGUAGE_PAIRS = {("de", "en"): label("German → English"), ("en", "de"): label("English → German"),
-                  ("en", "fr"): label("English → French")}
+LANGUAGE_PAIRS = {
+    ("de", "en"): label("German → English"),
+    ("en", "de"): label("English → German"),
+    ("en", "fr"): label("English → French"),
+}
 RECURRENT_PAIRS = {("de", "en"): label("German → English (recurrent)")}
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
 OFFERED = 4  # sentences of another model to try
@@ -32,8 +35,11 @@ def name_of(translators: Translators, route: Route) -> I18nData | str:
     if translators[route.label].languages:
         return route.checkpoint
     network = type(translators[route.label].model)
-    alike = [other for other in translators.routes
-             if other.direction == route.direction and type(translators[other.label].model) is network]
+    alike = [
+        other
+        for other in translators.routes
+        if other.direction == route.direction and type(translators[other.label].model) is network
+    ]
     if network is Recurrent and alike[0] is route and (route.source, route.target) in RECURRENT_PAIRS:
         return RECURRENT_PAIRS[route.source, route.target]
     name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
@@ -58,8 +64,13 @@ def route_of(translators: Translators, entry: str, pair: str) -> Route:
 def menus(translators: Translators, route: Route) -> dict | None:
     """The two menus of languages with what is chosen in them; None for a model that needs none."""
     languages = translators[route.label].languages
-    return languages and {"sources": languages.sources, "targets": languages.targets, "source": route.source,
-                          "target": route.target, "model": route.checkpoint}
+    return languages and {
+        "sources": languages.sources,
+        "targets": languages.targets,
+        "source": route.source,
+        "target": route.target,
+        "model": route.checkpoint,
+    }
 
 
 def offer(translators: Translators, route: Route) -> dict:
@@ -70,8 +81,12 @@ def offer(translators: Translators, route: Route) -> dict:
 def sentences(translators: Translators, route: Route) -> list[str]:
     """The model's own for this direction, else a few in the same language that another one brings."""
     own = translators[route.label].examples.get(route.direction, ())
-    others = [example for other in translators.routes if language_of(other.source) == language_of(route.source)
-              for example in translators[other.label].examples.get(other.direction, ())]
+    others = [
+        example
+        for other in translators.routes
+        if language_of(other.source) == language_of(route.source)
+        for example in translators[other.label].examples.get(other.direction, ())
+    ]
     return list(dict.fromkeys(example.text for example in own or others[:OFFERED]))
 
 
@@ -83,7 +98,11 @@ def cost(translator: Translator) -> Words | None:
         return None
     memory = sum(weight.numel() * weight.element_size() for weight in weights)
     read = translator.model.step_numbers * weights[0].element_size()
-    return say("A large model: {n} million parameters, {memory} GB in memory for all visitors together. For each token "
-               "it reads {read} MB of them, so a translation takes its time. Texts have at most {limit} tokens.",
-               n=f"{numbers / 1e6:.0f}", memory=f"{memory / 1e9:.1f}", read=f"{read / 1e6:.0f}",
-               limit=translator.max_tokens)
+    return say(
+        "A large model: {n} million parameters, {memory} GB in memory for all visitors together. For each token "
+        "it reads {read} MB of them, so a translation takes its time. Texts have at most {limit} tokens.",
+        n=f"{numbers / 1e6:.0f}",
+        memory=f"{memory / 1e9:.1f}",
+        read=f"{read / 1e6:.0f}",
+        limit=translator.max_tokens,
+    )

@@ -46,12 +46,18 @@ def build(translators: Translators | None, header: Header) -> None:
 
     session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **private)
     session.selection.change(
-        lambda selection: told(selection=selection_dict(selection)), [session.selection], [explorer],
-        queue=False, trigger_mode="always_last", **private)
+        lambda selection: told(selection=selection_dict(selection)),
+        [session.selection],
+        [explorer],
+        queue=False,
+        trigger_mode="always_last",
+        **private,
+    )
     # Through the queue: what changes a state outside it does not set off that state's own change event.
     # One by one: of several at once, Gradio would send the first one's data again in place of the last one's.
-    explorer.select(chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1,
-                    **private)
+    explorer.select(
+        chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
+    )
     explorer.layers(layers, [history], [explorer], **private)
 
     def overlay(history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData) -> dict:
@@ -61,8 +67,10 @@ def build(translators: Translators | None, header: Header) -> None:
         return exported(translators, history, selection, asked, event)
 
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
-    for on_overlay, on_export, turn in ((explorer.overlay, explorer.export, {}), (
-            explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"})):
+    for on_overlay, on_export, turn in (
+        (explorer.overlay, explorer.export, {}),
+        (explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"}),
+    ):
         on_overlay(overlay, [history, session.asked], [explorer], **turn, **private)
         on_export(export, [history, session.selection, session.asked], [explorer], **turn, **private)
     session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **private)
@@ -100,10 +108,17 @@ def sent(translators: Translators | None, trace: TranslationTrace, selection: Se
 
 def component(value: dict, *, model: bool = False) -> Component:
     """The explorer with this payload, told what it can ask of the server. model: also what only a model can answer."""
-    return Component("explorer", told(**value), plotly=True, events=EVENTS,
-                     options={"formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
-                              **overlays.options(model=model)},
-                     elem_id="explorer")
+    return Component(
+        "explorer",
+        told(**value),
+        plotly=True,
+        events=EVENTS,
+        options={
+            "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
+            **overlays.options(model=model),
+        },
+        elem_id="explorer",
+    )
 
 
 def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -> tuple[TranslationTrace, ...]:
@@ -120,6 +135,7 @@ def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -
 
 def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
     """The selection that the page reports, inside the limits of the trace."""
+
     def position(name: str) -> int | None:
         value = event._data.get(name)
         return value if isinstance(value, int) and value >= 0 else None
@@ -149,8 +165,9 @@ def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
     return question.answer(key=question.data["key"], layers=blocks, thumbnails=small)
 
 
-def overlaid(translators: Translators | None, history: tuple[TranslationTrace, ...], asked: Asked,
-             event: gr.EventData) -> dict:
+def overlaid(
+    translators: Translators | None, history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData
+) -> dict:
     """The map that the page asks to see in attention's place; `as` is the page's own name for it."""
     question = Question.of(event)
     try:
@@ -163,8 +180,13 @@ def overlaid(translators: Translators | None, history: tuple[TranslationTrace, .
     return question.answer(key=question.data["key"], overlay=sent, **{"as": question.data.get("as")})
 
 
-def exported(translators: Translators | None, history: tuple[TranslationTrace, ...], selection: Selection,
-             asked: Asked, event: gr.EventData) -> dict:
+def exported(
+    translators: Translators | None,
+    history: tuple[TranslationTrace, ...],
+    selection: Selection,
+    asked: Asked,
+    event: gr.EventData,
+) -> dict:
     """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
     question = Question.of(event)
     try:
@@ -181,8 +203,9 @@ def exported(translators: Translators | None, history: tuple[TranslationTrace, .
         return question.failed(error)
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
     what = key_of(trace) if FORMATS[name].trace else f"{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-    return question.answer(download={"name": f"{overlay or 'attention'}-{what}.{name}",
-                                     "type": FORMATS[name].media_type, "data": packed})
+    return question.answer(
+        download={"name": f"{overlay or 'attention'}-{what}.{name}", "type": FORMATS[name].media_type, "data": packed}
+    )
 
 
 def _find(history: tuple[TranslationTrace, ...], question: Question) -> TranslationTrace:

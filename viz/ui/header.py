@@ -40,9 +40,17 @@ class Header:
 
 def title(name: str) -> None:
     """The page's name and what one can do here."""
-    Component("prose", {"heading": name, "text": say(
-        "A Transformer translates your sentence. Look at every attention head it has, step through its choices, and "
-        "check each claim.")}, elem_id="atlas-title")
+    Component(
+        "prose",
+        {
+            "heading": name,
+            "text": say(
+                "A Transformer translates your sentence. Look at every attention head it has, step through its "
+                "choices, and check each claim."
+            ),
+        },
+        elem_id="atlas-title",
+    )
 
 
 def build(translators: Translators) -> Header:
@@ -55,21 +63,55 @@ def build(translators: Translators) -> Header:
 
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
-            example, label=label("Sentence"), lines=1, max_lines=4, autofocus=True, scale=6, min_width=320,
-            elem_id="source-text", submit_btn=False)
+            example,
+            label=label("Sentence"),
+            lines=1,
+            max_lines=4,
+            autofocus=True,
+            scale=6,
+            min_width=320,
+            elem_id="source-text",
+            submit_btn=False,
+        )
         menu = gr.Dropdown(
-            direction.entries(translators), value=direction.entry_of(translators, default), label=label("Direction"),
-            scale=3, min_width=160, elem_id="direction", filterable=False)
-        search = gr.Dropdown(choices(SEARCHES), value="1", label=label("Decoding"), scale=1, min_width=130,
-                             elem_id="decoding", filterable=False)
+            direction.entries(translators),
+            value=direction.entry_of(translators, default),
+            label=label("Direction"),
+            scale=3,
+            min_width=160,
+            elem_id="direction",
+            filterable=False,
+        )
+        search = gr.Dropdown(
+            choices(SEARCHES),
+            value="1",
+            label=label("Decoding"),
+            scale=1,
+            min_width=130,
+            elem_id="decoding",
+            filterable=False,
+        )
         go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
-    languages = Component("languages", direction.menus(translators, default), events=("choose",), elem_id="languages",
-                          visible=any(translator.languages for translator in translators.all))
-    examples = Component("examples", direction.offer(translators, default), events=("pick",),
-                         options={"tour": guide.invitation(translators), "presentation": fetched(assets.PRESENTATION)},
-                         elem_id="examples")
-    result = Component("translation", summarise(first, model, registry.lacking(first, model)) if first
-                       else inviting(model), events=("pin", "open"), elem_id="translation")
+    languages = Component(
+        "languages",
+        direction.menus(translators, default),
+        events=("choose",),
+        elem_id="languages",
+        visible=any(translator.languages for translator in translators.all),
+    )
+    examples = Component(
+        "examples",
+        direction.offer(translators, default),
+        events=("pick",),
+        options={"tour": guide.invitation(translators), "presentation": fetched(assets.PRESENTATION)},
+        elem_id="examples",
+    )
+    result = Component(
+        "translation",
+        summarise(first, model, registry.lacking(first, model)) if first else inviting(model),
+        events=("pin", "open"),
+        elem_id="translation",
+    )
     do = _Handlers(translators)
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
     at_once = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
@@ -83,8 +125,16 @@ def build(translators: Translators) -> Header:
     menu.input(do.choose_model, menu, [languages, pair, examples], **at_once)
     languages.choose(do.choose_pair, menu, [pair, examples], **at_once)
     session = Session(trace_state, selection_state, turns_for(translators))
-    return Header(session, first, selection, result, examples, do.restore,
-                  (text, menu, languages, pair, search, result, trace_state), do.showing)
+    return Header(
+        session,
+        first,
+        selection,
+        result,
+        examples,
+        do.restore,
+        (text, menu, languages, pair, search, result, trace_state),
+        do.showing,
+    )
 
 
 def _translating(under_way: str) -> str:
@@ -137,5 +187,11 @@ class _Handlers:
         route = self.translators.find(*wanted) or self.translators.routes[0]
         width = str(event._data.get("beam", 1))
         menu, width = direction.entry_of(self.translators, route), width if width in SEARCHES else "1"
-        return (text, menu, direction.menus(self.translators, route), route.direction, width,
-                *self.translate(text, menu, route.direction, width))
+        return (
+            text,
+            menu,
+            direction.menus(self.translators, route),
+            route.direction,
+            width,
+            *self.translate(text, menu, route.direction, width),
+        )

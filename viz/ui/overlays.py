@@ -88,7 +88,7 @@ def effect_if_cut(place: Place) -> ScoreMap:
     case = case_of(place.translator, trace, place.asked.question(place.translator, trace))
     found = effects_if_cut(case, view.kind, view.layer, view.head)
     values = np.full(edges, np.nan)
-    values[:found.shape[0], :found.shape[1]] = found
+    values[: found.shape[0], : found.shape[1]] = found
     limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     return replace(labelled(values, trace, view, say("nats, if cut")), signed=True, limits=(-limit, limit))
 
@@ -96,14 +96,22 @@ def effect_if_cut(place: Place) -> ScoreMap:
 OVERLAYS: dict[str, Overlay] = {
     "layer_difference": Overlay(
         say("minus the layer's mean"),
-        say("This head's weight minus the mean over its layer's heads: where it reads more (+) or less (−) than they "
-            "do. Exact; each row sums to 0."),
-        layer_difference),
+        say(
+            "This head's weight minus the mean over its layer's heads: where it reads more (+) or less (−) than they "
+            "do. Exact; each row sums to 0."
+        ),
+        layer_difference,
+    ),
     "effect_if_cut": Overlay(
         say("effect if cut"),
-        say("What the token pinned in the tab Why would lose, in nats, with this one edge cut and the rest of its row "
-            "renormalised. + spoke for it. Measured: one run for each cell."),
-        effect_if_cut, needs_model=True, asks=True),
+        say(
+            "What the token pinned in the tab Why would lose, in nats, with this one edge cut and the rest of its row "
+            "renormalised. + spoke for it. Measured: one run for each cell."
+        ),
+        effect_if_cut,
+        needs_model=True,
+        asks=True,
+    ),
 }
 
 
@@ -121,7 +129,19 @@ def shown(name: object, place: Place) -> ScoreMap:
 
 def options(*, model: bool) -> Mapping[str, object]:
     """What the page is told of them, once. model: whether there is one to ask; else those that need it are left out."""
-    return {"overlays": [
-        {"id": name, "title": overlay.title, "about": overlay.about, "scope": overlay.scope.value,
-         "kinds": [kind.value for kind in overlay.kinds], "model": overlay.needs_model, "asks": overlay.asks}
-        for name, overlay in OVERLAYS.items() if model or not overlay.needs_model], "diverging": theme.DIVERGING}
+    return {
+        "overlays": [
+            {
+                "id": name,
+                "title": overlay.title,
+                "about": overlay.about,
+                "scope": overlay.scope.value,
+                "kinds": [kind.value for kind in overlay.kinds],
+                "model": overlay.needs_model,
+                "asks": overlay.asks,
+            }
+            for name, overlay in OVERLAYS.items()
+            if model or not overlay.needs_model
+        ],
+        "diverging": theme.DIVERGING,
+    }

@@ -40,9 +40,12 @@ class Selection:
         maps = trace.maps(kind)
         queries, keys = maps.weights.shape[2:]
         return Selection(
-            kind, min(self.layer, maps.num_layers - 1), min(self.head, maps.num_heads - 1),
+            kind,
+            min(self.layer, maps.num_layers - 1),
+            min(self.head, maps.num_heads - 1),
             self.query if self.query is not None and self.query < queries else None,
-            self.key if self.key is not None and self.key < keys else None)
+            self.key if self.key is not None and self.key < keys else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -81,5 +84,6 @@ def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Trans
     found = translators.made(made_by.digest)
     if found is not None:
         return found
-    raise Refusal("The checkpoint of this translation, {name}, is not loaded: translate again.",
-                  name=made_by.checkpoint)
+    raise Refusal(
+        "The checkpoint of this translation, {name}, is not loaded: translate again.", name=made_by.checkpoint
+    )

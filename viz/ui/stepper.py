@@ -29,8 +29,10 @@ from viz.wire.payload import selection_dict
 from viz.wire.summary import INVITATION
 from viz.words import say
 
-RECURRENT = say("The steps are a Transformer's; the model at hand is a recurrent network. Its alignment stands in the "
-                "tab Attention.")
+RECURRENT = say(
+    "The steps are a Transformer's; the model at hand is a recurrent network. Its alignment stands in the "
+    "tab Attention."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +76,37 @@ def build(translators: Translators, header: Header) -> None:
         return told(stale=tree is None or not tree.holds(trace))
 
     # Outside the queue, which would take longer than the action does.
-    stepper.act(act, [tree_state, session.trace, session.selection], [stepper, tree_state, opened_state],
-                concurrency_id="model", queue=False, trigger_mode="multiple", **private)
+    stepper.act(
+        act,
+        [tree_state, session.trace, session.selection],
+        [stepper, tree_state, opened_state],
+        concurrency_id="model",
+        queue=False,
+        trigger_mode="multiple",
+        **private,
+    )
     # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
     # event outside the queue changes a state without telling who listens to it.
-    stepper.publish(publish, [opened_state, tree_state, session.trace], [session.trace, header.result],
-                    trigger_mode="always_last", **private)
+    stepper.publish(
+        publish,
+        [opened_state, tree_state, session.trace],
+        [session.trace, header.result],
+        trigger_mode="always_last",
+        **private,
+    )
     # As in the explorer: one by one, since of several at once Gradio sends the first one's data again.
-    stepper.select(chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1,
-                   **private)
+    stepper.select(
+        chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
+    )
     session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
-    session.selection.change(lambda selection: told(selection=selection_dict(selection)), [session.selection],
-                             [stepper], queue=False, trigger_mode="always_last", **private)
+    session.selection.change(
+        lambda selection: told(selection=selection_dict(selection)),
+        [session.selection],
+        [stepper],
+        queue=False,
+        trigger_mode="always_last",
+        **private,
+    )
 
 
 def is_of(tree: Tree | None, trace: TranslationTrace | None) -> bool:
@@ -106,8 +127,11 @@ def start(translators: Translators, tree: Tree, data: dict) -> Reply:
     if tree.holds(trace):
         shown = _trace(translator, tree, tree.branches[0])
     else:
-        shown = trace if not trace.interventions else paths.follow(
-            translator, trace.source_text, trace.target_ids, trace.direction, decoding=trace.decoding)
+        shown = (
+            trace
+            if not trace.interventions
+            else paths.follow(translator, trace.source_text, trace.target_ids, trace.direction, decoding=trace.decoding)
+        )
         tree = Tree.of(shown)
     page = _opened(translator, tree, tree.branches[0], shown, at=0).page
     return Reply({**page, "selection": selection_dict(data["selection"])}, tree)
@@ -143,8 +167,9 @@ def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Search, and show the tree that was searched."""
     translator, width, penalty = serving(translators, tree), data.get("width"), float(data.get("penalty", 0))
     Decoding(width, penalty)  # raises
-    result, = translator.beam([tree.source_ids], tree.direction, width=width, length_penalty=penalty, n_best=width,
-                              keep_pruned=True)
+    (result,) = translator.beam(
+        [tree.source_ids], tree.direction, width=width, length_penalty=penalty, n_best=width, keep_pruned=True
+    )
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
 
 
@@ -186,8 +211,16 @@ def side_by_side(translators: Translators, tree: Tree, data: dict) -> Reply:
 
 
 ACTIONS: dict[str, Callable[[Translators, Tree, dict], Reply]] = {
-    "start": start, "force": force, "open": open_branch, "target": target, "beam": beam, "node": node,
-    "details": details, "rows": rows, "compare": side_by_side}
+    "start": start,
+    "force": force,
+    "open": open_branch,
+    "target": target,
+    "beam": beam,
+    "node": node,
+    "details": details,
+    "rows": rows,
+    "compare": side_by_side,
+}
 
 
 def _step(data: dict, tree: Tree) -> int:
@@ -201,8 +234,7 @@ def _trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTra
     return paths.follow(translator, tree.source_text, branch.ids, tree.direction, decoding=branch.decoding)
 
 
-def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int
-          ) -> Reply:
+def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:
     """Open a branch for a trace that was made from a tree. One that was there already stays as it came about.
 
     Six parameters: all that a branch records of how it came about.
@@ -217,17 +249,31 @@ def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
     holds = data.get("holds")
     if not isinstance(holds, dict) or holds.get("tree") != tree.key:
         return set(), None
-    return ({b.number for b in tree.branches if b.number in holds.get("branches", ())},
-            next((b for b in tree.branches if b.number == holds.get("path")), None))
+    return (
+        {b.number for b in tree.branches if b.number in holds.get("branches", ())},
+        next((b for b in tree.branches if b.number == holds.get("path")), None),
+    )
 
 
-def _opened(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None,
-            held: tuple[set[int], Branch | None] = (set(), None)) -> Reply:
+def _opened(
+    translator: Translator,
+    tree: Tree,
+    branch: Branch,
+    trace: TranslationTrace,
+    *,
+    at: int | None,
+    held: tuple[set[int], Branch | None] = (set(), None),
+) -> Reply:
     # at: the step to go to; None: the page stays at its own.
     """The answer that shows an opened branch. Six parameters: each is a part of it."""
     tokenizer, (known, path) = translator.tokenizer, held
     written = [i for i in branch.ids if i not in tokenizer.special_ids]
     respelled = tokenizer.encode(tokenizer.decode(written))
-    page = {"tree": steps.tree_payload(tree, known), "path": steps.path_payload(
-        trace, branch, respelled=None if respelled == written else tokenizer.tokens(respelled), held=path), "at": at}
+    page = {
+        "tree": steps.tree_payload(tree, known),
+        "path": steps.path_payload(
+            trace, branch, respelled=None if respelled == written else tokenizer.tokens(respelled), held=path
+        ),
+        "at": at,
+    }
     return Reply(page, tree, trace)

@@ -17,8 +17,10 @@ from viz.ui.tours import guide
 TABS = (  # (title, id, build(translators, header))
     (label("Attention"), "explorer", explorer.build),
     (label("Step by step"), "stepper", stepper.build),
-    *((tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
-      for tab in registry.TABS),
+    *(
+        (tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
+        for tab in registry.TABS
+    ),
 )
 
 
@@ -32,11 +34,14 @@ def build(translators: Translators, header: Header) -> None:
                 if (within := build_tab(translators, header)) is not None:
                     panels[name] = within
             behind.append(tab)
+
     def follow(event: gr.EventData) -> list:
         """A link names a tab, and perhaps a panel of it."""
         tab, panel = str(event._data["tab"]), event._data.get("panel")
-        return [gr.Tabs(selected=tab), *(gr.Tabs(selected=str(panel)) if panel and name == tab else gr.skip()
-                                         for name in panels)]
+        return [
+            gr.Tabs(selected=tab),
+            *(gr.Tabs(selected=str(panel)) if panel and name == tab else gr.skip() for name in panels),
+        ]
 
     header.result.open(follow, outputs=[tabs, *panels.values()], **lab.PRIVATE)
     guide.build(translators, header.session)

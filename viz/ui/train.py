@@ -55,17 +55,28 @@ def build(translators: Translators, header: Header) -> None:
             return question.failed(error), *[gr.skip()] * (len(header.restored) + 2)
         menu = gr.Dropdown([*direction.entries(translators), (label("Your toy"), name)], value=name)
         route = translators.route(name)
-        restored = (text, menu, direction.menus(translators, route), route.direction, gr.skip(),
-                    summarise(trace, toy, registry.lacking(trace, toy)), trace)
-        return (question.answer(opened=True), *restored, Selection().fitted(trace),
-                direction.offer(translators, route))
+        restored = (
+            text,
+            menu,
+            direction.menus(translators, route),
+            route.direction,
+            gr.skip(),
+            summarise(trace, toy, registry.lacking(trace, toy)),
+            trace,
+        )
+        return (question.answer(opened=True), *restored, Selection().fitted(trace), direction.offer(translators, route))
 
     # Outside the queue, whose own work for an event takes as long as a turn; on the CPU also where handlers are lent a
     # GPU: nobody's share of it pays for a toy.
     component.act(act, [visit], [component, visit], queue=False, trigger_mode="multiple", **private)
     # Through the queue, which sets off what listens to the states.
-    component.open(open_toy, [visit], [component, *header.restored, session.selection, header.examples],
-                   trigger_mode="once", **private)
+    component.open(
+        open_toy,
+        [visit],
+        [component, *header.restored, session.selection, header.examples],
+        trigger_mode="once",
+        **private,
+    )
 
 
 def opened(translators: Translators, visit: Visit, run: ToyRun) -> str:
@@ -101,30 +112,49 @@ ACTIONS = {"prepare": prepare, "start": start, "go": go}
 
 def options() -> dict:
     """What the page is told once."""
-    return {"corpora": [{"name": name, "title": corpus.title, "lesson": corpus.lesson, "text": corpus.text}
-                        for name, corpus in corpora.CORPORA.items()],
-            "choices": {name: list(values) for name, values in settings.CHOICES.items()},
-            "mapped": frames.MAPPED, "decoded": frames.DECODED, "updates": settings.MAX_UPDATES,
-            "scale": theme.SCALES["viridis"], "measured": measured()}
+    return {
+        "corpora": [
+            {"name": name, "title": corpus.title, "lesson": corpus.lesson, "text": corpus.text}
+            for name, corpus in corpora.CORPORA.items()
+        ],
+        "choices": {name: list(values) for name, values in settings.CHOICES.items()},
+        "mapped": frames.MAPPED,
+        "decoded": frames.DECODED,
+        "updates": settings.MAX_UPDATES,
+        "scale": theme.SCALES["viridis"],
+        "measured": measured(),
+    }
 
 
 def measured() -> dict[str, list[Words]]:
     """What each switch was measured to do, a sentence for each number of updates."""
     found = measure.read()
-    return {switch: [_sentence(update, found["default"][update], rows[update]) for update in COMPARED]
-            for switch, rows in found.items() if switch != "default"}
+    return {
+        switch: [_sentence(update, found["default"][update], rows[update]) for update in COMPARED]
+        for switch, rows in found.items()
+        if switch != "default"
+    }
 
 
 def _sentence(update: int, default: measure.Interval, changed: measure.Interval) -> Words:
     numbers = {name: f"{value:.3g}" for name, value in zip(("low", "high", "from_", "to"), (*changed, *default))}
     if not measure.apart(default, changed):
-        return say("After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference",
-                   n=update, **numbers)
+        return say(
+            "After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference",
+            n=update,
+            **numbers,
+        )
     if changed[1] < default[0]:
-        return say("After {n} updates: loss {low} to {high}, reliably lower than the default's {from_} to {to}",
-                   n=update, **numbers)
-    return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}",
-               n=update, **numbers)
+        return say(
+            "After {n} updates: loss {low} to {high}, reliably lower than the default's {from_} to {to}",
+            n=update,
+            **numbers,
+        )
+    return say(
+        "After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}",
+        n=update,
+        **numbers,
+    )
 
 
 TOY = Beside(label("Train your own"), "toy", build)

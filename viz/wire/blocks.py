@@ -61,15 +61,27 @@ def slot(name: str, *blocks: dict) -> dict:
     return {"type": "slot", "slot": name, "blocks": list(blocks)}
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence], *, caption: str = "", marked: Sequence[int] = (),
-          foot: Sequence | None = None) -> dict:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence],
+    *,
+    caption: str = "",
+    marked: Sequence[int] = (),
+    foot: Sequence | None = None,
+) -> dict:
     """A table. columns: headings; rows: cells, the first of each is its heading; marked: rows set apart by colour;
     foot: one row below the line (a sum)."""
     rows = [list(row) for row in rows]
     for row in [*rows, *([foot] if foot else [])]:
         assert len(row) == len(columns), f"{len(row)} cells under {len(columns)} headings"
-    return {"type": "table", "columns": list(columns), "rows": rows, "caption": caption, "marked": list(marked),
-            "foot": list(foot) if foot else None}
+    return {
+        "type": "table",
+        "columns": list(columns),
+        "rows": rows,
+        "caption": caption,
+        "marked": list(marked),
+        "foot": list(foot) if foot else None,
+    }
 
 
 def figure(picture: go.Figure, *, height: int, label: str, width: int = 0, rows: Sequence[str] = ()) -> dict:
@@ -90,9 +102,18 @@ def maps(*heatmaps: dict) -> dict:
     return {"type": "maps", "maps": list(heatmaps)}
 
 
-def heatmap(values: np.ndarray, title: str, *, rows: Sequence[str] = (), columns: Sequence[str] = (), note: str = "",
-            limit: float | None = None, signed: bool = True, said: Sequence[str] = (),
-            frame: tuple[int, int, int, int] | None = None) -> dict:
+def heatmap(
+    values: np.ndarray,
+    title: str,
+    *,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    note: str = "",
+    limit: float | None = None,
+    signed: bool = True,
+    said: Sequence[str] = (),
+    frame: tuple[int, int, int, int] | None = None,
+) -> dict:
     """A matrix [row, column] drawn small, every number under the pointer or the arrow keys; where a number is not
     finite there is none. rows, columns: names of tokens (none: counted from 0). limit: the value at full colour (None:
     the largest here); said: words in place of the numbers 0, 1 ..; frame: rows and columns set apart, as first row,
@@ -100,15 +121,28 @@ def heatmap(values: np.ndarray, title: str, *, rows: Sequence[str] = (), columns
     values = np.asarray(values, np.float32)
     finite = values[np.isfinite(values)]
     limit = float(np.abs(finite).max(initial=0.0)) if limit is None else float(limit)
-    return {"title": title, "shape": list(values.shape), "rows": list(rows), "columns": list(columns), "note": note,
-            "data": base64.b64encode(np.where(np.isfinite(values), values, np.nan).astype("<f4").tobytes()).decode(),
-            "limit": limit or 1.0, "signed": signed, "said": list(said), "frame": list(frame) if frame else None}
+    return {
+        "title": title,
+        "shape": list(values.shape),
+        "rows": list(rows),
+        "columns": list(columns),
+        "note": note,
+        "data": base64.b64encode(np.where(np.isfinite(values), values, np.nan).astype("<f4").tobytes()).decode(),
+        "limit": limit or 1.0,
+        "signed": signed,
+        "said": list(said),
+        "frame": list(frame) if frame else None,
+    }
 
 
 def marked(*texts: tuple[str, Sequence[tuple[str, int]], str]) -> dict:
     """Sentences whose words are marked as strongly as their number, 0 (not at all) to 4: (title, words, note)."""
-    return {"type": "marked", "texts": [{"title": title, "words": [list(word) for word in words], "note": note}
-                                        for title, words, note in texts]}
+    return {
+        "type": "marked",
+        "texts": [
+            {"title": title, "words": [list(word) for word in words], "note": note} for title, words, note in texts
+        ],
+    }
 
 
 def number(value: float, digits: int = 3) -> dict:
@@ -120,8 +154,13 @@ def strip(values: np.ndarray, *, limit: float | None = None, signed: bool = True
     """A row of numbers as coloured cells. limit: the value at full colour (None: the largest here)."""
     values = np.asarray(values, np.float64)
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if limit is None else float(limit)
-    return {"cell": "strip", "values": [_short(v) for v in values], "limit": limit or 1.0, "signed": signed,
-            "name": name}
+    return {
+        "cell": "strip",
+        "values": [_short(v) for v in values],
+        "limit": limit or 1.0,
+        "signed": signed,
+        "name": name,
+    }
 
 
 def bar(share: float, words: str = "") -> dict:

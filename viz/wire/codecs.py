@@ -106,6 +106,9 @@ def _joined(data: bytes) -> np.ndarray:
 ROOT = Codec("root16", root_codes, _roots)
 SMALL = Codec("root8", _small_codes, _small)
 SIGNED = Codec("signed16", _signed_codes, _signed)
-EXACT = Codec("float32", lambda values: np.ascontiguousarray(values, "<f4").tobytes(),
-              lambda data, shape: np.frombuffer(data, "<f4").reshape(shape))
+EXACT = Codec(
+    "float32",
+    lambda values: np.ascontiguousarray(values, "<f4").tobytes(),
+    lambda data, shape: np.frombuffer(data, "<f4").reshape(shape),
+)
 CODECS = {codec.name: codec for codec in (ROOT, SMALL, SIGNED, EXACT)}

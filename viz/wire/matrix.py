@@ -41,9 +41,18 @@ class Line:
     def payload(self) -> dict:
         """JSON-ready."""
         kind = self.evidence and {"kind": self.evidence.value, "evidence": EVIDENCE[self.evidence]}
-        return {"type": "line", "key": self.key, "name": self.name, "cells": self.cells, "margins": list(self.margins),
-                "about": list(self.about), "layers": self.layers, "layer": self.layer, "folded": self.folded,
-                **(kind or {})}
+        return {
+            "type": "line",
+            "key": self.key,
+            "name": self.name,
+            "cells": self.cells,
+            "margins": list(self.margins),
+            "about": list(self.about),
+            "layers": self.layers,
+            "layer": self.layer,
+            "folded": self.folded,
+            **(kind or {}),
+        }
 
 
 @dataclass(frozen=True)
@@ -59,17 +68,34 @@ class Axis:
     sight: int | None = None
 
 
-def matrix(label: Words, axis: Axis, lines: Sequence[Line], *, margins: Sequence[tuple[Words, Words]] = (),
-           act: str = "", none: Words = say("There is no such number.")) -> dict:
+def matrix(
+    label: Words,
+    axis: Axis,
+    lines: Sequence[Line],
+    *,
+    margins: Sequence[tuple[Words, Words]] = (),
+    act: str = "",
+    none: Words = say("There is no such number."),
+) -> dict:
     """label: what it is, for those who do not see it. margins: (title, what it says) of the columns at its right end.
     act: what a click on a cell asks of the panel, with {row, column}, for the slot of that name. none: why a cell is
     empty. Six parameters: a matrix is made of that many things."""
     special, names = axis.special or [False] * len(axis.texts), axis.names or [""] * len(axis.texts)
-    columns = [{"cell": "token", "text": text, "special": bool(dim), "name": name}
-               for text, dim, name in zip(axis.texts, special, names, strict=True)]
-    return {"type": "matrix", "label": label, "columns": columns, "act": act, "none": none, "sight": axis.sight,
-            "groups": [list(group) for group in axis.groups if group[1]], "margins": [list(one) for one in margins],
-            "lines": [line.payload() for line in lines]}
+    columns = [
+        {"cell": "token", "text": text, "special": bool(dim), "name": name}
+        for text, dim, name in zip(axis.texts, special, names, strict=True)
+    ]
+    return {
+        "type": "matrix",
+        "label": label,
+        "columns": columns,
+        "act": act,
+        "none": none,
+        "sight": axis.sight,
+        "groups": [list(group) for group in axis.groups if group[1]],
+        "margins": [list(one) for one in margins],
+        "lines": [line.payload() for line in lines],
+    }
 
 
 def cells(values: Sequence[float], unit: Unit, *, limit: float = 0.0) -> list[dict | None]:
@@ -102,8 +128,13 @@ def sum_margin(found: Sum, unit: Unit = Unit.NATS) -> list[dict]:
     written = (lambda value: f"{value:.0%}") if unit is Unit.SHARE else two
     words = say("{found} of {expected}", found=written(found.found), expected=written(found.expected))
     mark = "✓" if found.holds else "✗"
-    return [{"text": join((words, mark), " "), "look": "holds" if found.holds else "misses",
-             "about": say("error {n}", n=compact(found.error, 2))}]
+    return [
+        {
+            "text": join((words, mark), " "),
+            "look": "holds" if found.holds else "misses",
+            "about": say("error {n}", n=compact(found.error, 2)),
+        }
+    ]
 
 
 def two(value: float) -> str:

@@ -13,11 +13,18 @@ def descriptor(name: str, title: str, kind: AttentionKind, found: ScoreMap) -> d
     """{id, title, kind, rows, columns, unit, signed, range, codec, data}, JSON-ready. rows, columns: {title, labels,
     positions}; range: the values at the two ends of the colours, of which 0 is one or, if signed, the middle."""
     codec = codec_for(found)
-    return {"id": name, "title": title, "kind": kind.value,
-            "unit": found.unit, "signed": found.signed, "range": limits(found),
-            "rows": _axis(found.row_title, found.rows, found.row_positions),
-            "columns": _axis(found.column_title, found.columns, found.column_positions),
-            "codec": codec.name, "data": codec.encode(found.values)}
+    return {
+        "id": name,
+        "title": title,
+        "kind": kind.value,
+        "unit": found.unit,
+        "signed": found.signed,
+        "range": limits(found),
+        "rows": _axis(found.row_title, found.rows, found.row_positions),
+        "columns": _axis(found.column_title, found.columns, found.column_positions),
+        "codec": codec.name,
+        "data": codec.encode(found.values),
+    }
 
 
 def codec_for(found: ScoreMap) -> Codec:

@@ -29,8 +29,7 @@ _THUMBNAILS, _WEIGHTS = 0.42, 0.8  # shares of it: of a kind's thumbnails, and w
 _BYTES_A_CODE = 4 / 3  # before gzip, which saves little on real weights
 
 
-def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False,
-            largest: int = LARGEST) -> dict:
+def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = False, largest: int = LARGEST) -> dict:
     """Everything the explorer needs of a trace, JSON-ready.
 
     selection: something with kind, layer, head, query and key to open with (viz.ui.session.Selection), or None.
@@ -49,13 +48,26 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
     else:
         blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in kinds.items()]
     return {
-        "format": FORMAT, "key": key_of(trace), "lazy": lazy, "blocks": blocks, "thumbnails": small,
-        "text": trace.source_text, "translation": trace.translation, "direction": trace.direction,
-        "checkpoint": trace.checkpoint, "digest": trace.digest, "finished": trace.finished,
-        "interventions": trace.interventions.describe(), "decoding": trace.decoded_by,
-        "attention_only": trace.attention_only, "beam": trace.decoding and trace.decoding.beam,
-        "tokens": {"source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
-                   "predicted": _tokens(trace.target_tokens)},
+        "format": FORMAT,
+        "key": key_of(trace),
+        "lazy": lazy,
+        "blocks": blocks,
+        "thumbnails": small,
+        "text": trace.source_text,
+        "translation": trace.translation,
+        "direction": trace.direction,
+        "checkpoint": trace.checkpoint,
+        "digest": trace.digest,
+        "finished": trace.finished,
+        "interventions": trace.interventions.describe(),
+        "decoding": trace.decoded_by,
+        "attention_only": trace.attention_only,
+        "beam": trace.decoding and trace.decoding.beam,
+        "tokens": {
+            "source": _tokens(trace.source_tokens),
+            "read": _tokens(trace.decoder_inputs),
+            "predicted": _tokens(trace.target_tokens),
+        },
         "kinds": {kind.value: _kind(trace, kind, maps) for kind, maps in kinds.items()},
         "selection": selection_dict(selection) if selection else None,
         "colours": {"scales": theme.SCALES, "heads": theme.HEAD_COLOURS},
@@ -77,14 +89,26 @@ def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float =
     weights = trace.maps(kind).weights
     heads = weights.shape[0] * weights.shape[1]
     pooled = pool(weights, max(1, min(THUMBNAIL, math.isqrt(int(largest / _BYTES_A_CODE / heads)))))
-    return {"kind": kind.value, "rows": pooled.shape[2], "columns": pooled.shape[3], "codec": SMALL.name,
-            "data": SMALL.encode(pooled)}
+    return {
+        "kind": kind.value,
+        "rows": pooled.shape[2],
+        "columns": pooled.shape[3],
+        "codec": SMALL.name,
+        "data": SMALL.encode(pooled),
+    }
 
 
 def key_of(trace: TranslationTrace) -> str:
     """A name for what a trace shows: equal for equal translations by equal models."""
-    parts = (trace.digest, trace.checkpoint, trace.direction, trace.source_ids, trace.target_ids,
-             trace.interventions.describe(), *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()))
+    parts = (
+        trace.digest,
+        trace.checkpoint,
+        trace.direction,
+        trace.source_ids,
+        trace.target_ids,
+        trace.interventions.describe(),
+        *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()),
+    )
     found = hashlib.sha256(repr(parts).encode())
     found.update(trace.maps(trace.kinds[-1]).weights.tobytes())
     return found.hexdigest()[:16]
@@ -92,20 +116,35 @@ def key_of(trace: TranslationTrace) -> str:
 
 def selection_dict(selection: object) -> dict:
     """A Selection as the page reads it."""
-    return {"kind": selection.kind.value, "layer": selection.layer, "head": selection.head,
-            "query": selection.query, "key": selection.key}
+    return {
+        "kind": selection.kind.value,
+        "layer": selection.layer,
+        "head": selection.head,
+        "query": selection.query,
+        "key": selection.key,
+    }
 
 
 def _tokens(tokens: Sequence[str]) -> dict:
     groups = word_groups(tokens)
-    return {"raw": list(tokens), "labels": [labels.display(token) for token in tokens],
-            "special": [int(is_symbol(token)) for token in tokens], "words": groups,
-            "word_labels": [labels.word_label([tokens[i] for i in group]) for group in groups]}
+    return {
+        "raw": list(tokens),
+        "labels": [labels.display(token) for token in tokens],
+        "special": [int(is_symbol(token)) for token in tokens],
+        "words": groups,
+        "word_labels": [labels.word_label([tokens[i] for i in group]) for group in groups],
+    }
 
 
 def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> dict:
     layers, heads, queries, keys = maps.weights.shape
     patterns = head_patterns(trace, kind)
-    return {"title": labels.KIND_TITLES[kind], "layers": layers, "heads": heads, "queries": queries, "keys": keys,
-            "entropies": [[round(pattern.entropy, 2) for pattern in layer] for layer in patterns],
-            "readings": [[pattern.reading for pattern in layer] for layer in patterns]}
+    return {
+        "title": labels.KIND_TITLES[kind],
+        "layers": layers,
+        "heads": heads,
+        "queries": queries,
+        "keys": keys,
+        "entropies": [[round(pattern.entropy, 2) for pattern in layer] for layer in patterns],
+        "readings": [[pattern.reading for pattern in layer] for layer in patterns],
+    }

@@ -23,8 +23,11 @@ def spoken(token: str, *, goes_on: bool = False) -> str:
     if is_symbol(token):
         return str(token)
     inside = not token.startswith(SPACE)
-    return ("…" if inside else "") + (labels.display(token.removeprefix(SPACE)) if token != SPACE else "␣") + (
-        "…" if goes_on else "")
+    return (
+        ("…" if inside else "")
+        + (labels.display(token.removeprefix(SPACE)) if token != SPACE else "␣")
+        + ("…" if goes_on else "")
+    )
 
 
 def names(trace: TranslationTrace, question: Question) -> tuple[str, str | None]:
@@ -39,24 +42,40 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
     """{tokens, step, token, contrast, contrasts, metric, note}, JSON-ready. tokens: what was written, to pin another;
     contrasts: the most probable other tokens with their probabilities; metric: what is measured, in words."""
     step = question.step
-    probable = {int(i): (token, float(p)) for i, token, p in zip(
-        trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])}
+    probable = {
+        int(i): (token, float(p))
+        for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])
+    }
     token, contrast = names(trace, question)
     return {
-        "tokens": [{"text": labels.display(token), "symbol": is_symbol(token), "probability": float(np.exp(value))}
-                   for token, value in zip(trace.target_tokens, trace.log_probability)],
-        "step": step, "token": token, "contrast": contrast, "contrast_id": question.contrast_id,
+        "tokens": [
+            {"text": labels.display(token), "symbol": is_symbol(token), "probability": float(np.exp(value))}
+            for token, value in zip(trace.target_tokens, trace.log_probability)
+        ],
+        "step": step,
+        "token": token,
+        "contrast": contrast,
+        "contrast_id": question.contrast_id,
         "contrasts": [{"id": i, "text": spoken(probable[i][0]), "probability": probable[i][1]} for i in contrasts],
-        "metric": metric_words(token, contrast), "note": question.note}
+        "metric": metric_words(token, contrast),
+        "note": question.note,
+    }
 
 
 def metric_words(token: str, contrast: str | None) -> Words:
     """What every number of the tab is about."""
     if contrast is None:
-        return say("The number in question is log p({token}), in nats. What can be split exactly is the token's logit "
-                   "less the mean logit of the vocabulary, which is not log p.", token=token)
-    return say("The number in question is log p({token}) − log p({contrast}), in nats: + speaks for {token}, − for "
-               "{contrast}.", token=token, contrast=contrast)
+        return say(
+            "The number in question is log p({token}), in nats. What can be split exactly is the token's logit "
+            "less the mean logit of the vocabulary, which is not log p.",
+            token=token,
+        )
+    return say(
+        "The number in question is log p({token}) − log p({contrast}), in nats: + speaks for {token}, − for "
+        "{contrast}.",
+        token=token,
+        contrast=contrast,
+    )
 
 
 def headline(trace: TranslationTrace, question: Question, losses: Losses, columns: Columns) -> list[Words]:
@@ -65,10 +84,11 @@ def headline(trace: TranslationTrace, question: Question, losses: Losses, column
     best, loss = weightiest(losses.of_metric, columns)
     named = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
     if contrast is None:
-        return [_alone(named, losses.metric),
-                _none() if loss <= 0 else _alone_without(named, losses.metric - loss)]
-    found = [_against(named, losses.metric),
-             _none() if loss <= 0 else _against_without(named, losses.metric, losses.metric - loss)]
+        return [_alone(named, losses.metric), _none() if loss <= 0 else _alone_without(named, losses.metric - loss)]
+    found = [
+        _against(named, losses.metric),
+        _none() if loss <= 0 else _against_without(named, losses.metric, losses.metric - loss),
+    ]
     other, fall = weightiest(losses.of_log_p, columns)
     if other == best or fall < COMMON:
         return found
@@ -88,8 +108,9 @@ def _none() -> Words:
 
 
 def _alone(named: dict, metric: float) -> Words:
-    return say("{token} has a log-probability of {n} nats ({p}).", token=named["token"], n=nats(metric),
-               p=_percent(metric))
+    return say(
+        "{token} has a log-probability of {n} nats ({p}).", token=named["token"], n=nats(metric), p=_percent(metric)
+    )
 
 
 def _alone_without(named: dict, metric: float) -> Words:
@@ -115,9 +136,14 @@ def _against_without(named: dict, metric: float, left: float) -> Words:
 def _both_without(named: dict, losses: Losses, column: int) -> Words:
     """A word that speaks for both: of what it does the metric says next to nothing."""
     left, against = losses.log_p - losses.of_log_p[column], losses.metric - losses.of_metric[column]
-    return say("Without {word}, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.", **named,
-               p=_percent(losses.log_p), q=_percent(left), r=_percent(losses.log_p - losses.metric),
-               s=_percent(left - against))
+    return say(
+        "Without {word}, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
+        **named,
+        p=_percent(losses.log_p),
+        q=_percent(left),
+        r=_percent(losses.log_p - losses.metric),
+        s=_percent(left - against),
+    )
 
 
 def nats(value: float) -> str:

@@ -27,20 +27,38 @@ def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
     """The branches with their tokens and probabilities; of those the page knows, numbers. beam: the width of the search
     that found the translation which the tree began with; null where that is not known."""
     first = tree.branches[0].decoding
-    return {"key": tree.key, "text": tree.source_text, "direction": tree.direction, "checkpoint": tree.checkpoint,
-            "beam": first and first.beam, "limit": MAX_BRANCHES, "dropped": tree.dropped,
-            "branches": [b.number if b.number in known else _branch(b) for b in tree.branches]}
+    return {
+        "key": tree.key,
+        "text": tree.source_text,
+        "direction": tree.direction,
+        "checkpoint": tree.checkpoint,
+        "beam": first and first.beam,
+        "limit": MAX_BRANCHES,
+        "dropped": tree.dropped,
+        "branches": [b.number if b.number in known else _branch(b) for b in tree.branches],
+    }
 
 
 def _branch(branch: Branch) -> dict:
-    return {"number": branch.number, "origin": branch.origin.value, "ids": branch.ids, "tokens": _tokens(branch.tokens),
-            "probabilities": np.exp(branch.log_probabilities).tolist(), "total": branch.total, "given": branch.given,
-            "decoding": decoding_words(branch.decoding, len(branch.ids)),
-            "text": branch.text, "finished": branch.finished, "parent": branch.parent, "fork": branch.fork}
+    return {
+        "number": branch.number,
+        "origin": branch.origin.value,
+        "ids": branch.ids,
+        "tokens": _tokens(branch.tokens),
+        "probabilities": np.exp(branch.log_probabilities).tolist(),
+        "total": branch.total,
+        "given": branch.given,
+        "decoding": decoding_words(branch.decoding, len(branch.ids)),
+        "text": branch.text,
+        "finished": branch.finished,
+        "parent": branch.parent,
+        "fork": branch.fork,
+    }
 
 
-def path_payload(trace: TranslationTrace, branch: Branch, *, respelled: Sequence[str] | None = None,
-                 held: Branch | None = None) -> dict:
+def path_payload(
+    trace: TranslationTrace, branch: Branch, *, respelled: Sequence[str] | None = None, held: Branch | None = None
+) -> dict:
     """Every step of one branch. respelled: how the tokenizer would spell its text, where that is another way.
     held: a branch whose path the page has: the steps that the two share stay out, and `rows` [layers, heads, query,
     key] of the others, as in viz/wire/codecs.py but not compressed, take the blocks' place."""
@@ -50,11 +68,16 @@ def path_payload(trace: TranslationTrace, branch: Branch, *, respelled: Sequence
     shared = common_prefix(held.ids, branch.ids) if held else 0
     kinds = {kind.value: _kind(trace, kind) for kind in trace.kinds}
     return {
-        "number": branch.number, "source": _tokens(trace.source_tokens), "read": _tokens(trace.decoder_inputs),
-        "shared": shared, "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],
-        "kinds": kinds, "colours": theme.SCALES["viridis"],
+        "number": branch.number,
+        "source": _tokens(trace.source_tokens),
+        "read": _tokens(trace.decoder_inputs),
+        "shared": shared,
+        "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],
+        "kinds": kinds,
+        "colours": theme.SCALES["viridis"],
         "blocks": [block(trace, kind, 0, trace.maps(kind).num_layers) for kind in SHOWN_KINDS]
-        if whole and not shared else [],
+        if whole and not shared
+        else [],
         "rows": {kind.value: _rows(trace, kind, shared) for kind in SHOWN_KINDS} if whole and shared else None,
         "respelled": None if respelled is None else _tokens(respelled),
     }
@@ -77,11 +100,15 @@ def _kind(trace: TranslationTrace, kind: AttentionKind) -> dict:
 
 def _step(trace: TranslationTrace, step: int) -> dict:
     return {
-        "rank": int(trace.chosen_rank[step]), "entropy": float(trace.entropy[step]),
-        "log_probability": float(trace.log_probability[step]), "id": trace.target_ids[step],
+        "rank": int(trace.chosen_rank[step]),
+        "entropy": float(trace.entropy[step]),
+        "log_probability": float(trace.log_probability[step]),
+        "id": trace.target_ids[step],
         "candidates": [
             {"id": int(i), "text": labels.display(token), "symbol": is_symbol(token), "probability": float(p)}
-            for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])]}
+            for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])
+        ],
+    }
 
 
 def rows_payload(trace: TranslationTrace, step: int) -> dict:
@@ -96,32 +123,54 @@ def details_payload(details: object, temperatures: Sequence[float], top_tokens: 
     """details: a model.analysis.paths.Details; top_tokens [layers + 1][step]: the pieces of its lens."""
     lens = details.lens
     return {
-        "temperatures": list(temperatures), "log_normalisers": _rounded(details.log_normalisers, 6),
+        "temperatures": list(temperatures),
+        "log_normalisers": _rounded(details.log_normalisers, 6),
         "entropies": _rounded(details.entropies, 4),
-        "lens": {"tokens": [[labels.display(token) for token in row] for row in top_tokens],
-                 "probabilities": _rounded(lens.top_probabilities, 5), "ranks": lens.chosen_ranks.tolist(),
-                 "chosen": _rounded(lens.chosen_probabilities, 6), "ids": lens.top_ids.tolist()}}
+        "lens": {
+            "tokens": [[labels.display(token) for token in row] for row in top_tokens],
+            "probabilities": _rounded(lens.top_probabilities, 5),
+            "ranks": lens.chosen_ranks.tolist(),
+            "chosen": _rounded(lens.chosen_probabilities, 6),
+            "ids": lens.top_ids.tolist(),
+        },
+    }
 
 
 def comparison_payload(a: Branch, b: Branch, found: Comparison) -> dict:
     """Two branches side by side. Maps [layers][heads] in bits, or null where no step can be compared."""
     none = not len(found.steps)
     return {
-        "numbers": [a.number, b.number], "shared": found.shared, "rows": aligned(a.ids, b.ids),
+        "numbers": [a.number, b.number],
+        "shared": found.shared,
+        "rows": aligned(a.ids, b.ids),
         "steps": [found.steps.start, found.steps.stop],
         "cross": None if none else _rounded(found.cross, 6),
-        "decoder_self": None if none else _rounded(found.decoder_self, 6)}
+        "decoder_self": None if none else _rounded(found.decoder_self, 6),
+    }
 
 
 def beam_payload(result: object, pieces: Sequence[str]) -> dict:
     """result: a model.decode.beam.BeamResult; pieces: the vocabulary."""
     return {
-        "nodes": [{"parent": n.parent, "id": n.token_id, "text": labels.display(pieces[n.token_id]),
-                   "symbol": is_symbol(pieces[n.token_id]), "depth": n.depth,
-                   "probability": float(np.exp(n.log_probability)), "total": n.total, "score": n.score,
-                   "fate": n.fate.value} for n in result.nodes],
-        "hypotheses": [{"node": h.node, "score": h.score, "total": h.log_probability, "finished": h.finished}
-                       for h in result.hypotheses]}
+        "nodes": [
+            {
+                "parent": n.parent,
+                "id": n.token_id,
+                "text": labels.display(pieces[n.token_id]),
+                "symbol": is_symbol(pieces[n.token_id]),
+                "depth": n.depth,
+                "probability": float(np.exp(n.log_probability)),
+                "total": n.total,
+                "score": n.score,
+                "fate": n.fate.value,
+            }
+            for n in result.nodes
+        ],
+        "hypotheses": [
+            {"node": h.node, "score": h.score, "total": h.log_probability, "finished": h.finished}
+            for h in result.hypotheses
+        ],
+    }
 
 
 def _tokens(tokens: Sequence[str]) -> list[dict]:

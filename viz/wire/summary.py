@@ -25,17 +25,22 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
     """
     return {
         "text": trace.translation,
-        "source": [{"text": token, "byte": is_byte(token), "symbol": is_symbol(token)}
-                   for token in trace.source_tokens],
+        "source": [
+            {"text": token, "byte": is_byte(token), "symbol": is_symbol(token)} for token in trace.source_tokens
+        ],
         "target": [_target_token(trace, step) for step in range(len(trace.target_ids))],
         "warnings": warnings(trace, model.metrics),
         "finished": trace.finished,
         "facts": [
             say("{ms} ms on {device}", ms=f"{trace.seconds * 1000:.0f}", device=trace.device.upper()),
             say("{how}, {n} steps", how=trace.decoded_by, n=len(trace.target_ids)),
-            *([say("with a change to the model: {what}", what=trace.interventions.describe())] if trace.interventions
-              else []),
-            _sizes(model), _limit(model),
+            *(
+                [say("with a change to the model: {what}", what=trace.interventions.describe())]
+                if trace.interventions
+                else []
+            ),
+            _sizes(model),
+            _limit(model),
         ],
         "about": {**about(model), "lacking": list(lacking)},
     }
@@ -50,8 +55,12 @@ def _sizes(model) -> Words:
     config = model.config
     if AttentionKind.CROSS not in model.model.num_layers:
         return say("recurrent, states of {n} numbers", n=config.d_model)
-    return say("{encoder} + {decoder} layers × {heads} heads", encoder=config.num_encoder_layers,
-               decoder=config.num_decoder_layers, heads=config.num_heads)
+    return say(
+        "{encoder} + {decoder} layers × {heads} heads",
+        encoder=config.num_encoder_layers,
+        decoder=config.num_decoder_layers,
+        heads=config.num_heads,
+    )
 
 
 def _limit(model) -> Words:
@@ -60,12 +69,16 @@ def _limit(model) -> Words:
 
 def _target_token(trace: TranslationTrace, step: int) -> dict:
     return {
-        "text": trace.target_tokens[step], "byte": is_byte(trace.target_tokens[step]),
-        "symbol": is_symbol(trace.target_tokens[step]), "given": step < _given(trace),
-        "probability": float(np.exp(trace.log_probability[step])), "rank": int(trace.chosen_rank[step]),
+        "text": trace.target_tokens[step],
+        "byte": is_byte(trace.target_tokens[step]),
+        "symbol": is_symbol(trace.target_tokens[step]),
+        "given": step < _given(trace),
+        "probability": float(np.exp(trace.log_probability[step])),
+        "rank": int(trace.chosen_rank[step]),
         "entropy": float(trace.entropy[step]),
-        "others": [[token, float(p)] for token, p in
-                   zip(trace.top_tokens[step][:4], trace.top_probabilities[step][:4])],
+        "others": [
+            [token, float(p)] for token, p in zip(trace.top_tokens[step][:4], trace.top_probabilities[step][:4])
+        ],
     }
 
 
@@ -80,20 +93,34 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
     content = [t for t in trace.source_tokens if not is_symbol(t)]
     share = sum(map(is_byte, content)) / max(1, len(content))
     if share > BYTE_SHARE_LIMIT:
-        found.append(say("{share} of the input is spelled out byte by byte: the vocabulary does not know these "
-                         "characters, and the model saw few like them.", share=f"{share:.0%}"))
+        found.append(
+            say(
+                "{share} of the input is spelled out byte by byte: the vocabulary does not know these "
+                "characters, and the model saw few like them.",
+                share=f"{share:.0%}",
+            )
+        )
     mean = float(np.mean(trace.log_probability))
     unusual = metrics.get("unusual_log_probability", DEFAULT_UNUSUAL)
     if mean < unusual and not _given(trace) and not trace.interventions:  # else it is no question of the text
-        found.append(say("The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
-                         "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
-                         "on?", mean=f"{np.exp(mean):.0%}", rare=f"{np.exp(unusual):.0%}"))
+        found.append(
+            say(
+                "The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
+                "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
+                "on?",
+                mean=f"{np.exp(mean):.0%}",
+                rare=f"{np.exp(unusual):.0%}",
+            )
+        )
     if metrics.get("lent"):
-        found.append(say("This is the network that you trained. It lasts as long as your visit: a link names it "
-                         "without holding it, and files hold its maps alone."))
+        found.append(
+            say(
+                "This is the network that you trained. It lasts as long as your visit: a link names it "
+                "without holding it, and files hold its maps alone."
+            )
+        )
     if not trace.finished:
-        found.append(say("Stopped after {n} tokens without reaching the end of the sentence.",
-                         n=len(trace.target_ids)))
+        found.append(say("Stopped after {n} tokens without reaching the end of the sentence.", n=len(trace.target_ids)))
     return found
 
 
@@ -117,7 +144,6 @@ def _origin(found: dict | None) -> Words | None:
     if not found:
         return None
     licence = say("not stated") if found["licence"] == UNSTATED else found["licence"]
-    return say("Made by others: {name}. Licence, as its own card states it: {licence}.", name=found["name"],
-               licence=licence)
-
-
+    return say(
+        "Made by others: {name}. Licence, as its own card states it: {licence}.", name=found["name"], licence=licence
+    )

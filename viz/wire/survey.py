@@ -14,9 +14,25 @@ from viz.words import Words
 
 PARTS = ("value", "low", "high")
 # What stands on a head's picture for a name: the picture is as large as a fingertip.
-MARKS = {"previous": "←", "itself": "○", "next": "→", "two_before": "←2", "three_before": "←3", "two_after": "→2",
-         "three_after": "→3", "begin": "⇤", "end": "⇥", "punctuation": ".,", "breadth": "≈", "same_token": "=",
-         "rare_token": "*", "diagonal": "↘", "induction": "↻", "alignment_read": "⇄", "alignment_predicted": "⇄+"}
+MARKS = {
+    "previous": "←",
+    "itself": "○",
+    "next": "→",
+    "two_before": "←2",
+    "three_before": "←3",
+    "two_after": "→2",
+    "three_after": "→3",
+    "begin": "⇤",
+    "end": "⇥",
+    "punctuation": ".,",
+    "breadth": "≈",
+    "same_token": "=",
+    "rare_token": "*",
+    "diagonal": "↘",
+    "induction": "↻",
+    "alignment_read": "⇄",
+    "alignment_predicted": "⇄+",
+}
 
 
 def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
@@ -25,20 +41,41 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
     used = {name for kind in found.kinds.values() for name in kind.statistics}
     return {
         "type": "survey",
-        "link": {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint,
-                 **({"beam": beam} if beam > 1 else {})},
-        "statistics": {name: {"title": s.title, "plain": s.plain, "exact": s.exact, "threshold": s.threshold,
-                              "share": s.unit == "share"} for name, s in STATISTICS.items() if name in used},
-        "kinds": [{"kind": kind.value, "title": KIND_TITLES[kind], **_kind(k)} for kind, k in found.kinds.items()]}
+        "link": {
+            "text": trace.source_text,
+            "direction": trace.direction,
+            "checkpoint": trace.checkpoint,
+            **({"beam": beam} if beam > 1 else {}),
+        },
+        "statistics": {
+            name: {
+                "title": s.title,
+                "plain": s.plain,
+                "exact": s.exact,
+                "threshold": s.threshold,
+                "share": s.unit == "share",
+            }
+            for name, s in STATISTICS.items()
+            if name in used
+        },
+        "kinds": [{"kind": kind.value, "title": KIND_TITLES[kind], **_kind(k)} for kind, k in found.kinds.items()],
+    }
 
 
 def _kind(found: KindSurvey) -> dict:
     """sure: whether a value differs from what random rows have."""
     layers, heads = found.shape
-    return {"layers": layers, "heads": heads, "statistics": {
-        name: {**{part: np.round(getattr(e, part).reshape(-1), 3).tolist() for part in PARTS},
-               "sure": (e.adjusted.reshape(-1) <= FALSE_DISCOVERIES).tolist()}
-        for name, e in found.statistics.items()}}
+    return {
+        "layers": layers,
+        "heads": heads,
+        "statistics": {
+            name: {
+                **{part: np.round(getattr(e, part).reshape(-1), 3).tolist() for part in PARTS},
+                "sure": (e.adjusted.reshape(-1) <= FALSE_DISCOVERIES).tolist(),
+            }
+            for name, e in found.statistics.items()
+        },
+    }
 
 
 def marks(found: DirectionSurvey | None) -> dict:
@@ -53,9 +90,13 @@ def marks(found: DirectionSurvey | None) -> dict:
                 for name in names:
                     value = round(float(k.statistics[name].value[layer, head]), 2)
                     by_name.setdefault((kind.value, name), []).append([layer, head, value])
-    return {"sentences": found.sentences, "named": [
-        {"kind": kind, "mark": MARKS[name], "title": STATISTICS[name].title, "heads": heads}
-        for (kind, name), heads in by_name.items()]}
+    return {
+        "sentences": found.sentences,
+        "named": [
+            {"kind": kind, "mark": MARKS[name], "title": STATISTICS[name].title, "heads": heads}
+            for (kind, name), heads in by_name.items()
+        ],
+    }
 
 
 def take(done: int, of: int, sentences: int) -> dict:

@@ -19,35 +19,57 @@ def why_dict(why: Why) -> dict:
     """The tokens' matrix: the question, its columns and its rows; null where a method says nothing."""
     columns = why.columns
     return {
-        **asked_dict(why.question, why.metric), "columns": list(columns.labels),
-        "source_columns": len(columns.source), "special": columns.special.tolist(),
-        "rows": [{**_row(row), "agreement": why.agreement[row.method]} for row in why.rows]}
+        **asked_dict(why.question, why.metric),
+        "columns": list(columns.labels),
+        "source_columns": len(columns.source),
+        "special": columns.special.tolist(),
+        "rows": [{**_row(row), "agreement": why.agreement[row.method]} for row in why.rows],
+    }
 
 
 def asked_dict(question: Question, metric: float) -> dict:
     """What is asked, and the measured number that it is about."""
     return {
-        "question": {"step": question.step, "token": question.token, "token_id": question.token_id,
-                     "contrast": question.contrast, "contrast_id": question.contrast_id, "note": question.note},
-        "metric": metric, "unit": "nats"}
+        "question": {
+            "step": question.step,
+            "token": question.token,
+            "token_id": question.token_id,
+            "contrast": question.contrast,
+            "contrast_id": question.contrast_id,
+            "note": question.note,
+        },
+        "metric": metric,
+        "unit": "nats",
+    }
 
 
 def _row(row: Row) -> dict:
-    return {"method": row.method, "evidence": row.evidence.value, "unit": row.unit.value,
-            "values": _numbers(row.values),
-            "class_agnostic": row.class_agnostic, "sum": None if row.sum is None else sum_dict(row.sum),
-            "notes": list(row.notes)}
+    return {
+        "method": row.method,
+        "evidence": row.evidence.value,
+        "unit": row.unit.value,
+        "values": _numbers(row.values),
+        "class_agnostic": row.class_agnostic,
+        "sum": None if row.sum is None else sum_dict(row.sum),
+        "notes": list(row.notes),
+    }
 
 
 def parts_dict(parts: Parts) -> dict:
     """Direct logit attribution: what each part of the decoder adds. The encoder's heads have no direct path, and are
     not in it."""
     return {
-        "evidence": parts.evidence.value, "unit": parts.unit.value, "token": parts.token, "position": parts.position,
+        "evidence": parts.evidence.value,
+        "unit": parts.unit.value,
+        "token": parts.token,
+        "position": parts.position,
         "heads": {kind.value: parts.heads(kind).tolist() for kind in parts.keys},
         "feed_forward": parts.feed_forward.tolist(),
         "output_biases": {kind.value: values.tolist() for kind, values in parts.output_biases.items()},
-        "norm_biases": parts.norm_biases.tolist(), "constant": parts.constant, "sum": sum_dict(parts.sum)}
+        "norm_biases": parts.norm_biases.tolist(),
+        "constant": parts.constant,
+        "sum": sum_dict(parts.sum),
+    }
 
 
 def sum_dict(found: Sum) -> dict:
@@ -58,11 +80,25 @@ def sum_dict(found: Sum) -> dict:
 def heads_dict(*several: HeadEffects) -> dict:
     """A row for each kind and layer of each, a column a head; null where a head was not measured. flips: whether
     another token is written without the head; null where that was not seen."""
-    rows = [{"kind": kind.value, "layer": layer, "evidence": found.evidence.value, "unit": found.unit.value,
-             "values": _numbers(values), "flips": None if found.flips is None else found.flips[kind][layer].tolist()}
-            for found in several for kind, effects in found.effects.items() for layer, values in enumerate(effects)]
-    return {"replacement": several[0].replacement.value, "draws": several[0].draws,
-            "columns": [f"head {head}" for head in range(len(rows[0]["values"]))], "rows": rows}
+    rows = [
+        {
+            "kind": kind.value,
+            "layer": layer,
+            "evidence": found.evidence.value,
+            "unit": found.unit.value,
+            "values": _numbers(values),
+            "flips": None if found.flips is None else found.flips[kind][layer].tolist(),
+        }
+        for found in several
+        for kind, effects in found.effects.items()
+        for layer, values in enumerate(effects)
+    ]
+    return {
+        "replacement": several[0].replacement.value,
+        "draws": several[0].draws,
+        "columns": [f"head {head}" for head in range(len(rows[0]["values"]))],
+        "rows": rows,
+    }
 
 
 def patch_dict(found: PatchEffects, columns: Sequence[str]) -> dict:
@@ -70,29 +106,53 @@ def patch_dict(found: PatchEffects, columns: Sequence[str]) -> dict:
     the two sentences have no common place. recovered: shares of the way from base to other; null where the two are less
     than 1 nat apart."""
     shares = found.recovered
-    return {"direction": found.direction.value, "base": found.base, "other": found.other, "pairs": list(found.pairs),
-            "columns": list(columns), "recovered": None if shares is None else [_numbers(row) for row in shares],
-            "rows": [{"layer": layer, "evidence": found.evidence.value, "unit": found.unit.value,
-                      "values": _numbers(values)} for layer, values in enumerate(found.metrics)]}
+    return {
+        "direction": found.direction.value,
+        "base": found.base,
+        "other": found.other,
+        "pairs": list(found.pairs),
+        "columns": list(columns),
+        "recovered": None if shares is None else [_numbers(row) for row in shares],
+        "rows": [
+            {"layer": layer, "evidence": found.evidence.value, "unit": found.unit.value, "values": _numbers(values)}
+            for layer, values in enumerate(found.metrics)
+        ],
+    }
 
 
-def sets_dict(sets: Sequence[SmallestSet], replacement: Replacement, layers: Mapping[AttentionKind, int], heads: int
-              ) -> dict:
+def sets_dict(
+    sets: Sequence[SmallestSet], replacement: Replacement, layers: Mapping[AttentionKind, int], heads: int
+) -> dict:
     """A row for each order, kind and layer: 1 for a head that the translation needs, 0 for one that could go. layers:
     of each kind; heads: of a layer. sets: the same, each as set_dict()."""
     return {
-        "replacement": replacement.value, "columns": [f"head {head}" for head in range(heads)],
+        "replacement": replacement.value,
+        "columns": [f"head {head}" for head in range(heads)],
         "sets": [set_dict(one) for one in sets],
-        "rows": [{"order": order, "kind": kind.value, "layer": layer, "evidence": Evidence.MEASURED.value,
-                  "unit": "needed", "values": [float((kind, layer, head) in one.kept) for head in range(heads)]}
-                 for order, one in enumerate(sets) for kind in layers for layer in range(layers[kind])]}
+        "rows": [
+            {
+                "order": order,
+                "kind": kind.value,
+                "layer": layer,
+                "evidence": Evidence.MEASURED.value,
+                "unit": "needed",
+                "values": [float((kind, layer, head) in one.kept) for head in range(heads)],
+            }
+            for order, one in enumerate(sets)
+            for kind in layers
+            for layer in range(layers[kind])
+        ],
+    }
 
 
 def set_dict(one: SmallestSet) -> dict:
-    """One of them: kept as [kind, layer, head], of how many heads, how many sets were tried, whether it decodes again.
-    """
-    return {"kept": [[kind.value, layer, head] for kind, layer, head in sorted(one.kept)], "heads": one.total,
-            "tried": one.passes, "verified": one.verified}
+    """One of them: kept as [kind, layer, head], of how many heads, sets tried, whether it decodes again."""
+    return {
+        "kept": [[kind.value, layer, head] for kind, layer, head in sorted(one.kept)],
+        "heads": one.total,
+        "tried": one.passes,
+        "verified": one.verified,
+    }
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

@@ -35,23 +35,33 @@ class Chosen:
 
 def voters(layers: int, heads: int) -> list[Voter]:
     """Every head, read in every way."""
-    return [Voter(layer, head, row, by_length) for row in Row for by_length in (False, True)
-            for layer in range(layers) for head in range(heads)]
+    return [
+        Voter(layer, head, row, by_length)
+        for row in Row
+        for by_length in (False, True)
+        for layer in range(layers)
+        for head in range(heads)
+    ]
 
 
 def score_maps(translator: Translator, sentences: Sequence[Pieces]) -> list[dict[tuple[Row, bool], np.ndarray]]:
     """By sentence, by row and by_length: float64 [layers, heads, target word, source word + 1]."""
     found = []
     for start in range(0, len(sentences), BATCH):
-        part = sentences[start:start + BATCH]
+        part = sentences[start : start + BATCH]
         passed = run(translator, [s.source_ids for s in part], [s.target_ids for s in part], slopes=False)
         weights, lengths = maps_and_lengths(translator.model, passed.output, AttentionKind.CROSS)
         for index, sentence in enumerate(part):
             queries, keys = passed.axes(AttentionKind.CROSS, index)
             own = weights[index, ..., :queries, :keys]
             scaled = own * lengths[index, ..., None, :keys]
-            found.append({(row, by_length): between_words(maps, sentence, row)
-                          for row in Row for by_length, maps in ((False, own), (True, scaled))})
+            found.append(
+                {
+                    (row, by_length): between_words(maps, sentence, row)
+                    for row in Row
+                    for by_length, maps in ((False, own), (True, scaled))
+                }
+            )
     return found
 
 
@@ -97,18 +107,25 @@ def choose(forward: Maps, backward: Maps | None, *, among: Sequence[Voter], othe
         raise ValueError("there is no sentence to choose heads on")
     if backward is None:
         return _alone(forward, among)
-    links = {side: [[read(summed(maps, [voter])) for maps in found] for voter in voters]
-             for side, found, voters, read in (("forward", forward, among, best_of_rows),
-                                               ("backward", backward, others, _turned_rows))}
+    links = {
+        side: [[read(summed(maps, [voter])) for maps in found] for voter in voters]
+        for side, found, voters, read in (
+            ("forward", forward, among, best_of_rows),
+            ("backward", backward, others, _turned_rows),
+        )
+    }
     pairs = [(agreement(a, b), i, j) for i, a in enumerate(links["forward"]) for j, b in enumerate(links["backward"])]
     best, i, j = max(pairs, key=lambda pair: pair[0])
     mine, theirs = [among[i]], [others[j]]
     while len(mine) + len(theirs) < 2 * MOST:
-        fixed = [_turned_rows(summed(maps, theirs)) for maps in backward], [
-            best_of_rows(summed(maps, mine)) for maps in forward]
-        tries = [*_tries(forward, mine, among, best_of_rows, fixed[0]),
-                 *((value, voter, False) for value, voter, _ in
-                   _tries(backward, theirs, others, _turned_rows, fixed[1]))]
+        fixed = (
+            [_turned_rows(summed(maps, theirs)) for maps in backward],
+            [best_of_rows(summed(maps, mine)) for maps in forward],
+        )
+        tries = [
+            *_tries(forward, mine, among, best_of_rows, fixed[0]),
+            *((value, voter, False) for value, voter, _ in _tries(backward, theirs, others, _turned_rows, fixed[1])),
+        ]
         value, voter, own = max(tries, key=lambda found: found[0])
         if value <= best:
             break
@@ -121,11 +138,19 @@ def _turned_rows(scores: np.ndarray) -> Links:
     return frozenset((target, source) for source, target in best_of_rows(scores))
 
 
-def _tries(maps: Maps, chosen: list[Voter], among: Sequence[Voter], read: Reader, fixed: Sequence[Links]
-           ) -> list[tuple[float, Voter, bool]]:
+def _tries(
+    maps: Maps, chosen: list[Voter], among: Sequence[Voter], read: Reader, fixed: Sequence[Links]
+) -> list[tuple[float, Voter, bool]]:
     sums = [summed(found, chosen) for found in maps]
-    return [(agreement([read(total + summed(found, [voter])) for total, found in zip(sums, maps)], fixed), voter, True)
-            for voter in among if voter not in chosen] if len(chosen) < MOST else []
+    return (
+        [
+            (agreement([read(total + summed(found, [voter])) for total, found in zip(sums, maps)], fixed), voter, True)
+            for voter in among
+            if voter not in chosen
+        ]
+        if len(chosen) < MOST
+        else []
+    )
 
 
 def _alone(maps: Maps, among: Sequence[Voter]) -> Chosen:
@@ -135,8 +160,9 @@ def _alone(maps: Maps, among: Sequence[Voter]) -> Chosen:
 
     best, mine = max(((value([voter]), [voter]) for voter in among), key=lambda found: found[0])
     while len(mine) < MOST:
-        more, voter = max(((value([*mine, voter]), voter) for voter in among if voter not in mine),
-                          key=lambda found: found[0])
+        more, voter = max(
+            ((value([*mine, voter]), voter) for voter in among if voter not in mine), key=lambda found: found[0]
+        )
         if more <= best:
             break
         best, mine = more, [*mine, voter]

@@ -34,10 +34,16 @@ class Curve:
 
     def to_json(self) -> dict:
         """Plain values, to four digits."""
-        return {"direction": self.direction, "sentences": self.sentences, "chosen": round(self.chosen, 4),
-                "diagonal": round(self.diagonal, 4),
-                **{name: {row.value: np.round(values, 4).tolist() for row, values in found.items()}
-                   for name, found in (("heads", self.heads), ("means", self.means))}}
+        return {
+            "direction": self.direction,
+            "sentences": self.sentences,
+            "chosen": round(self.chosen, 4),
+            "diagonal": round(self.diagonal, 4),
+            **{
+                name: {row.value: np.round(values, 4).tolist() for row, values in found.items()}
+                for name, found in (("heads", self.heads), ("means", self.means))
+            },
+        }
 
 
 def curve(translator: Translator, direction: str, pairs: Sequence[Pair], golds: Sequence[Gold]) -> Curve:
@@ -55,8 +61,15 @@ def curve(translator: Translator, direction: str, pairs: Sequence[Pair], golds: 
     for voter in every:
         if not voter.by_length:
             heads[voter.row][voter.layer, voter.head] = rate(lambda found, v=voter: best_of_rows(summed(found, [v])))
-    means = {row: np.array([rate(lambda found, r=row, i=layer: best_of_rows(found[r, False][i, :, :, :-1].mean(0)))
-                            for layer in range(shape[0])]) for row in Row}
+    means = {
+        row: np.array(
+            [
+                rate(lambda found, r=row, i=layer: best_of_rows(found[r, False][i, :, :, :-1].mean(0)))
+                for layer in range(shape[0])
+            ]
+        )
+        for row in Row
+    }
     chosen = choose(maps, None, among=every).forward
 
     def together(found: dict) -> Links:
@@ -75,11 +88,20 @@ def diagonal(sources: int, targets: int) -> Links:
 def markdown(found: dict) -> str:
     """A table of to_json()'s values, in percent."""
     heads, means = found["heads"], found["means"]
-    lines = ["| layer | row read: mean of heads | best head | row predicted: mean of heads | best head |",
-             "|---|---|---|---|---|"]
+    lines = [
+        "| layer | row read: mean of heads | best head | row predicted: mean of heads | best head |",
+        "|---|---|---|---|---|",
+    ]
     for layer in range(len(means[Row.READ.value])):
-        cells = [f"{100 * value:.1f}" for row in Row
-                 for value in (means[row.value][layer], min(heads[row.value][layer]))]
+        cells = [
+            f"{100 * value:.1f}" for row in Row for value in (means[row.value][layer], min(heads[row.value][layer]))
+        ]
         lines.append(f"| {layer + 1} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"Heads chosen by agreement, without links by hand, rows and columns put together "
-                      f"({TOGETHER}): {100 * found['chosen']:.1f}; the diagonal: {100 * found['diagonal']:.1f}."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Heads chosen by agreement, without links by hand, rows and columns put together "
+            f"({TOGETHER}): {100 * found['chosen']:.1f}; the diagonal: {100 * found['diagonal']:.1f}.",
+        ]
+    )

@@ -24,8 +24,11 @@ def linking_heads(translator: Translator, direction: str, texts: Sequence[str]) 
     if not pairs:
         return ()
     maps = score_maps(translator, [pieces(translator, direction, *pair) for pair in pairs])
-    plain = [voter for voter in voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
-             if not voter.by_length]
+    plain = [
+        voter
+        for voter in voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
+        if not voter.by_length
+    ]
     return choose(maps, None, among=plain).forward
 
 

@@ -35,20 +35,33 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> dict[Row, Word
     """By row convention, in one recorded pass. The trace must have words on both sides."""
     output = translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
     weights = trace.maps(CROSS).weights.astype(np.float64)
-    lengths = np.stack([
-        lengths_of_values(translator.model.attention(CROSS, index), layer.attention(CROSS))[0].double().cpu().numpy()
-        for index, layer in enumerate(output.records(CROSS))])  # [layers, heads, key]
+    lengths = np.stack(
+        [
+            lengths_of_values(translator.model.attention(CROSS, index), layer.attention(CROSS))[0]
+            .double()
+            .cpu()
+            .numpy()
+            for index, layer in enumerate(output.records(CROSS))
+        ]
+    )  # [layers, heads, key]
     scaled = weights * lengths[:, :, None]
     scaled /= np.maximum(scaled.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     _, shares = decoder_contributions(translator.model, output, trace.interventions)
-    return {row: WordMaps(*(between_words(maps, trace.source_tokens, trace.target_tokens, row)
-                            for maps in (weights, scaled, shares))) for row in Row}
+    return {
+        row: WordMaps(
+            *(between_words(maps, trace.source_tokens, trace.target_tokens, row) for maps in (weights, scaled, shares))
+        )
+        for row in Row
+    }
 
 
 def chosen_map(maps: dict[Row, WordMaps], chosen: Sequence[Voter]) -> np.ndarray:
     """[target word, source word]: the mean of the chosen heads' rows, each read by its own row and made to sum to 1."""
-    found = {(row, by_length): _with_none(one.by_length if by_length else one.weights)
-             for row, one in maps.items() for by_length in (False, True)}
+    found = {
+        (row, by_length): _with_none(one.by_length if by_length else one.weights)
+        for row, one in maps.items()
+        for by_length in (False, True)
+    }
     return summed(found, chosen) / len(chosen)
 
 

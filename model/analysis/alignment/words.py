@@ -43,20 +43,24 @@ def pieces(translator: Translator, direction: str, source: Sequence[str], target
         return [i for i, _ in flat], [number for _, number in flat]
 
     own = [tokenizer.encode_source(word, to_code, from_code) for word in source]
-    ids, words = cut([found[before:len(found) - after] for found in own], longest - len(frame))
+    ids, words = cut([found[before : len(found) - after] for found in own], longest - len(frame))
     prefix = translator.forced_prefix(direction)
     written, numbers = cut([tokenizer.encode(word) for word in target], longest - 2 - len(prefix))
-    return Pieces((*frame[:before], *ids, *frame[before:]),
-                  np.array([SYMBOL] * before + words + [SYMBOL] * after),
-                  (*prefix, *written, tokenizer.end_id), np.array([SYMBOL] * len(prefix) + numbers + [SYMBOL]),
-                  len(source), len(target))
+    return Pieces(
+        (*frame[:before], *ids, *frame[before:]),
+        np.array([SYMBOL] * before + words + [SYMBOL] * after),
+        (*prefix, *written, tokenizer.end_id),
+        np.array([SYMBOL] * len(prefix) + numbers + [SYMBOL]),
+        len(source),
+        len(target),
+    )
 
 
 def between_words(maps: np.ndarray, found: Pieces, row: Row) -> np.ndarray:
     """maps [.., query, key] of a teacher-forced pass -> float64 [.., target word, source word + 1]: summed over a
     source word's pieces, averaged over a target word's (Kobayashi et al. 2020); the last column is what symbols got."""
     written = len(found.target_ids) - 1
-    rows = maps[..., 1:written + 1, :] if row is Row.READ else maps[..., :written, :]
+    rows = maps[..., 1 : written + 1, :] if row is Row.READ else maps[..., :written, :]
     columns = np.zeros((len(found.source_words), found.sources + 1))
     columns[np.arange(len(found.source_words)), found.source_words] = 1.0  # −1 is the last one
     lines = (found.target_words[:written] == np.arange(found.targets)[:, None]).astype(np.float64)

@@ -32,7 +32,7 @@ def _apart(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarra
 
 def gaussian(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
     """log exp(-u^2 / 2), u the distance in bandwidths."""
-    return -_apart(queries, keys, bandwidth)**2 / 2
+    return -(_apart(queries, keys, bandwidth) ** 2) / 2
 
 
 def boxcar(queries: np.ndarray, keys: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -64,14 +64,15 @@ KERNELS = {
     "gaussian": Kernel(say("Gaussian kernel"), "exp(−u²/2)", "Nadaraya 1964; Watson 1964", gaussian),
     "boxcar": Kernel(say("boxcar"), "[|u| ≤ 1]", "Watson 1964", boxcar),
     "triangular": Kernel(say("triangular kernel"), "max(0, 1 − |u|)", "Watson 1964", triangular),
-    "attention": Kernel(say("scaled dot product"), "exp(q·k / √d_k)", say("Vaswani et al. 2017, equation 1"),
-                        dot_product),
+    "attention": Kernel(
+        say("scaled dot product"), "exp(q·k / √d_k)", say("Vaswani et al. 2017, equation 1"), dot_product
+    ),
 }
 
 
 def truth(x: np.ndarray) -> np.ndarray:
     """2 sin(x) + x^0.8: what the points scatter around (Zhang et al., Dive into Deep Learning, section 11.2)."""
-    return 2 * np.sin(x) + np.asarray(x)**0.8
+    return 2 * np.sin(x) + np.asarray(x) ** 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ class Regression:
     @property
     def error(self) -> float:
         """Root mean square difference from the truth, over the queries that have an answer."""
-        return float(np.sqrt(np.nanmean((self.fitted - self.true)**2)))
+        return float(np.sqrt(np.nanmean((self.fitted - self.true) ** 2)))
 
 
 def regression(kernel: Kernel, bandwidth: float, *, points: int = 40, queries: int = 50, seed: int = 0) -> Regression:

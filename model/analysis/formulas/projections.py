@@ -37,14 +37,19 @@ class Projection:
 
 
 @torch.inference_mode()
-def projections(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int
-                ) -> tuple[Projection, Projection, Projection]:
+def projections(
+    translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int
+) -> tuple[Projection, Projection, Projection]:
     """Q, K and V of one attention (Vaswani et al. 2017, section 3.2.2). output: Translator.inspect's, a batch of one.
     ValueError if the layer does not exist."""
     given, record = attention_input(translator, output, kind, layer), output.attention(kind, layer)
     module, found = given.module, []
-    parts = zip(module.projection.weight.chunk(3), module.projection.bias.chunk(3),
-                (given.queries, given.memory, given.memory), (record.queries, record.keys, record.values))
+    parts = zip(
+        module.projection.weight.chunk(3),
+        module.projection.bias.chunk(3),
+        (given.queries, given.memory, given.memory),
+        (record.queries, record.keys, record.values),
+    )
     for weight, bias, stream, recorded in parts:
         x, w, b, theirs = (_numpy(tensor) for tensor in (stream[0], weight.T, bias, recorded[0]))
         projected = x @ w + b

@@ -63,6 +63,12 @@ def growth(widths: tuple[int, ...], *, keys: int = 16, draws: int = 128, seed: i
     scaled = dots / np.sqrt(np.asarray(widths))[:, None, None]
     plain, divided = [sharpness(scores) for scores in dots], [sharpness(scores) for scores in scaled]
     return Growth(
-        np.asarray(widths), dots.var((1, 2)), scaled.var((1, 2)),
-        *(np.array([getattr(found, name) for found in side])
-          for name in ("largest", "gradient") for side in (plain, divided)))
+        np.asarray(widths),
+        dots.var((1, 2)),
+        scaled.var((1, 2)),
+        *(
+            np.array([getattr(found, name) for found in side])
+            for name in ("largest", "gradient")
+            for side in (plain, divided)
+        ),
+    )

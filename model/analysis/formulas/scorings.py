@@ -42,13 +42,29 @@ def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring,
         (say("scaled dot product"), "q·k / √d_k", say("Vaswani et al. 2017, equation 1"), True, dissection.scaled),
         (say("dot product"), "q·k", say("Luong et al. 2015, section 3.1"), False, dissection.dots),
         (say("general"), "qᵀ W k", say("Luong et al. 2015, equation 8"), False, keys @ between.T @ query),
-        (say("cosine"), "q·k / (|q| |k|)", say("Graves et al. 2014, equation 6"), False,
-         np.divide(dissection.dots, lengths, out=np.zeros_like(lengths), where=lengths > 0)),
-        (say("additive"), "vᵀ tanh(W q + U k)", say("Bahdanau et al. 2015, section 3.1"), False,
-         np.tanh(query @ w_query.T + keys @ w_key.T) @ direction),
-        (say("Gaussian kernel"), "−|q − k|² / (2 √d_k)", "Nadaraya 1964; Watson 1964", False,
-         -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width))),
+        (
+            say("cosine"),
+            "q·k / (|q| |k|)",
+            say("Graves et al. 2014, equation 6"),
+            False,
+            np.divide(dissection.dots, lengths, out=np.zeros_like(lengths), where=lengths > 0),
+        ),
+        (
+            say("additive"),
+            "vᵀ tanh(W q + U k)",
+            say("Bahdanau et al. 2015, section 3.1"),
+            False,
+            np.tanh(query @ w_query.T + keys @ w_key.T) @ direction,
+        ),
+        (
+            say("Gaussian kernel"),
+            "−|q − k|² / (2 √d_k)",
+            "Nadaraya 1964; Watson 1964",
+            False,
+            -((keys - query) ** 2).sum(-1) / (2 * math.sqrt(width)),
+        ),
     )
     return tuple(
         Scoring(name, formula, source, trained, scores, softmax(np.where(dissection.allowed, scores, -np.inf)))
-        for name, formula, source, trained, scores in rows)
+        for name, formula, source, trained, scores in rows
+    )

@@ -21,14 +21,38 @@ from model.translator import Translator
 RANKS = 50  # how far down an expected piece is looked for
 # a, b, c and what a - b + c should come to. Nothing here is claimed: analogies() says which hold in a model's table.
 TRIED = (
-    "father man woman mother", "brother man woman sister", "son man woman daughter", "boy man woman girl",
-    "he man woman she", "his he she her", "him he she her", "men man woman women", "dogs dog child children",
-    "walking walk play playing", "smaller small big bigger", "third three four fourth", "Germany German French France",
-    "Vater Mann Frau Mutter", "Bruder Mann Frau Schwester", "Sohn Mann Frau Tochter", "Junge Mann Frau Mädchen",
-    "er Mann Frau sie", "Männer Mann Frau Frauen", "Hunde Hund Kind Kinder", "kleiner klein gut besser",
-    "dog Hund Katze cat", "man Mann Frau woman", "red rot blau blue", "two zwei drei three", "house Haus Baum tree",
-    "père homme femme mère", "frère homme femme sœur", "hommes homme femme femmes", "chien dog cat chat",
-    "rouge red blue bleu", "deux two three trois",
+    "father man woman mother",
+    "brother man woman sister",
+    "son man woman daughter",
+    "boy man woman girl",
+    "he man woman she",
+    "his he she her",
+    "him he she her",
+    "men man woman women",
+    "dogs dog child children",
+    "walking walk play playing",
+    "smaller small big bigger",
+    "third three four fourth",
+    "Germany German French France",
+    "Vater Mann Frau Mutter",
+    "Bruder Mann Frau Schwester",
+    "Sohn Mann Frau Tochter",
+    "Junge Mann Frau Mädchen",
+    "er Mann Frau sie",
+    "Männer Mann Frau Frauen",
+    "Hunde Hund Kind Kinder",
+    "kleiner klein gut besser",
+    "dog Hund Katze cat",
+    "man Mann Frau woman",
+    "red rot blau blue",
+    "two zwei drei three",
+    "house Haus Baum tree",
+    "père homme femme mère",
+    "frère homme femme sœur",
+    "hommes homme femme femmes",
+    "chien dog cat chat",
+    "rouge red blue bleu",
+    "deux two three trois",
 )
 
 
@@ -49,23 +73,29 @@ def piece_of(translator: Translator, word: str) -> int:
         if spelled in tokenizer.pieces:
             return tokenizer.pieces.index(spelled)
     pieces = tokenizer.tokens(tokenizer.encode(word))
-    raise Refusal("{word} is {n} pieces in this vocabulary: {pieces}. Type one that is a single piece.",
-                  word=repr(word), n=len(pieces), pieces=" ".join(pieces))
+    raise Refusal(
+        "{word} is {n} pieces in this vocabulary: {pieces}. Type one that is a single piece.",
+        word=repr(word),
+        n=len(pieces),
+        pieces=" ".join(pieces),
+    )
 
 
 def terms(text: str) -> tuple[tuple[int, str], ...]:
-    """"a - b + c" -> ((1, "a"), (-1, "b"), (1, "c")). ValueError, in words, for what is no such sum."""
+    """ "a - b + c" -> ((1, "a"), (-1, "b"), (1, "c")). ValueError, in words, for what is no such sum."""
     parts = re.split(r"\s+([+\-−])\s+", text.strip())
     words = [word.strip() for word in parts[0::2]]
     if not all(words) or any(" " in word for word in words):
-        raise Refusal("{text} is no sum of words: write it like a − b + c, with spaces around the signs.",
-                      text=repr(text))
+        raise Refusal(
+            "{text} is no sum of words: write it like a − b + c, with spaces around the signs.", text=repr(text)
+        )
     return tuple(zip((1, *(1 if sign == "+" else -1 for sign in parts[1::2])), words))
 
 
 @torch.inference_mode()
-def nearest(translator: Translator, vectors: Tensor, without: Sequence[Sequence[int]], *, count: int = 10
-            ) -> list[list[Neighbour]]:
+def nearest(
+    translator: Translator, vectors: Tensor, without: Sequence[Sequence[int]], *, count: int = 10
+) -> list[list[Neighbour]]:
     """The pieces nearest to each of vectors [n, d_model] by cosine, best first; `without`: for each, ids to leave out.
     Symbols and single bytes are no pieces of text, and left out, too."""
     matrix, pieces = translator.model.target_matrix, translator.tokenizer.pieces
@@ -76,8 +106,10 @@ def nearest(translator: Translator, vectors: Tensor, without: Sequence[Sequence[
     for row, ids in zip(cosines, without, strict=True):
         row[list(ids)] = -2.0
     best, ids = cosines.topk(min(count, len(pieces)), dim=-1)
-    return [[Neighbour(pieces[i], i, value) for i, value in zip(row.tolist(), values.tolist()) if value > -2.0]
-            for row, values in zip(ids, best)]
+    return [
+        [Neighbour(pieces[i], i, value) for i, value in zip(row.tolist(), values.tolist()) if value > -2.0]
+        for row, values in zip(ids, best)
+    ]
 
 
 def total(translator: Translator, summands: Sequence[tuple[int, str]]) -> tuple[Tensor, list[int]]:

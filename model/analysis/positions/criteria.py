@@ -34,8 +34,13 @@ class Criterion:
 CRITERIA = (
     Criterion(say("unique"), say("no two positions share a code, and the same position always gets the same one")),
     Criterion(say("length-independent"), say("a position's code does not depend on how long the sentence is")),
-    Criterion(say("extends"), say("at {n} times the length every position still has a code of its own, and the old "
-                                  "ones are unchanged", n=LONGER)),
+    Criterion(
+        say("extends"),
+        say(
+            "at {n} times the length every position still has a code of its own, and the old ones are unchanged",
+            n=LONGER,
+        ),
+    ),
     Criterion(say("equal offsets"), say("positions k apart are equally far apart everywhere in the sentence")),
     Criterion(say("bounded"), say("no value exceeds 1, at {n} times the length either", n=LONGER)),
 )
@@ -51,12 +56,14 @@ def closest_pair(table: np.ndarray) -> tuple[float, int, int]:
     return float(gaps[first, second]), int(min(first, second)), int(max(first, second))
 
 
-def nearest_to(scheme: Scheme, position: int, length: int, d_model: int, *, base: float = 10_000.0
-               ) -> tuple[float, int]:
+def nearest_to(
+    scheme: Scheme, position: int, length: int, d_model: int, *, base: float = 10_000.0
+) -> tuple[float, int]:
     """Of the positions 0 .. length - 1 the one whose code lies nearest to that of `position`, which may be a negative
     one: the distance, and the position. An index of -1 is what a mask or a shift by one too many asks for."""
-    gaps = np.linalg.norm(scheme.table(length, d_model, base=base) - scheme.at(position, length, d_model, base=base),
-                          axis=-1)
+    gaps = np.linalg.norm(
+        scheme.table(length, d_model, base=base) - scheme.at(position, length, d_model, base=base), axis=-1
+    )
     return float(gaps.min()), int(gaps.argmin())
 
 
@@ -64,17 +71,30 @@ def unique(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     table, again = (scheme.table(length, d_model, base=base) for _ in range(2))
     gap, first, second = closest_pair(table)
     passed = gap > SAME and np.array_equal(table, again)
-    return Verdict(passed, gap, SAME, say("closest codes: positions {first} and {second}, {gap} apart", first=first,
-                                          second=second, gap=f"{gap:.3g}"))
+    return Verdict(
+        passed,
+        gap,
+        SAME,
+        say("closest codes: positions {first} and {second}, {gap} apart", first=first, second=second, gap=f"{gap:.3g}"),
+    )
 
 
 def length_independent(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     here, longer = (scheme.table(n, d_model, base=base) for n in (length, LONGER * length))
     change = np.abs(here - longer[:length]).max(-1)
     at = int(change.argmax())
-    return Verdict(bool(change[at] <= SAME), float(change[at]), SAME,
-                   say("position {at} of {n} and of {m} tokens: codes differ by {gap}", at=at, n=length,
-                       m=LONGER * length, gap=f"{change[at]:.3g}"))
+    return Verdict(
+        bool(change[at] <= SAME),
+        float(change[at]),
+        SAME,
+        say(
+            "position {at} of {n} and of {m} tokens: codes differ by {gap}",
+            at=at,
+            n=length,
+            m=LONGER * length,
+            gap=f"{change[at]:.3g}",
+        ),
+    )
 
 
 def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
@@ -82,8 +102,18 @@ def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     if not same.passed:
         return same
     gap, first, second = closest_pair(scheme.table(LONGER * length, d_model, base=base))
-    return Verdict(gap > SAME, gap, SAME, say("closest codes of {n}: positions {first} and {second}, {gap} apart",
-                                              n=LONGER * length, first=first, second=second, gap=f"{gap:.3g}"))
+    return Verdict(
+        gap > SAME,
+        gap,
+        SAME,
+        say(
+            "closest codes of {n}: positions {first} and {second}, {gap} apart",
+            n=LONGER * length,
+            first=first,
+            second=second,
+            gap=f"{gap:.3g}",
+        ),
+    )
 
 
 def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
@@ -96,16 +126,28 @@ def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Ver
         if spread > worst:
             low, high = int(along.argmin()), int(along.argmax())
             worst = spread
-            shown = say("{k} apart: positions {a} and {b} are {gap} apart, {c} and {d} {other}", k=offset, a=low,
-                        b=low + offset, gap=f"{along[low]:.3g}", c=high, d=high + offset, other=f"{along[high]:.3g}")
+            shown = say(
+                "{k} apart: positions {a} and {b} are {gap} apart, {c} and {d} {other}",
+                k=offset,
+                a=low,
+                b=low + offset,
+                gap=f"{along[low]:.3g}",
+                c=high,
+                d=high + offset,
+                other=f"{along[high]:.3g}",
+            )
     return Verdict(worst <= SAME, worst, SAME, shown)
 
 
 def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     sizes = np.abs(scheme.table(LONGER * length, d_model, base=base)).max(-1)
     at = int(sizes.argmax())
-    return Verdict(bool(sizes[at] <= 1.0 + SAME), float(sizes[at]), 1.0,
-                   say("position {at} of {n} holds {value}", at=at, n=LONGER * length, value=f"{sizes[at]:.4g}"))
+    return Verdict(
+        bool(sizes[at] <= 1.0 + SAME),
+        float(sizes[at]),
+        1.0,
+        say("position {at} of {n} holds {value}", at=at, n=LONGER * length, value=f"{sizes[at]:.4g}"),
+    )
 
 
 CHECKS = (unique, length_independent, extends, equal_offsets, bounded)
@@ -129,8 +171,9 @@ class FewestDimensions:
     pair: tuple[int, int]
 
 
-def fewest_dimensions(scheme: Scheme, length: int, *, margin: float = SAME, limit: int = 64,
-                      base: float = 10_000.0) -> FewestDimensions:
+def fewest_dimensions(
+    scheme: Scheme, length: int, *, margin: float = SAME, limit: int = 64, base: float = 10_000.0
+) -> FewestDimensions:
     """Try every width from the smallest up. The gap and the pair are those of the width found, else of the last."""
     widths = (1,) if scheme.step == 0 else range(scheme.step, limit + 1, scheme.step)
     gap, pair = 0.0, (0, 0)

@@ -17,7 +17,6 @@ NEAR = 1e-3  # of the largest squared length: above it at least 12 of the 16 dig
 CHUNK = 4096  # pairs whose differences are held at once
 
 
-
 @dataclass(frozen=True, eq=False)
 class Waves:
     """A sinusoidal code pair by pair: of each the dimensions that hold sine and cosine, int [d_model / 2], and by how
@@ -58,7 +57,9 @@ def strongest_wave(column: np.ndarray) -> tuple[float, float]:
     was given no waves: so near to one each of its columns is."""
     column = np.asarray(column, np.float64)
     power = np.abs(np.fft.rfft(column - column.mean())) ** 2
-    power[1:(len(column) + 1) // 2] *= 2.0  # but for the mean and the fastest wave of an even length, each stands twice
+    power[1 : (len(column) + 1) // 2] *= (
+        2.0  # but for the mean and the fastest wave of an even length, each stands twice
+    )
     total = power.sum()
     if len(column) < 2 or total <= 1e-24 * len(column):
         return math.inf, 0.0
@@ -76,7 +77,7 @@ def pairwise_distances(table: np.ndarray) -> np.ndarray:
     squares = lengths[:, None] + lengths - 2 * table @ table.T
     rows, columns = np.nonzero(squares <= NEAR * lengths.max(initial=0.0))
     for start in range(0, len(rows), CHUNK):
-        a, b = rows[start:start + CHUNK], columns[start:start + CHUNK]
+        a, b = rows[start : start + CHUNK], columns[start : start + CHUNK]
         squares[a, b] = ((table[a] - table[b]) ** 2).sum(-1)
     return np.sqrt(squares)
 
@@ -139,5 +140,5 @@ def rotation_residual(table: np.ndarray, shift: int, of: Waves) -> float:
     table = np.asarray(table, np.float64)
     if not 0 <= shift < len(table):
         raise ValueError(f"the shift must be from 0 to {len(table) - 1} in a table of {len(table)} rows, found {shift}")
-    rotated = table[:len(table) - shift] @ rotation_matrix(shift, of).T
+    rotated = table[: len(table) - shift] @ rotation_matrix(shift, of).T
     return float(np.abs(table[shift:] - rotated).max())

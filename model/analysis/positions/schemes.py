@@ -80,7 +80,8 @@ SCHEMES = (
     Scheme(say("normalised count"), "pos / (length − 1)", normalised_count_encoding, step=0),
     Scheme(say("binary index"), "bit i of pos", binary_encoding),
     Scheme(say("sine only"), "sin(pos / base^(i/d))", sine_encoding),
-    Scheme(say("a tutorial's exponents"), "sin(pos / base^(2i/d)), cos(pos / base^(2(i+1)/d))", tutorial_encoding,
-           step=2),
+    Scheme(
+        say("a tutorial's exponents"), "sin(pos / base^(2i/d)), cos(pos / base^(2(i+1)/d))", tutorial_encoding, step=2
+    ),
     Scheme(say("sine and cosine"), "sin, cos(pos / base^(2i/d))", paper_encoding, step=2),
 )

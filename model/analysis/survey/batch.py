@@ -50,20 +50,30 @@ class Pass:
     def axes(self, kind: AttentionKind, row: int) -> tuple[int, int]:
         """How many queries and keys a sentence has."""
         source, target = self.source_lengths[row], self.target_lengths[row]
-        return (source if kind is AttentionKind.ENCODER_SELF else target,
-                target if kind is AttentionKind.DECODER_SELF else source)
+        return (
+            source if kind is AttentionKind.ENCODER_SELF else target,
+            target if kind is AttentionKind.DECODER_SELF else source,
+        )
 
 
-def run(translator: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *,
-        slopes: bool = True) -> Pass:
+def run(
+    translator: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, slopes: bool = True
+) -> Pass:
     """One teacher-forced pass, with gradients of the gates where slopes are asked for."""
     model, begin = translator.model, translator.tokenizer.begin_id
     source_ids, decoder_ids, target_ids = (
         pad([list(ids) for ids in rows], model.config.pad_id).to(translator.device)
-        for rows in (sources, [[begin, *ids[:-1]] for ids in targets], targets))
+        for rows in (sources, [[begin, *ids[:-1]] for ids in targets], targets)
+    )
     lengths = tuple(map(len, sources)), tuple(map(len, targets))
-    gates = {kind: torch.ones(len(sources), layers, model.config.num_heads, device=translator.device)
-             for kind, layers in model.num_layers.items()} if slopes else {}
+    gates = (
+        {
+            kind: torch.ones(len(sources), layers, model.config.num_heads, device=translator.device)
+            for kind, layers in model.num_layers.items()
+        }
+        if slopes
+        else {}
+    )
     with torch.inference_mode(False), torch.set_grad_enabled(slopes):
         for gate in gates.values():
             gate.requires_grad_()
@@ -72,8 +82,14 @@ def run(translator: Translator, sources: Sequence[Sequence[int]], targets: Seque
         if slopes:
             means = mean_log_probability(model, output.hidden, target_ids, lengths[1])
             found = torch.autograd.grad(means.sum(), list(gates.values()))
-    return Pass(source_ids, decoder_ids, target_ids, *lengths, output,
-                {kind: gradient.double().cpu().numpy() for kind, gradient in zip(gates, found)})
+    return Pass(
+        source_ids,
+        decoder_ids,
+        target_ids,
+        *lengths,
+        output,
+        {kind: gradient.double().cpu().numpy() for kind, gradient in zip(gates, found)},
+    )
 
 
 def mean_log_probability(model: Transformer, hidden: Tensor, target_ids: Tensor, lengths: Sequence[int]) -> Tensor:
@@ -120,8 +136,8 @@ def similarity(weights: np.ndarray, allowed: np.ndarray, others: np.ndarray | No
     own, found = entropy(chosen), np.eye(len(chosen), len(beside))
     if others is None:  # each two once, and a map with itself never
         for index in range(len(chosen) - 1):
-            between = entropy((chosen[index] + chosen[index + 1:]) / 2) - (own[index] + own[index + 1:]) / 2
-            found[index, index + 1:] = found[index + 1:, index] = 1 - between
+            between = entropy((chosen[index] + chosen[index + 1 :]) / 2) - (own[index] + own[index + 1 :]) / 2
+            found[index, index + 1 :] = found[index + 1 :, index] = 1 - between
         return found
     theirs = entropy(beside)
     for index in range(len(chosen)):

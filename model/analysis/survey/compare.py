@@ -17,14 +17,17 @@ def comparable(one: Translator, other: Translator, direction: str) -> bool:
     return direction in other.directions and one.tokenizer.pieces == other.tokenizer.pieces
 
 
-def same_rows(one: Translator, other: Translator, direction: str, texts: Sequence[str]
-              ) -> dict[AttentionKind, np.ndarray]:
+def same_rows(
+    one: Translator, other: Translator, direction: str, texts: Sequence[str]
+) -> dict[AttentionKind, np.ndarray]:
     """By kind, float64 [heads of all layers, the other's]: 1 less the mean Jensen-Shannon divergence in bits of their
     rows, over these texts with the first model's translations, which both are made to write. comparable() must
     hold. ValueError for a text that cannot be read."""
     traces = one.trace_batch(texts, direction)
-    passes = [run(model, [t.source_ids for t in traces], [t.target_ids for t in traces], slopes=False)
-              for model in (one, other)]
+    passes = [
+        run(model, [t.source_ids for t in traces], [t.target_ids for t in traces], slopes=False)
+        for model in (one, other)
+    ]
     found = {}
     for kind in one.model.num_layers:
         maps = [maps_and_lengths(model.model, passed.output, kind)[0] for model, passed in zip((one, other), passes)]

@@ -88,8 +88,9 @@ def items(translator: Translator, direction: str, corpus: Corpus, size: int) -> 
     yield window
 
 
-def examples(translator: Translator, direction: str, lines: Sequence[str], first: int, size: int
-             ) -> Iterator[list[Item]]:
+def examples(
+    translator: Translator, direction: str, lines: Sequence[str], first: int, size: int
+) -> Iterator[list[Item]]:
     """Windows of sentences that are examples alone, numbered from `first` on."""
     for start in range(0, len(lines), size):
         part = range(start, min(start + size, len(lines)))
@@ -115,8 +116,9 @@ def repetitions(translator: Translator, direction: str, seen: Seen, seed: int) -
     frame = translator.tokenizer.encode_source("", *reversed(parse_direction(direction)))
     framing = set(frame)
     sources = np.array(sorted(set(seen.counts) - framing))
-    targets = np.array([i for i, piece in enumerate(tokenizer.pieces)
-                        if piece.kind is TokenKind.TEXT and not is_symbol(piece)])
+    targets = np.array(
+        [i for i, piece in enumerate(tokenizer.pieces) if piece.kind is TokenKind.TEXT and not is_symbol(piece)]
+    )
     period = min(PERIOD, len(sources), len(targets), (translator.config.max_length - len(frame) - 4) // 2)
     if period < 2:
         return []
@@ -125,6 +127,13 @@ def repetitions(translator: Translator, direction: str, seen: Seen, seed: int) -
     for number in range(SEQUENCES):
         random = np.random.default_rng((seed, 1, number))
         source, target = (tuple(random.choice(ids, period, replace=False).tolist()) for ids in (sources, targets))
-        found.append(Repeated(seen.pairs + number, (*frame[:start], *source, *source, *frame[start:]),
-                              (*prefix, *target, *target, tokenizer.end_id), (start, 1 + len(prefix)), period))
+        found.append(
+            Repeated(
+                seen.pairs + number,
+                (*frame[:start], *source, *source, *frame[start:]),
+                (*prefix, *target, *target, tokenizer.end_id),
+                (start, 1 + len(prefix)),
+                period,
+            )
+        )
     return found

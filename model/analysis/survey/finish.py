@@ -18,18 +18,28 @@ LEAST = 5  # sentences: of fewer a bootstrap says nothing
 
 def kinds(sums: Sums, num_layers: Mapping[AttentionKind, int], num_heads: int) -> dict[AttentionKind, KindSurvey]:
     """What was found of every kind."""
-    found = {(kind, name): _estimate(sums, f"{kind.value}/{name}", (layers, num_heads))
-             for kind, layers in num_layers.items() for name in of_kind(kind)
-             if f"{kind.value}/{name}" in sums.totals.values}
+    found = {
+        (kind, name): _estimate(sums, f"{kind.value}/{name}", (layers, num_heads))
+        for kind, layers in num_layers.items()
+        for name in of_kind(kind)
+        if f"{kind.value}/{name}" in sums.totals.values
+    }
     tested = [key for key in found if STATISTICS[key[1]].threshold is not None]
     p = [found[key][1].reshape(-1) for key in tested]
     shares = adjusted(np.concatenate(p)) if p else np.zeros(0)
     parts = dict(zip(tested, np.split(shares, np.cumsum([len(part) for part in p])[:-1]) if p else []))
-    estimates = {key: Estimate(**values, adjusted=parts.get(key, np.ones(p.size)).reshape(p.shape))
-                 for key, (values, p) in found.items()}
-    return {kind: KindSurvey({name: estimates[kind, name] for name in of_kind(kind) if (kind, name) in estimates},
-                             _examples(sums, kind, estimates), _similarity(sums, kind, layers * num_heads))
-            for kind, layers in num_layers.items()}
+    estimates = {
+        key: Estimate(**values, adjusted=parts.get(key, np.ones(p.size)).reshape(p.shape))
+        for key, (values, p) in found.items()
+    }
+    return {
+        kind: KindSurvey(
+            {name: estimates[kind, name] for name in of_kind(kind) if (kind, name) in estimates},
+            _examples(sums, kind, estimates),
+            _similarity(sums, kind, layers * num_heads),
+        )
+        for kind, layers in num_layers.items()
+    }
 
 
 def _estimate(sums: Sums, name: str, shape: tuple[int, int]) -> tuple[dict, np.ndarray]:
@@ -46,8 +56,13 @@ def _estimate(sums: Sums, name: str, shape: tuple[int, int]) -> tuple[dict, np.n
     else:
         z = np.divide(above, error, out=np.where(above > 0, np.inf, -np.inf), where=error > 1e-9)
         p = np.array([0.5 * math.erfc(value / math.sqrt(2)) for value in z])
-    return {"value": means[0].reshape(shape), "low": low.reshape(shape), "high": high.reshape(shape),
-            "chance": float(expected[0]), "sentences": int(counts[0])}, p.reshape(shape)
+    return {
+        "value": means[0].reshape(shape),
+        "low": low.reshape(shape),
+        "high": high.reshape(shape),
+        "chance": float(expected[0]),
+        "sentences": int(counts[0]),
+    }, p.reshape(shape)
 
 
 def _examples(sums: Sums, kind: AttentionKind, estimates: Mapping) -> dict[str, dict[str, np.ndarray]]:

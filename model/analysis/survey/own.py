@@ -57,11 +57,14 @@ class OwnSurvey:
         """Do the first part that is missing; how many are done, of how many. Whoever else steps at the same time at
         worst does the same."""
         if self.linked_by is None:
-            texts = [text for text, _ in islice(self.corpus.read(), LINKED)
-                     if encoded(self.translator, self.direction, text)]
+            texts = [
+                text for text, _ in islice(self.corpus.read(), LINKED) if encoded(self.translator, self.direction, text)
+            ]
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(self._links, [[v.layer, v.head, v.row.value]
-                                     for v in linking_heads(self.translator, self.direction, texts)])
+            write_json(
+                self._links,
+                [[v.layer, v.head, v.row.value] for v in linking_heads(self.translator, self.direction, texts)],
+            )
             return 1, 1 + self.run.windows
         done, of = self.run.step()
         return 1 + done, 1 + of
@@ -92,8 +95,11 @@ def own(translator: Translator, direction: str) -> OwnSurvey:
     """The survey that is taken here. A Refusal where there are no sentences."""
     language = parse_direction(direction)[0]
     if language not in languages():
-        raise Refusal("There are no sentences of this project's own in {language}: run python -m model.survey with "
-                      "sentences of yours.", language=language)
+        raise Refusal(
+            "There are no sentences of this project's own in {language}: run python -m model.survey with "
+            "sentences of yours.",
+            language=language,
+        )
     corpus = Corpus(OWN, lambda: ((line, "") for line in islice(sentences(language), SENTENCES)), own=True)
     return OwnSurvey(translator, direction, corpus, _folder(translator))
 

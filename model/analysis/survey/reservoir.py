@@ -29,8 +29,9 @@ class Reservoir:
         size = (2, len(values), SHOWN)
         kept, lines = self.extremes.get(name) or (np.full(size, -np.inf), np.full(size, NONE))
         signed = np.stack([values, -values])[..., None]
-        self.extremes[name] = _largest(np.concatenate([kept, signed], -1),
-                                       np.concatenate([lines, np.full_like(lines[..., :1], line)], -1))
+        self.extremes[name] = _largest(
+            np.concatenate([kept, signed], -1), np.concatenate([lines, np.full_like(lines[..., :1], line)], -1)
+        )
         self._sample(name, {line: values})
 
     def _sample(self, name: str, more: Mapping[int, np.ndarray]) -> None:
@@ -42,8 +43,11 @@ class Reservoir:
         """Add what another process found."""
         for name, (values, lines) in other.extremes.items():
             mine = self.extremes.get(name)
-            self.extremes[name] = (values, lines) if mine is None else _largest(
-                *(np.concatenate(pair, -1) for pair in zip(mine, (values, lines))))
+            self.extremes[name] = (
+                (values, lines)
+                if mine is None
+                else _largest(*(np.concatenate(pair, -1) for pair in zip(mine, (values, lines))))
+            )
             self._sample(name, other.sample[name])
 
     def examples(self, name: str, means: np.ndarray) -> dict[str, np.ndarray]:
@@ -59,9 +63,12 @@ class Reservoir:
         """For a file."""
         found = {}
         for name, (values, lines) in self.extremes.items():
-            found |= {f"extreme values/{name}": values, f"extreme lines/{name}": lines,
-                      f"sample values/{name}": np.stack(list(self.sample[name].values())),
-                      f"sample lines/{name}": np.array(list(self.sample[name]))}
+            found |= {
+                f"extreme values/{name}": values,
+                f"extreme lines/{name}": lines,
+                f"sample values/{name}": np.stack(list(self.sample[name].values())),
+                f"sample lines/{name}": np.array(list(self.sample[name])),
+            }
         return found
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:

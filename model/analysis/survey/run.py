@@ -108,9 +108,13 @@ class Run:
                 raise ValueError(f"{self.windows - len(done)} of {self.windows} windows are not measured yet")
         model = self.translator.model
         return DirectionSurvey(
-            self.corpus.name, self.seen.pairs - self.seen.skipped, self.seen.skipped,
-            min(self.ablated, self.seen.pairs), self.seen.references,
-            kinds(sums, model.num_layers, model.config.num_heads))
+            self.corpus.name,
+            self.seen.pairs - self.seen.skipped,
+            self.seen.skipped,
+            min(self.ablated, self.seen.pairs),
+            self.seen.references,
+            kinds(sums, model.num_layers, model.config.num_heads),
+        )
 
     def gather(self) -> None:
         """Make one part of all, before processes divide what is left: a later run may have another number of them."""
@@ -149,10 +153,18 @@ class Run:
         return sums, done
 
     def _facts(self) -> dict:
-        return {"format": FORMAT, "digest": self.translator.digest, "corpus": self.seen.fingerprint, "seed": self.seed,
-                "ablated": self.ablated, "direction": self.direction, "link": self.link is not None,
-                "means": self.means is not None and self.means.sentences, "lines": len(self.lines),
-                "window": self.window}
+        return {
+            "format": FORMAT,
+            "digest": self.translator.digest,
+            "corpus": self.seen.fingerprint,
+            "seed": self.seed,
+            "ablated": self.ablated,
+            "direction": self.direction,
+            "link": self.link is not None,
+            "means": self.means is not None and self.means.sentences,
+            "lines": len(self.lines),
+            "window": self.window,
+        }
 
     def _save(self, name: str, sums: Sums, windows: list[int]) -> None:
         arrays = {**sums.arrays(), "windows": np.array(windows, np.int64), "facts": np.array(json.dumps(self._facts()))}
@@ -160,4 +172,5 @@ class Run:
         def write(partial: Path) -> None:
             with open(partial, "wb") as file:
                 np.savez(file, **arrays)
+
         replace_file(self.parts / f"{name}.npz", write)

@@ -49,8 +49,11 @@ class Totals:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """For a file."""
-        return {f"{part}/{name}": array for part, arrays in (("values", self.values), ("facts", self.facts))
-                for name, array in arrays.items()}
+        return {
+            f"{part}/{name}": array
+            for part, arrays in (("values", self.values), ("facts", self.facts))
+            for name, array in arrays.items()
+        }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """From a file."""

@@ -63,23 +63,28 @@ class Sums:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """For a file."""
-        return {f"{part}:{name}": array for part in ("totals", "similarities", "reservoir")
-                for name, array in getattr(self, part).arrays().items()}
+        return {
+            f"{part}:{name}": array
+            for part in ("totals", "similarities", "reservoir")
+            for name, array in getattr(self, part).arrays().items()
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> Sums:
         """From a file."""
         for part in ("totals", "similarities", "reservoir"):
-            getattr(self, part).restore({name.removeprefix(f"{part}:"): array for name, array in arrays.items()
-                                         if name.startswith(f"{part}:")})
+            getattr(self, part).restore(
+                {name.removeprefix(f"{part}:"): array for name, array in arrays.items() if name.startswith(f"{part}:")}
+            )
         return self
 
 
 def add(sums: Sums, translator: Translator, direction: str, items: Sequence[Item], measures: Measures) -> None:
     """Measure a window and add it."""
     items = sorted(_translated(translator, direction, items), key=lambda item: (len(item.source_ids), item.number))
-    batches = [items[start:start + BATCH] for start in range(0, len(items), BATCH)]
-    found = [row for rows in map_over_cores(lambda batch: _measured(translator, batch, measures), batches)
-             for row in rows]
+    batches = [items[start : start + BATCH] for start in range(0, len(items), BATCH)]
+    found = [
+        row for rows in map_over_cores(lambda batch: _measured(translator, batch, measures), batches) for row in rows
+    ]
     rows, alike = defaultdict(list), defaultdict(list)
     counted = [row for row in found if row[0].counts]
     for index, (_, result, pairs) in enumerate(counted):
@@ -108,7 +113,7 @@ def add_repetitions(sums: Sums, translator: Translator, sequences: Sequence[Repe
             tokens = range(found.axes(kind, index)[0])
             place = cells.induction(kind, tokens, tokens, sequence.first[kind.side == Side.DECODER], sequence.period)
             allowed = cells.allowed_cells(kind, len(tokens), len(tokens))
-            own = weights[index, ..., :len(tokens), :len(tokens)]
+            own = weights[index, ..., : len(tokens), : len(tokens)]
             value = cells.measured(own, allowed, {"induction": place})["induction"]
             rows[f"{kind.value}/induction"].append((index, value.values.reshape(-1), value.chance))
     sums.totals.add(np.array([sequence.number for sequence in sequences]), rows)
@@ -141,8 +146,9 @@ def _measured(translator: Translator, items: Sequence[Item], measures: Measures)
                 named["ablation"] = Found(losses[item.number][kind], 0.0)
             result |= {f"{kind.value}/{name}": Found(f.values.reshape(-1), f.chance) for name, f in named.items()}
             if item.counts and item.number % COMPARED == 0:
-                pairs[kind.value] = similarity(own.reshape(-1, queries, keys),
-                                               cells.allowed_cells(kind, queries, keys)).reshape(-1)
+                pairs[kind.value] = similarity(
+                    own.reshape(-1, queries, keys), cells.allowed_cells(kind, queries, keys)
+                ).reshape(-1)
         rows.append((item, result, pairs))
     return rows
 
@@ -151,11 +157,10 @@ def _losses(translator: Translator, items: Sequence[Item], measures: Measures) -
     chosen = [item for item in items if item.counts and item.number < measures.ablated]
     found = {}
     for start in range(0, len(chosen), ABLATED_BATCH):
-        part = chosen[start:start + ABLATED_BATCH]
+        part = chosen[start : start + ABLATED_BATCH]
         plain = run(translator, [i.source_ids for i in part], [i.target_ids for i in part], slopes=False)
         by_kind = ablation.losses(translator.model, plain, measures.means)
-        found |= {item.number: {kind: values[row] for kind, values in by_kind.items()}
-                  for row, item in enumerate(part)}
+        found |= {item.number: {kind: values[row] for kind, values in by_kind.items()} for row, item in enumerate(part)}
     return found
 
 
@@ -175,8 +180,11 @@ class _Sentence:
     def facts(self, measures: Measures, cross: np.ndarray | None = None) -> Facts:
         """cross: this sentence's weights of cross-attention, where alignments are wanted."""
         source, ids = self.tokens(AttentionKind.ENCODER_SELF)[0], self.item.source_ids
-        rare = {at: measures.counts[i] for at, (i, token) in enumerate(zip(ids, source))
-                if not is_symbol(token) and i not in measures.frequent}
+        rare = {
+            at: measures.counts[i]
+            for at, (i, token) in enumerate(zip(ids, source))
+            if not is_symbol(token) and i not in measures.frequent
+        }
         rarest = frozenset(at for at, count in rare.items() if count == min(rare.values()))
         if cross is None or measures.link is None:
             return Facts(rarest)

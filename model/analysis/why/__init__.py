@@ -1,9 +1,9 @@
 """Why was this token written? Counterfactuals, exact splits and proxies, each one file. From Python:
 
-    from model.analysis import why
-    why.attribute(translator, trace, step=3, contrast="coffee")     # every method over the words
-    why.parts(translator, trace)                                    # the logits split over the decoder's parts
-    why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
+from model.analysis import why
+why.attribute(translator, trace, step=3, contrast="coffee")     # every method over the words
+why.parts(translator, trace)                                    # the logits split over the decoder's parts
+why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
 """
 
 from model.analysis.why.attribution import attribute

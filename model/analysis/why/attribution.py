@@ -1,7 +1,7 @@
 """Why this token: the tokens' matrix for one question.
 
-    why = attribute(translator, trace, step=3, contrast="coffee")
-    why.row("occlusion by mask").values, why.columns.labels
+why = attribute(translator, trace, step=3, contrast="coffee")
+why.row("occlusion by mask").values, why.columns.labels
 """
 
 from __future__ import annotations
@@ -21,9 +21,17 @@ from model.trace.why.rows import Row, Why
 from model.translator import Translator
 
 
-def attribute(translator: Translator, trace: TranslationTrace, *, step: int | None = None,
-              contrast: str | int | Against = Against.RUNNER_UP, methods: Sequence[str] = tuple(METHODS),
-              words: bool = True, means: Means | None = None, cross_layer: int | None = None) -> Why:
+def attribute(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+    methods: Sequence[str] = tuple(METHODS),
+    words: bool = True,
+    means: Means | None = None,
+    cross_layer: int | None = None,
+) -> Why:
     """Ask several methods about one written token. The options, each independent of the others:
 
     step         the row of the decoder; None: that of the least certain content word

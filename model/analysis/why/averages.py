@@ -1,7 +1,7 @@
 """Means of heads and embeddings over sentences, in a file beside the weights that they are of.
 
-    means.safetensors: source_embedding, target_embedding, <kind>.heads, <kind>.early (see model.trace.why.means), and
-    the weights' digest and the number of sentences as metadata
+means.safetensors: source_embedding, target_embedding, <kind>.heads, <kind>.early (see model.trace.why.means), and
+the weights' digest and the number of sentences as metadata
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def own_sentences(translator: Translator) -> dict[str, tuple[str, ...]]:
     return {direction: sentences(language) for direction, language in found.items() if language in languages()}
 
 
-def collect(translator: Translator, texts: Mapping[str, Sequence[str]], *,
-            watch: Callable[[int], object] = lambda done: None) -> Means:
+def collect(
+    translator: Translator, texts: Mapping[str, Sequence[str]], *, watch: Callable[[int], object] = lambda done: None
+) -> Means:
     """The end of collecting(). watch hears how many sentences are done."""
     for totals in collecting(translator, texts, batch=BATCH):
         watch(totals.sentences)
@@ -52,7 +53,7 @@ def collecting(translator: Translator, texts: Mapping[str, Sequence[str]], *, ba
     for direction, lines in texts.items():
         lines = [line for line in lines if line.strip() and translator.fits(line, direction)]
         for start in range(0, len(lines), batch):
-            totals.add(translator, lines[start:start + batch], direction)
+            totals.add(translator, lines[start : start + batch], direction)
             yield totals
     if not totals.sentences:
         raise ValueError("there are no sentences to take means of")
@@ -77,10 +78,12 @@ class Totals:
         source_ids, target_ids = (pad(ids, model.config.pad_id).to(translator.device) for ids in (sources, targets))
         output = model(source_ids, target_ids, record=True)
         for row, (text, source, target) in enumerate(zip(texts, sources, targets)):
-            for side, ids, tokens in (("source", source_ids, tokenizer.source_tokens(source, text)),
-                                      ("target", target_ids, tokenizer.tokens(target))):
+            for side, ids, tokens in (
+                ("source", source_ids, tokenizer.source_tokens(source, text)),
+                ("target", target_ids, tokenizer.tokens(target)),
+            ):
                 words = torch.tensor([not is_symbol(token) for token in tokens], device=ids.device)
-                rows = model.token_rows(ids[row:row + 1, :len(tokens)], decoder=side == "target")[0]
+                rows = model.token_rows(ids[row : row + 1, : len(tokens)], decoder=side == "target")[0]
                 self.rows[side].add(rows[words])
         for kind in TRANSFORMER_KINDS:
             self._add_heads(kind, output, sources if kind is AttentionKind.ENCODER_SELF else targets)
@@ -90,14 +93,19 @@ class Totals:
         said = said.permute(1, 3, 0, 2, 4)  # [batch, query, layers, heads, d_head]
         for sentence, ids in zip(said, rows):
             for position in range(min(EARLY, len(ids))):
-                self.early[kind][position].add(sentence[position:position + 1])
-            self.heads[kind].add(sentence[EARLY:len(ids)])
+                self.early[kind][position].add(sentence[position : position + 1])
+            self.heads[kind].add(sentence[EARLY : len(ids)])
 
     def means(self, digest: str) -> Means:
         """What has been seen so far on average; digest: of the weights that said it."""
-        return Means(digest, self.sentences, self.rows["source"].value(), self.rows["target"].value(),
-                     {kind: total.value() for kind, total in self.heads.items()},
-                     {kind: np.stack([total.value() for total in totals]) for kind, totals in self.early.items()})
+        return Means(
+            digest,
+            self.sentences,
+            self.rows["source"].value(),
+            self.rows["target"].value(),
+            {kind: total.value() for kind, total in self.heads.items()},
+            {kind: np.stack([total.value() for total in totals]) for kind, totals in self.early.items()},
+        )
 
 
 class _Mean:
@@ -130,14 +138,20 @@ def load(path: Path, translator: Translator) -> Means:
         with safe_open(path, framework="numpy") as file:
             metadata, found = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
         means = Means(
-            metadata["digest"], int(metadata["sentences"]), found["source_embedding"], found["target_embedding"],
+            metadata["digest"],
+            int(metadata["sentences"]),
+            found["source_embedding"],
+            found["target_embedding"],
             {kind: found[f"{kind.value}.heads"] for kind in TRANSFORMER_KINDS},
-            {kind: found[f"{kind.value}.early"] for kind in TRANSFORMER_KINDS})
+            {kind: found[f"{kind.value}.early"] for kind in TRANSFORMER_KINDS},
+        )
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a file of means: {error}") from error
     if means.digest != translator.digest:
-        raise ValueError(f"{path} holds means of other weights ({means.digest}, here {translator.digest}): "
-                         "run python -m model.means again")
+        raise ValueError(
+            f"{path} holds means of other weights ({means.digest}, here {translator.digest}): "
+            "run python -m model.means again"
+        )
     config = translator.config
     for kind, layers in translator.model.num_layers.items():
         if means.heads[kind].shape != (layers, config.num_heads, config.d_head):

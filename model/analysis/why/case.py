@@ -103,12 +103,15 @@ class Case:
     def mean_rows(self) -> tuple[Tensor, Tensor, Words]:
         """What an average token of either side is [d_model], without position, and of what it is the average."""
         if self.means is not None:
-            source, target = (torch.from_numpy(row).to(self.source_rows)
-                              for row in (self.means.source_embedding, self.means.target_embedding))
+            source, target = (
+                torch.from_numpy(row).to(self.source_rows)
+                for row in (self.means.source_embedding, self.means.target_embedding)
+            )
             return source, target, say("mean embedding of {n} sentences", n=self.means.sentences)
         with torch.inference_mode(False), torch.no_grad():
-            source, target = (matrix.mean(0) * self.model.scale
-                              for matrix in (self.model.embedding.weight, self.model.target_matrix))
+            source, target = (
+                matrix.mean(0) * self.model.scale for matrix in (self.model.embedding.weight, self.model.target_matrix)
+            )
         return source, target, say("mean embedding of the vocabulary")
 
     def metric(self) -> float:
@@ -126,8 +129,9 @@ class Case:
         memory, _ = self.model.encoder(placed, mask, interventions=changes)
         return SourceMemory(memory, mask)
 
-    def decode(self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None, changes: Changes | None = None
-               ) -> Tensor:
+    def decode(
+        self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None, changes: Changes | None = None
+    ) -> Tensor:
         """The decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model] in place of
         token embeddings. keys: bool [batch, step + 1], what later rows may read; each row reads itself.
         changes: as in encode()."""
@@ -159,15 +163,21 @@ class Case:
 
     def _run(self, change: Change) -> Tensor:
         masked_source, masked_prefix, replaced_source, replaced_prefix = (
-            torch.from_numpy(part).to(self.source_ids.device) for part in change.parts)
+            torch.from_numpy(part).to(self.source_ids.device) for part in change.parts
+        )
         mean_source, mean_target, _ = self.mean_rows
         if masked_source.any() or replaced_source.any():
-            memory = self.encode(torch.where(replaced_source[..., None], mean_source, self.source_rows),
-                                 ~masked_source if masked_source.any() else None)
+            memory = self.encode(
+                torch.where(replaced_source[..., None], mean_source, self.source_rows),
+                ~masked_source if masked_source.any() else None,
+            )
         else:
             memory = self.shared_memory(len(change))
-        return self.decode(torch.where(replaced_prefix[..., None], mean_target, self.target_rows), memory,
-                           ~masked_prefix if masked_prefix.any() else None)
+        return self.decode(
+            torch.where(replaced_prefix[..., None], mean_target, self.target_rows),
+            memory,
+            ~masked_prefix if masked_prefix.any() else None,
+        )
 
     def effects(self, change: Change) -> np.ndarray:
         """m(x) - m(changed x), float64 [batch]: positive where what was taken away spoke for the token."""
@@ -198,8 +208,15 @@ def expanded(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemo
     return SourceMemory(memory.memory.expand(batch, -1, -1), mask, projected=projected)
 
 
-def open_case(translator: Translator, trace: TranslationTrace, question: Question, *, words: bool = True,
-              means: Means | None = None, cross_layer: int | None = None) -> Case:
+def open_case(
+    translator: Translator,
+    trace: TranslationTrace,
+    question: Question,
+    *,
+    words: bool = True,
+    means: Means | None = None,
+    cross_layer: int | None = None,
+) -> Case:
     """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
     interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
     Six parameters: it takes the options of attribute() one by one, as that does."""
@@ -207,11 +224,16 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     check_transformer(translator.model)
     if parts := translator.config.without:
-        raise Refusal("this network is built without {parts}: the experiments know only networks that have it",
-                      parts=", ".join(parts))
+        raise Refusal(
+            "this network is built without {parts}: the experiments know only networks that have it",
+            parts=", ".join(parts),
+        )
     if trace.interventions.patches or trace.interventions.in_words:
-        raise Refusal("this trace was written with changes to the model that cannot be run again ({changes}): ask "
-                      "about another one", changes=trace.interventions.describe())
+        raise Refusal(
+            "this trace was written with changes to the model that cannot be run again ({changes}): ask "
+            "about another one",
+            changes=trace.interventions.describe(),
+        )
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers
@@ -219,6 +241,12 @@ def open_case(translator: Translator, trace: TranslationTrace, question: Questio
         raise ValueError(f"cross has layers 0 to {layers - 1}, found {cross_layer}")
     device = translator.device
     return Case(
-        translator.model, question, torch.tensor([trace.source_ids], device=device),
-        torch.tensor([trace.decoder_ids[:question.step + 1]], device=device),
-        columns(trace, question.step, words=words), trace.interventions, means, cross_layer=cross_layer)
+        translator.model,
+        question,
+        torch.tensor([trace.source_ids], device=device),
+        torch.tensor([trace.decoder_ids[: question.step + 1]], device=device),
+        columns(trace, question.step, words=words),
+        trace.interventions,
+        means,
+        cross_layer=cross_layer,
+    )

@@ -16,8 +16,9 @@ from model.trace.kinds import AttentionKind
 CHUNK = 4_000_000  # numbers of float64 held at once
 
 
-def mixed(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None,
-          rows: slice = slice(None)) -> Tensor:
+def mixed(
+    layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None, rows: slice = slice(None)
+) -> Tensor:
     """The sum over heads of A v W_O by key: float64 [query, key, d_model], for some query rows of a batch of one; with
     post-norm after the linear part of the block's norm (Kobayashi et al. 2020, 2021)."""
     cross = kind is AttentionKind.CROSS
@@ -73,25 +74,36 @@ def _with_itself(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) ->
 
 
 @torch.inference_mode()
-def encoder_contributions(model: Transformer, output: ForwardOutput,
-                          interventions: Interventions = NO_INTERVENTIONS) -> np.ndarray:
+def encoder_contributions(
+    model: Transformer, output: ForwardOutput, interventions: Interventions = NO_INTERVENTIONS
+) -> np.ndarray:
     """float64 [layers, source, source], rows sum to 1. output: recorded, a batch of one."""
     return _self_shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF, interventions)
 
 
 @torch.inference_mode()
-def decoder_contributions(model: Transformer, output: ForwardOutput, interventions: Interventions = NO_INTERVENTIONS
-                          ) -> tuple[np.ndarray, np.ndarray]:
+def decoder_contributions(
+    model: Transformer, output: ForwardOutput, interventions: Interventions = NO_INTERVENTIONS
+) -> tuple[np.ndarray, np.ndarray]:
     """Self-attention's float64 [layers, target, target], whose rows sum to 1, and cross-attention's [layers, target,
     source], whose rows lack the residual's share. output: recorded, a batch of one."""
     kind = AttentionKind.CROSS
-    cross = [block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-             for layer, record in zip(model.decoder.layers, output.records(kind))]
+    cross = [
+        block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
+        for layer, record in zip(model.decoder.layers, output.records(kind))
+    ]
     own = _self_shares(model.decoder.layers, output, AttentionKind.DECODER_SELF, interventions)
     return own, torch.stack(cross).cpu().numpy()
 
 
 def _self_shares(layers, output: ForwardOutput, kind: AttentionKind, interventions: Interventions) -> np.ndarray:
-    return torch.stack([
-        block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-        for layer, record in zip(layers, output.records(kind))]).cpu().numpy()
+    return (
+        torch.stack(
+            [
+                block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
+                for layer, record in zip(layers, output.records(kind))
+            ]
+        )
+        .cpu()
+        .numpy()
+    )

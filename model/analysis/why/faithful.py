@@ -48,16 +48,18 @@ def deletion(method: str) -> Deletion:
     return masked if other_occlusion(method) is occlusion.MASK else replaced
 
 
-def curves(case: Case, order: Sequence[int], how: Deletion, *, counts: Sequence[int] | None = None
-           ) -> tuple[np.ndarray, np.ndarray]:
+def curves(
+    case: Case, order: Sequence[int], how: Deletion, *, counts: Sequence[int] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Columns taken away in an order: what the metric loses without the first k, and with the first k alone, for k of
     counts (None: 1 .. n), float64 [k] each. Columns that the order does not name (symbols) stay."""
-    found, = all_curves(case, [(order, how)], counts=counts)
+    (found,) = all_curves(case, [(order, how)], counts=counts)
     return found
 
 
-def all_curves(case: Case, orders: Sequence[tuple[Sequence[int], Deletion]], *, counts: Sequence[int] | None = None
-               ) -> list[tuple[np.ndarray, np.ndarray]]:
+def all_curves(
+    case: Case, orders: Sequence[tuple[Sequence[int], Deletion]], *, counts: Sequence[int] | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """curves() of each order. Orders that begin or end with the same words share runs: each set of words is taken away
     once, and many of them in one batch."""
     wanted = [change for order, how in orders for change in _taken(case, order, how, counts)]
@@ -130,10 +132,11 @@ def judge(case: Case, *, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Cu
     words, random = np.flatnonzero(ordinary), np.random.default_rng(seed)
     orders = [(order_of(mine, ordinary), deletion(name)) for name, mine in values.items()]
     shuffled = [random.permutation(words) for _ in range(RANDOM_ORDERS)]
-    tried = all_curves(case, [*orders, *((order, how) for how in (masked, replaced) for order in shuffled)],
-                       counts=points(len(words)))
+    tried = all_curves(
+        case, [*orders, *((order, how) for how in (masked, replaced) for order in shuffled)], counts=points(len(words))
+    )
     means = np.array([[part.mean() for part in one] for one in tried])  # [order, (without, alone)]
-    chance = dict(zip((masked, replaced), means[len(orders):].reshape(2, RANDOM_ORDERS, 2).mean(1)))
+    chance = dict(zip((masked, replaced), means[len(orders) :].reshape(2, RANDOM_ORDERS, 2).mean(1)))
     found = {}
     for (name, mine), (_, how), (without, alone) in zip(values.items(), orders, means):
         agreement = agree(mine, values[other_occlusion(name).name], ordinary)
@@ -147,10 +150,14 @@ def redrawn(model: Transformer, *, seed: int = 0) -> list[tuple[str, Transformer
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fresh = Transformer(model.config).to(next(model.parameters())).state_dict()
-    stages = [(f"decoder layer {layer + 1}", f"decoder.layers.{layer}.")
-              for layer in reversed(range(len(model.decoder.layers)))]
-    stages += [(f"encoder layer {layer + 1}", f"encoder.layers.{layer}.")
-               for layer in reversed(range(len(model.encoder.layers)))]
+    stages = [
+        (f"decoder layer {layer + 1}", f"decoder.layers.{layer}.")
+        for layer in reversed(range(len(model.decoder.layers)))
+    ]
+    stages += [
+        (f"encoder layer {layer + 1}", f"encoder.layers.{layer}.")
+        for layer in reversed(range(len(model.encoder.layers)))
+    ]
     found, current = [], copy.deepcopy(model)
     for name, prefix in (*stages, ("everything", "")):
         state = current.state_dict()
@@ -168,8 +175,15 @@ class Sentence:
     randomised: dict[str, dict[str, float | None]]
 
 
-def examine(translator: Translator, text: str, direction: str, means: Means | None, *,
-            stages: Sequence[tuple[str, Transformer]] = (), seed: int = 0) -> Sentence | None:
+def examine(
+    translator: Translator,
+    text: str,
+    direction: str,
+    means: Means | None,
+    *,
+    stages: Sequence[tuple[str, Transformer]] = (),
+    seed: int = 0,
+) -> Sentence | None:
     """One sentence, its least certain content word against the runner-up. None for fewer than three words, which cannot
     be ranked. stages: of redrawn(), where its values are compared with theirs, too. More than five parameters: the
     sentence, what it is judged with, and what is repeated with other weights are told apart by name."""
@@ -198,9 +212,15 @@ def summarise(sentences: Sequence[Sentence]) -> tuple[MethodFaithfulness, ...]:
         for stage in stages:
             middle = bootstrap([s.randomised[name].get(stage) for s in sentences], median=True)
             randomised[stage] = None if middle is None else middle.value
-        found.append(MethodFaithfulness(
-            name, method.evidence.value, method.class_agnostic,
-            bootstrap([one.agreement for one in mine], median=True),
-            bootstrap([one.comprehensiveness for one in mine]), bootstrap([one.sufficiency for one in mine]),
-            randomised))
+        found.append(
+            MethodFaithfulness(
+                name,
+                method.evidence.value,
+                method.class_agnostic,
+                bootstrap([one.agreement for one in mine], median=True),
+                bootstrap([one.comprehensiveness for one in mine]),
+                bootstrap([one.sufficiency for one in mine]),
+                randomised,
+            )
+        )
     return tuple(found)

@@ -32,10 +32,15 @@ def neighbours(translator: Translator, trace: TranslationTrace, position: int, *
     found: list[str] = []
     for token in translator.tokenizer.source_tokens(near.tolist(), ""):
         other = token.removeprefix(SPACE)
-        fits = (token.startswith(SPACE) and other.isalpha() and other[:1].isupper() == word[:1].isupper()
-                and len(other) > 1 and other.lower() != word.lower())
+        fits = (
+            token.startswith(SPACE)
+            and other.isalpha()
+            and other[:1].isupper() == word[:1].isupper()
+            and len(other) > 1
+            and other.lower() != word.lower()
+        )
         if fits:
-            found.append(text[:start] + other + text[start + len(word):])
+            found.append(text[:start] + other + text[start + len(word) :])
         if len(found) == count:
             break
     if not found:

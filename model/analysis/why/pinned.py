@@ -18,24 +18,27 @@ CONTRASTS = 5
 
 # Closed classes alone (articles, pronouns, prepositions, conjunctions, auxiliaries, particles); where a language has no
 # list, every word counts as a content word.
-FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in {
-    "en": """a an the this that these those i you he she it we they me him her us them my your his its our their mine
-        who whom whose which what of in on at by to for from with without into onto over under about after before
+FUNCTION_WORDS = {
+    language: frozenset(words.split())
+    for language, words in {
+        "en": """a an the this that these those i you he she it we they me him her us them my your his its our their
+        mine who whom whose which what of in on at by to for from with without into onto over under about after before
         between through during against and or but nor so yet if because as than then when while where why how am is are
         was were be been being do does did have has had will would shall should can could may might must not no n't
         there here up down out off again too very just also""",
-    "de": """der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines ich du er
-        sie es wir ihr mich dich ihn uns euch mir dir ihm ihnen sich mein meine meinen meinem meiner meines dein deine
-        sein seine seinen seinem seiner seines unser unsere ihre ihren ihrem ihrer wer wen wem was welche welcher
+        "de": """der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines ich du
+        er sie es wir ihr mich dich ihn uns euch mir dir ihm ihnen sich mein meine meinen meinem meiner meines dein
+        deine sein seine seinen seinem seiner seines unser unsere ihre ihren ihrem ihrer wer wen wem was welche welcher
         welches dieser diese dieses diesen diesem in im an am auf aus bei beim mit nach von vom vor zu zum zur über
         unter durch für gegen ohne um zwischen und oder aber denn sondern dass weil wenn als ob wie wo warum bin bist
         ist sind seid war waren wird werden wurde wurden habe hast hat haben hatte hatten kann können muss müssen soll
         sollen will wollen darf nicht auch nur noch schon sehr so da hier""",
-    "fr": """le la les l un une des du de d ce cet cette ces je j tu il elle on nous vous ils elles me m te t se s lui
-        leur y en mon ma mes ton ta tes son sa ses notre nos votre vos leurs qui que qu quoi dont où quel quelle à au
-        aux dans sur sous par pour avec sans vers chez entre et ou mais ni car donc si comme quand suis es est sommes
+        "fr": """le la les l un une des du de d ce cet cette ces je j tu il elle on nous vous ils elles me m te t se s
+        lui leur y en mon ma mes ton ta tes son sa ses notre nos votre vos leurs qui que qu quoi dont où quel quelle à
+        au aux dans sur sous par pour avec sans vers chez entre et ou mais ni car donc si comme quand suis es est sommes
         êtes sont était étaient été être ai as a avons avez ont avait avaient avoir ne n pas plus très aussi""",
-}.items()}
+    }.items()
+}
 
 
 def content_words(trace: TranslationTrace) -> Groups:
@@ -45,8 +48,12 @@ def content_words(trace: TranslationTrace) -> Groups:
 
     def counts(group: tuple[int, ...]) -> bool:
         text = "".join(tokens[i] for i in group).replace(SPACE, "")
-        return not (is_symbol(tokens[group[0]]) or all(is_punctuation(tokens[i]) for i in group)
-                    or text.lower() in functions or not text)
+        return not (
+            is_symbol(tokens[group[0]])
+            or all(is_punctuation(tokens[i]) for i in group)
+            or text.lower() in functions
+            or not text
+        )
 
     return tuple(group for group in word_groups(tokens) if counts(group))
 
@@ -64,8 +71,12 @@ def contrasts(trace: TranslationTrace, step: int) -> tuple[int, ...]:
     return tuple(int(i) for i in trace.top_ids[step] if i != trace.target_ids[step])[:CONTRASTS]
 
 
-def ask(translator: Translator, trace: TranslationTrace, step: int | None = None,
-        contrast: str | int | Against = Against.RUNNER_UP) -> Question:
+def ask(
+    translator: Translator,
+    trace: TranslationTrace,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+) -> Question:
     """The question. step None: default_step(); contrast: text as a person types it, a token's id, or Against.
 
     Typed text is read as one whole word, or more, in the place of the word that the step belongs to; of several pieces,
@@ -74,16 +85,20 @@ def ask(translator: Translator, trace: TranslationTrace, step: int | None = None
     """
     step = default_step(trace) if step is None else step
     if not 0 <= step < len(trace.target_ids):
-        raise Refusal("There is no step {n}: the translation has steps 0 to {last}.", n=step,
-                      last=len(trace.target_ids) - 1)
+        raise Refusal(
+            "There is no step {n}: the translation has steps 0 to {last}.", n=step, last=len(trace.target_ids) - 1
+        )
     note = ""
     if isinstance(contrast, str):
         step, contrast, note = _typed(translator, trace, step, contrast)
     elif contrast is Against.RUNNER_UP:
         contrast = contrasts(trace, step)[0]
     elif contrast is not Against.NOTHING and not 0 <= contrast < len(translator.tokenizer):
-        raise Refusal("There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(contrast),
-                      last=str(len(translator.tokenizer) - 1))
+        raise Refusal(
+            "There is no token {n}: the vocabulary has tokens 0 to {last}.",
+            n=str(contrast),
+            last=str(len(translator.tokenizer) - 1),
+        )
     token_id, token = trace.target_ids[step], trace.target_tokens[step]
     if contrast is Against.NOTHING:
         return Question(step, token_id, token)
@@ -95,7 +110,7 @@ def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str
     first = trace.target_tokens[word[0]]
     joined = not first.startswith(SPACE) and not is_symbol(first)
     ids = typed_ids(translator, text, joined=joined)
-    written = trace.target_ids[word[0]:]
+    written = trace.target_ids[word[0] :]
     same = 0
     while same < min(len(ids), len(written)) and ids[same] == written[same]:
         same += 1
@@ -106,5 +121,8 @@ def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str
     if len(ids) == 1:
         return word[0], ids[0], ""
     pieces = " + ".join(translator.tokenizer.tokens(ids))
-    return word[0] + same, ids[same], say(
-        "{text} is {pieces}: compared at piece {n}", text=text.strip(), pieces=pieces, n=same + 1)
+    return (
+        word[0] + same,
+        ids[same],
+        say("{text} is {pieces}: compared at piece {n}", text=text.strip(), pieces=pieces, n=same + 1),
+    )

@@ -5,9 +5,19 @@ from __future__ import annotations
 from model.analysis.why.method import Method
 from model.analysis.why.methods import attention, flow, gradients, occlusion
 
-METHODS: dict[str, Method] = {method.name: method for method in (
-    occlusion.MASK, occlusion.MEAN, gradients.INTEGRATED_GRADIENTS, gradients.GRADIENT_X_INPUT, flow.ALTI,
-    attention.NORMS, attention.RAW, flow.ROLLOUT)}
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        occlusion.MASK,
+        occlusion.MEAN,
+        gradients.INTEGRATED_GRADIENTS,
+        gradients.GRADIENT_X_INPUT,
+        flow.ALTI,
+        attention.NORMS,
+        attention.RAW,
+        flow.ROLLOUT,
+    )
+}
 OCCLUSIONS = (occlusion.MASK, occlusion.MEAN)
 
 

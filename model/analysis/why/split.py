@@ -36,11 +36,16 @@ def parts(case: Case) -> Parts:
     position = torch.zeros_like(token) if code is None else code[-1].double()
     walk.through_entry(token + position)
     return Parts(
-        question=case.question, token=float(walk.vector @ token), position=float(walk.vector @ position),
-        keys={kind: _stacked(walk.keys[kind]) for kind in KINDS}, feed_forward=_stacked(walk.feed_forward),
+        question=case.question,
+        token=float(walk.vector @ token),
+        position=float(walk.vector @ position),
+        keys={kind: _stacked(walk.keys[kind]) for kind in KINDS},
+        feed_forward=_stacked(walk.feed_forward),
         output_biases={kind: _stacked(walk.output_biases[kind]) for kind in KINDS},
-        norm_biases=_stacked(walk.norm_biases), constant=aim.constant,
-        expected=float(aim(case.output.hidden[0, -1])))
+        norm_biases=_stacked(walk.norm_biases),
+        constant=aim.constant,
+        expected=float(aim(case.output.hidden[0, -1])),
+    )
 
 
 class _Walk:
@@ -67,7 +72,8 @@ class _Walk:
         layer, record = self.decoder.layers[index], self.records[index]
         attentions = {kind: (self.case.model.attention(kind, index), record.attention(kind)) for kind in KINDS[::-1]}
         around_self, around_cross, around_feed_forward = zip(
-            layer.sublayers, (passed.norm_input for passed in record.sublayers))
+            layer.sublayers, (passed.norm_input for passed in record.sublayers)
+        )
         self._enter(*around_feed_forward)
         self.feed_forward.append(self.vector @ layer.feed_forward.contract(record.activations[0, -1]).double())
         for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):

@@ -12,8 +12,24 @@ from pathlib import Path
 import numpy as np
 
 PARTS, HELD_OUT_PART = 10, 0
-PERSON_LOCALES = ("de_DE", "de_AT", "en_US", "en_GB", "fr_FR", "it_IT", "es_ES", "pl_PL", "nl_NL", "sv_SE", "da_DK",
-                  "cs_CZ", "pt_PT", "tr_TR", "hu_HU", "fi_FI")
+PERSON_LOCALES = (
+    "de_DE",
+    "de_AT",
+    "en_US",
+    "en_GB",
+    "fr_FR",
+    "it_IT",
+    "es_ES",
+    "pl_PL",
+    "nl_NL",
+    "sv_SE",
+    "da_DK",
+    "cs_CZ",
+    "pt_PT",
+    "tr_TR",
+    "hu_HU",
+    "fi_FI",
+)
 TOWN_LOCALES = ("de_DE", "de_AT", "pl_PL", "cs_CZ", "nl_NL", "da_DK")
 DRAWS = 1500  # from each locale's list; most lists are shorter
 LANGUAGES = ("en", "de", "fr")
@@ -73,7 +89,7 @@ class Fillers:
     def _spliced(self, names: tuple[str, ...], random: np.random.Generator) -> str:
         while True:
             first, second = (names[random.integers(len(names))] for _ in range(2))
-            name = first[:max(2, len(first) // 2)] + second[len(second) // 2:].lower()
+            name = first[: max(2, len(first) // 2)] + second[len(second) // 2 :].lower()
             if held_out(name) != self.training and len(name) <= 14 and "-" not in name:
                 return name
 
@@ -137,5 +153,10 @@ def _drawn(method: str, locales: tuple[str, ...]) -> frozenset[str]:
 def _is_plain(name: str) -> bool:
     """A single word of Latin letters, perhaps hyphenated, that begins with a capital."""
     parts = name.split("-")
-    return (2 < len(name) <= 14 and all(len(part) > 1 and part.isalpha() for part in parts) and name[0].isupper()
-            and not name.isupper() and all("LATIN" in unicodedata.name(c, "") for c in name if c != "-"))
+    return (
+        2 < len(name) <= 14
+        and all(len(part) > 1 and part.isalpha() for part in parts)
+        and name[0].isupper()
+        and not name.isupper()
+        and all("LATIN" in unicodedata.name(c, "") for c in name if c != "-")
+    )

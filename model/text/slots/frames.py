@@ -99,7 +99,7 @@ def put(text: str, words: dict[str, str], language: str) -> str:
     """The text with its slots filled, and in French elided before a vowel: "d'Anna", "qu'Anna"."""
     result, end = "", 0
     for match in SLOT.finditer(text):
-        result += text[end:match.start()]
+        result += text[end : match.start()]
         word = words[match[0][1:-1]]
         result = elided(result, word) if language == "fr" else result
         result, end = result + word, match.end()

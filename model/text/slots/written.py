@@ -15,12 +15,48 @@ import numpy as np
 from model.text.slots.fillers import held_out
 
 MONTHS = {
-    "en": ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-           "November", "December"],
-    "de": ["Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober",
-           "November", "Dezember"],
-    "fr": ["janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre",
-           "novembre", "décembre"],
+    "en": [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+    "de": [
+        "Januar",
+        "Februar",
+        "März",
+        "April",
+        "Mai",
+        "Juni",
+        "Juli",
+        "August",
+        "September",
+        "Oktober",
+        "November",
+        "Dezember",
+    ],
+    "fr": [
+        "janvier",
+        "février",
+        "mars",
+        "avril",
+        "mai",
+        "juin",
+        "juillet",
+        "août",
+        "septembre",
+        "octobre",
+        "novembre",
+        "décembre",
+    ],
 }
 READ_THOUSANDS = {"en": (",",), "de": (".", " "), "fr": ("\u202f", "\u00a0", " ", ".")}
 DECIMAL = {"en": ".", "de": ",", "fr": ","}
@@ -87,8 +123,13 @@ class Date:
         if language == "en":
             year, comma = (f" {self.year}", ",") if self.year else ("", "")
             nth = f"{self.day}{ordinal_ending(self.day)}"
-            return (f"{name} {self.day}{comma}{year}", f"{self.day} {name}{year}", f"{name} {nth}{comma}{year}",
-                    f"{nth} {name}{year}", f"the {nth} of {name}{year}")
+            return (
+                f"{name} {self.day}{comma}{year}",
+                f"{self.day} {name}{year}",
+                f"{name} {nth}{comma}{year}",
+                f"{nth} {name}{year}",
+                f"the {nth} of {name}{year}",
+            )
         year = f" {self.year}" if self.year else ""
         if language == "de":
             return (f"{self.day}. {name}{year}",)
@@ -132,7 +173,7 @@ def draw(kind: str, random: np.random.Generator, *, training: bool = True) -> Va
 def _number(random: np.random.Generator) -> Number:
     """2 to 999,999, small ones more often: each number of digits as likely as the next up to four, then rarer."""
     digits = random.choice((1, 2, 3, 4, 5, 6), p=(0.1, 0.3, 0.25, 0.2, 0.1, 0.05))
-    return Number(int(random.integers(max(2, 10 ** (digits - 1)), 10 ** digits)))
+    return Number(int(random.integers(max(2, 10 ** (digits - 1)), 10**digits)))
 
 
 def _small(random: np.random.Generator) -> Number:
@@ -165,5 +206,12 @@ def _time(random: np.random.Generator) -> Time:
     return Time(int(random.integers(24)), int(random.integers(60 // step)) * step)
 
 
-DRAWN = {"number": _number, "small": _small, "decimal": _decimal, "year": _year, "date": _date,
-         "full_date": _full_date, "time": _time}
+DRAWN = {
+    "number": _number,
+    "small": _small,
+    "decimal": _decimal,
+    "year": _year,
+    "date": _date,
+    "full_date": _full_date,
+    "time": _time,
+}

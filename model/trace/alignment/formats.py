@@ -32,5 +32,7 @@ def pharaoh(links: Links) -> str:
 
 def talp(gold: Gold) -> str:
     """One line, from 1, in order."""
-    return " ".join(f"{source + 1}{'-' if (source, target) in gold.sure else 'p'}{target + 1}"
-                    for source, target in sorted(gold.possible))
+    return " ".join(
+        f"{source + 1}{'-' if (source, target) in gold.sure else 'p'}{target + 1}"
+        for source, target in sorted(gold.possible)
+    )

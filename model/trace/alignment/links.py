@@ -86,5 +86,9 @@ def _neighbours(source: int, target: int) -> set[tuple[int, int]]:
 
 
 SYMMETRISATIONS: Mapping[str, Callable[[Links, Links], Links]] = {
-    "intersection": intersection, "union": union, "grow-diag": grow_diagonal, "grow-diag-final": grow_diagonal_final,
-    "grow-diag-final-and": grow_diagonal_final_and}
+    "intersection": intersection,
+    "union": union,
+    "grow-diag": grow_diagonal,
+    "grow-diag-final": grow_diagonal_final,
+    "grow-diag-final-and": grow_diagonal_final_and,
+}

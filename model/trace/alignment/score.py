@@ -46,8 +46,12 @@ class Score:
         return 1.0 - (self.right_sure + self.right_possible) / total if total else 0.0
 
     def __add__(self, other: Score) -> Score:
-        return Score(self.links + other.links, self.sure + other.sure, self.right_sure + other.right_sure,
-                     self.right_possible + other.right_possible)
+        return Score(
+            self.links + other.links,
+            self.sure + other.sure,
+            self.right_sure + other.right_sure,
+            self.right_possible + other.right_possible,
+        )
 
 
 def score(found: Links, gold: Gold) -> Score:

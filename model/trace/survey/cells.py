@@ -47,8 +47,9 @@ def allowed_cells(kind: AttentionKind, queries: int, keys: int) -> np.ndarray:
     return np.tri(queries, keys, dtype=bool) if kind is AttentionKind.DECODER_SELF else np.ones((queries, keys), bool)
 
 
-def places(kind: AttentionKind, queries: Sequence[str], keys: Sequence[str], facts: Facts = Facts()
-           ) -> dict[str, Place]:
+def places(
+    kind: AttentionKind, queries: Sequence[str], keys: Sequence[str], facts: Facts = Facts()
+) -> dict[str, Place]:
     """The statistics of weights on cells that this sentence has rows for. Self-attention's rows are those of words;
     cross-attention's are all, since the begin symbol's predicts a word."""
     allowed = allowed_cells(kind, len(queries), len(keys))
@@ -59,8 +60,12 @@ def places(kind: AttentionKind, queries: Sequence[str], keys: Sequence[str], fac
     words = np.flatnonzero(columns)
     first, last = (words[0], words[-1]) if len(words) else (len(keys), len(keys))
     at = np.arange(len(keys))
-    for name, named in (("begin", at < first), ("end", at > last), ("punctuation", _punctuation(keys)),
-                        ("rare_token", np.isin(at, list(facts.rare)))):
+    for name, named in (
+        ("begin", at < first),
+        ("end", at > last),
+        ("punctuation", _punctuation(keys)),
+        ("rare_token", np.isin(at, list(facts.rare))),
+    ):
         found[name] = np.broadcast_to(named, allowed.shape)
     result = {}
     for name in of_kind(kind):
@@ -92,7 +97,7 @@ def _cross(queries: Sequence[str], keys: Sequence[str], facts: Facts, words: np.
         for name, rows in (("alignment_read", slice(1, None)), ("alignment_predicted", slice(0, -1))):
             linked = np.zeros_like(near)
             given = linked[rows]
-            given[:len(facts.links)] = facts.links[:len(given)]
+            given[: len(facts.links)] = facts.links[: len(given)]
             found[name] = linked & ~(linked & near).any(1, keepdims=True)
     return found
 
@@ -113,8 +118,10 @@ def measured(weights: np.ndarray, allowed: np.ndarray, found: Mapping[str, Place
     cells = np.stack([place.cells * place.rows[:, None] / place.rows.sum() for place in found.values()])
     values = weights.reshape(*weights.shape[:-2], -1).astype(np.float64) @ cells.reshape(len(found), -1).T
     keys = allowed.sum(1)
-    return {name: Found(values[..., index], float((place.cells.sum(1) / keys)[place.rows].mean()))
-            for index, (name, place) in enumerate(found.items())}
+    return {
+        name: Found(values[..., index], float((place.cells.sum(1) / keys)[place.rows].mean()))
+        for index, (name, place) in enumerate(found.items())
+    }
 
 
 def shape(weights: np.ndarray, allowed: np.ndarray) -> dict[str, Found]:
@@ -129,12 +136,20 @@ def shape(weights: np.ndarray, allowed: np.ndarray) -> dict[str, Found]:
     logs = np.log(chosen, out=np.zeros_like(chosen), where=chosen > 0)
     entropy = -(chosen * logs).sum(-1) / np.log(counts)
     harmonic = np.cumsum(1 / np.arange(1, counts.max() + 1))[counts - 1]
-    return {"breadth": Found(entropy.mean(-1), float(((harmonic - 1) / np.log(counts)).mean())),
-            "confidence": Found(chosen.max(-1).mean(-1), float((harmonic / counts).mean()))}
+    return {
+        "breadth": Found(entropy.mean(-1), float(((harmonic - 1) / np.log(counts)).mean())),
+        "confidence": Found(chosen.max(-1).mean(-1), float((harmonic / counts).mean())),
+    }
 
 
-def statistics(kind: AttentionKind, weights: np.ndarray, queries: Sequence[str], keys: Sequence[str],
-               lengths: np.ndarray | None = None, facts: Facts = Facts()) -> dict[str, Found]:
+def statistics(
+    kind: AttentionKind,
+    weights: np.ndarray,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    lengths: np.ndarray | None = None,
+    facts: Facts = Facts(),
+) -> dict[str, Found]:
     """All statistics of maps [.., query, key] of one sentence. lengths [.., key]: of each head's values, for the shares
     by length (Kobayashi et al. 2020); without, those are absent. Six parameters: the maps with their two axes' tokens,
     and what else is known of them."""

@@ -27,8 +27,11 @@ class Match:
 def compared(one: KindSurvey, other: KindSurvey) -> tuple[str, ...]:
     """The statistics that both have of every head and that tell heads apart: shares, since importance depends on how
     many heads there are."""
-    return tuple(name for name in one.statistics if name in other.statistics and STATISTICS[name].unit == "share"
-                 and np.ptp(_values(one, other, name)) > 0)
+    return tuple(
+        name
+        for name in one.statistics
+        if name in other.statistics and STATISTICS[name].unit == "share" and np.ptp(_values(one, other, name)) > 0
+    )
 
 
 def distances(one: KindSurvey, other: KindSurvey) -> np.ndarray:
@@ -38,8 +41,9 @@ def distances(one: KindSurvey, other: KindSurvey) -> np.ndarray:
     if not names:
         return np.full((one.similarity.shape[0], other.similarity.shape[0]), np.nan)
     heads = one.similarity.shape[0]
-    scaled = np.stack([(values - values.mean()) / values.std()
-                       for values in (_values(one, other, name) for name in names)], -1)  # [heads of both, statistic]
+    scaled = np.stack(
+        [(values - values.mean()) / values.std() for values in (_values(one, other, name) for name in names)], -1
+    )  # [heads of both, statistic]
     return np.sqrt(((scaled[:heads, None] - scaled[None, heads:]) ** 2).mean(-1))
 
 
@@ -50,6 +54,14 @@ def _values(one: KindSurvey, other: KindSurvey, name: str) -> np.ndarray:
 def match(apart: np.ndarray) -> Sequence[Match]:
     """Of each head of one model [heads, the other's heads], the nearest first."""
     nearest, back = apart.argmin(1), apart.argmin(0)
-    found = [Match(head, int(other), float(apart[head, other]), int(back[other]) == head,
-                   float(max(0.0, 1 - apart[head, other] / apart.mean()))) for head, other in enumerate(nearest)]
+    found = [
+        Match(
+            head,
+            int(other),
+            float(apart[head, other]),
+            int(back[other]) == head,
+            float(max(0.0, 1 - apart[head, other] / apart.mean())),
+        )
+        for head, other in enumerate(nearest)
+    ]
     return sorted(found, key=lambda one: one.distance)

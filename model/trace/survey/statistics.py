@@ -35,13 +35,27 @@ _SINK = 0.6  # Clark et al. 2019
 
 
 def _offset(plain: Words, offset: int, kinds: tuple[AttentionKind, ...], title: Words) -> Statistic:
-    return Statistic(title, plain, say("mean weight at offset {offset}, rows and columns of words alone (Clark et al. "
-                                       "2019)", offset=f"{offset:+d}".replace("-", "−") if offset else "0"),
-                     kinds, _OFFSET)
+    return Statistic(
+        title,
+        plain,
+        say(
+            "mean weight at offset {offset}, rows and columns of words alone (Clark et al. 2019)",
+            offset=f"{offset:+d}".replace("-", "−") if offset else "0",
+        ),
+        kinds,
+        _OFFSET,
+    )
 
 
-OFFSETS: Mapping[str, int] = {"previous": -1, "itself": 0, "next": 1, "two_before": -2, "three_before": -3,
-                              "two_after": 2, "three_after": 3}
+OFFSETS: Mapping[str, int] = {
+    "previous": -1,
+    "itself": 0,
+    "next": 1,
+    "two_before": -2,
+    "three_before": -3,
+    "two_after": 2,
+    "three_after": 3,
+}
 
 STATISTICS: Mapping[str, Statistic] = {
     "previous": _offset(say("reads the token before"), -1, SELF, say("previous token")),
@@ -52,61 +66,131 @@ STATISTICS: Mapping[str, Statistic] = {
     "two_after": _offset(say("reads two tokens ahead"), 2, (ENCODER,), say("two after")),
     "three_after": _offset(say("reads three tokens ahead"), 3, (ENCODER,), say("three after")),
     "begin": Statistic(
-        say("begin sink"), say("rests on the symbol at the beginning"),
-        say("mean weight on the symbols before the first word (Clark et al. 2019; Xiao et al. 2023)"), EVERY, _SINK),
+        say("begin sink"),
+        say("rests on the symbol at the beginning"),
+        say("mean weight on the symbols before the first word (Clark et al. 2019; Xiao et al. 2023)"),
+        EVERY,
+        _SINK,
+    ),
     "end": Statistic(
-        say("end sink"), say("rests on the symbol at the end"),
-        say("mean weight on the symbols after the last word (Clark et al. 2019)"), (ENCODER, CROSS), _SINK),
+        say("end sink"),
+        say("rests on the symbol at the end"),
+        say("mean weight on the symbols after the last word (Clark et al. 2019)"),
+        (ENCODER, CROSS),
+        _SINK,
+    ),
     "punctuation": Statistic(
-        say("punctuation"), say("reads punctuation"), say("mean weight on punctuation (Clark et al. 2019)"), EVERY,
-        _SINK),
+        say("punctuation"),
+        say("reads punctuation"),
+        say("mean weight on punctuation (Clark et al. 2019)"),
+        EVERY,
+        _SINK,
+    ),
     "begin_norm": Statistic(
-        say("begin, by length"), say("what it takes from the symbol at the beginning"),
-        say("the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
-            "large, the head does nothing there"), EVERY),
+        say("begin, by length"),
+        say("what it takes from the symbol at the beginning"),
+        say(
+            "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
+            "large, the head does nothing there"
+        ),
+        EVERY,
+    ),
     "end_norm": Statistic(
-        say("end, by length"), say("what it takes from the symbol at the end"),
-        say("the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
-            "large, the head does nothing there"), (ENCODER, CROSS)),
+        say("end, by length"),
+        say("what it takes from the symbol at the end"),
+        say(
+            "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
+            "large, the head does nothing there"
+        ),
+        (ENCODER, CROSS),
+    ),
     "punctuation_norm": Statistic(
-        say("punctuation, by length"), say("what it takes from punctuation"),
-        say("the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
-            "large, the head does nothing there"), EVERY),
+        say("punctuation, by length"),
+        say("what it takes from punctuation"),
+        say(
+            "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
+            "large, the head does nothing there"
+        ),
+        EVERY,
+    ),
     "breadth": Statistic(
-        say("broad"), say("spreads over the whole sentence"),
-        say("mean entropy of a row over the largest possible"), EVERY, 0.9),
+        say("broad"),
+        say("spreads over the whole sentence"),
+        say("mean entropy of a row over the largest possible"),
+        EVERY,
+        0.9,
+    ),
     "confidence": Statistic(
-        say("confidence"), say("how firmly it points"), say("mean largest weight of a row (Voita et al. 2019)"), EVERY),
+        say("confidence"), say("how firmly it points"), say("mean largest weight of a row (Voita et al. 2019)"), EVERY
+    ),
     "same_token": Statistic(
-        say("same token"), say("reads other copies of the same token"),
-        say("mean weight on other copies, over the rows that have one"), SELF, 0.4),
+        say("same token"),
+        say("reads other copies of the same token"),
+        say("mean weight on other copies, over the rows that have one"),
+        SELF,
+        0.4,
+    ),
     "rare_token": Statistic(
-        say("rare token"), say("reads the rarest token of the sentence"),
-        say("mean weight on the rarest token, in sentences where that is none of the 500 most frequent (Voita et al. "
-            "2019)"), (ENCODER, CROSS), 0.5),
+        say("rare token"),
+        say("reads the rarest token of the sentence"),
+        say(
+            "mean weight on the rarest token, in sentences where that is none of the 500 most frequent (Voita et al. "
+            "2019)"
+        ),
+        (ENCODER, CROSS),
+        0.5,
+    ),
     "diagonal": Statistic(
-        say("diagonal"), say("goes through the source from left to right"),
-        say("mean weight within a tenth of the sentence around the diagonal"), (CROSS,), 0.5),
+        say("diagonal"),
+        say("goes through the source from left to right"),
+        say("mean weight within a tenth of the sentence around the diagonal"),
+        (CROSS,),
+        0.5,
+    ),
     "induction": Statistic(
-        say("induction"), say("finds what came after this token earlier on"),
-        say("mean weight on the token after the earlier copy, in random sequences that are repeated (Olsson et al. "
-            "2022; known of language models that only decode, not established here)"), SELF, 0.4),
+        say("induction"),
+        say("finds what came after this token earlier on"),
+        say(
+            "mean weight on the token after the earlier copy, in random sequences that are repeated (Olsson et al. "
+            "2022; known of language models that only decode, not established here)"
+        ),
+        SELF,
+        0.4,
+    ),
     "alignment_read": Statistic(
-        say("aligned, token read"), say("reads the source word of the word just written"),
-        say("mean weight on the source words linked to the token that the row reads, where none of them is near the "
-            "diagonal; links by agreement of heads, not by hand"), (CROSS,), 0.4),
+        say("aligned, token read"),
+        say("reads the source word of the word just written"),
+        say(
+            "mean weight on the source words linked to the token that the row reads, where none of them is near the "
+            "diagonal; links by agreement of heads, not by hand"
+        ),
+        (CROSS,),
+        0.4,
+    ),
     "alignment_predicted": Statistic(
-        say("aligned, token predicted"), say("reads the source word of the word it will write next"),
-        say("mean weight on the source words linked to the token that the row predicts, where none of them is near the "
-            "diagonal; links by agreement of heads, not by hand"), (CROSS,), 0.4),
+        say("aligned, token predicted"),
+        say("reads the source word of the word it will write next"),
+        say(
+            "mean weight on the source words linked to the token that the row predicts, where none of them is near the "
+            "diagonal; links by agreement of heads, not by hand"
+        ),
+        (CROSS,),
+        0.4,
+    ),
     "gradient": Statistic(
-        say("importance, by slope"), say("how much the translation hangs on it, estimated"),
+        say("importance, by slope"),
+        say("how much the translation hangs on it, estimated"),
         say("mean size of the slope of the mean log-probability by the head's gate (Michel et al. 2019): a proxy"),
-        EVERY, unit="nats"),
+        EVERY,
+        unit="nats",
+    ),
     "ablation": Statistic(
-        say("importance, measured"), say("how much less probable the translation is without it"),
-        say("what the mean log-probability of a token loses with the head's mean output in its place"), EVERY,
-        unit="nats"),
+        say("importance, measured"),
+        say("how much less probable the translation is without it"),
+        say("what the mean log-probability of a token loses with the head's mean output in its place"),
+        EVERY,
+        unit="nats",
+    ),
 }
 
 

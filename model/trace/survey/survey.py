@@ -99,14 +99,24 @@ def adjusted(p: np.ndarray) -> np.ndarray:
 
 def to_json(survey: Survey) -> dict:
     """Plain values, numbers rounded to what a reader can use."""
-    return {"format": 1, "checkpoint": survey.checkpoint, "digest": survey.digest,
-            "directions": {name: _direction_json(found) for name, found in survey.directions.items()}}
+    return {
+        "format": 1,
+        "checkpoint": survey.checkpoint,
+        "digest": survey.digest,
+        "directions": {name: _direction_json(found) for name, found in survey.directions.items()},
+    }
 
 
 def _direction_json(found: DirectionSurvey) -> dict:
-    return {"corpus": found.corpus, "sentences": found.sentences, "skipped": found.skipped, "ablated": found.ablated,
-            "references": found.references, "kinds": {kind.value: _kind_json(k) for kind, k in found.kinds.items()},
-            "linked_by": [[v.layer, v.head, v.row.value] for v in found.linked_by]}
+    return {
+        "corpus": found.corpus,
+        "sentences": found.sentences,
+        "skipped": found.skipped,
+        "ablated": found.ablated,
+        "references": found.references,
+        "kinds": {kind.value: _kind_json(k) for kind, k in found.kinds.items()},
+        "linked_by": [[v.layer, v.head, v.row.value] for v in found.linked_by],
+    }
 
 
 def _kind_json(found: KindSurvey) -> dict:
@@ -114,17 +124,27 @@ def _kind_json(found: KindSurvey) -> dict:
     upper = np.triu_indices(layers * heads, 1)
     return {
         "shape": [layers, heads],
-        "statistics": {name: {
-            **{part: _short(getattr(e, part)) for part in ("value", "low", "high", "adjusted")},
-            "chance": round(e.chance, DIGITS), "sentences": e.sentences} for name, e in found.statistics.items()},
-        "examples": {name: {which: lines.reshape(-1).tolist() for which, lines in rows.items()}
-                     for name, rows in found.examples.items()},
-        "similarity": _short(found.similarity[upper], 3)}
+        "statistics": {
+            name: {
+                **{part: _short(getattr(e, part)) for part in ("value", "low", "high", "adjusted")},
+                "chance": round(e.chance, DIGITS),
+                "sentences": e.sentences,
+            }
+            for name, e in found.statistics.items()
+        },
+        "examples": {
+            name: {which: lines.reshape(-1).tolist() for which, lines in rows.items()}
+            for name, rows in found.examples.items()
+        },
+        "similarity": _short(found.similarity[upper], 3),
+    }
 
 
 def _short(values: np.ndarray, digits: int = DIGITS) -> list[float]:
-    return [float(f"{value:.{digits}g}") if abs(value) < 0.1 else round(float(value), digits)
-            for value in values.reshape(-1)]
+    return [
+        float(f"{value:.{digits}g}") if abs(value) < 0.1 else round(float(value), digits)
+        for value in values.reshape(-1)
+    ]
 
 
 def survey_from_json(values: object) -> Survey:
@@ -132,18 +152,26 @@ def survey_from_json(values: object) -> Survey:
     try:
         if values["format"] != 1:
             raise ValueError(f"its format is {values['format']!r}, expected 1")
-        return Survey(str(values["checkpoint"]), str(values["digest"]), {
-            str(name): _direction(direction) for name, direction in values["directions"].items()})
+        return Survey(
+            str(values["checkpoint"]),
+            str(values["digest"]),
+            {str(name): _direction(direction) for name, direction in values["directions"].items()},
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"this is no survey of heads: {error!r}") from error
 
 
 def _direction(values: dict) -> DirectionSurvey:
     return DirectionSurvey(
-        str(values["corpus"]), int(values["sentences"]), int(values["skipped"]), int(values["ablated"]),
-        bool(values["references"]), {AttentionKind(kind): _kind(k) for kind, k in values["kinds"].items()},
+        str(values["corpus"]),
+        int(values["sentences"]),
+        int(values["skipped"]),
+        int(values["ablated"]),
+        bool(values["references"]),
+        {AttentionKind(kind): _kind(k) for kind, k in values["kinds"].items()},
         # Older files do not say by which heads words were linked.
-        tuple(Voter(int(layer), int(head), Row(row), False) for layer, head, row in values.get("linked_by", ())))
+        tuple(Voter(int(layer), int(head), Row(row), False) for layer, head, row in values.get("linked_by", ())),
+    )
 
 
 def _kind(values: dict) -> KindSurvey:
@@ -153,13 +181,21 @@ def _kind(values: dict) -> KindSurvey:
         return np.array(numbers, np.float64).reshape(layers, heads, *rest)
 
     statistics = {
-        name: Estimate(*(grid(e[part]) for part in ("value", "low", "high", "adjusted")), float(e["chance"]),
-                       int(e["sentences"]))
-        for name, e in values["statistics"].items() if name in STATISTICS}
+        name: Estimate(
+            *(grid(e[part]) for part in ("value", "low", "high", "adjusted")), float(e["chance"]), int(e["sentences"])
+        )
+        for name, e in values["statistics"].items()
+        if name in STATISTICS
+    }
     similarity = np.eye(layers * heads)
     upper = np.triu_indices(layers * heads, 1)
     similarity[upper] = values["similarity"]
-    return KindSurvey(statistics, {
-        name: {which: grid(rows[which], 3).astype(int) for which in EXAMPLES}
-        for name, rows in values["examples"].items() if name in statistics},
-        np.maximum(similarity, similarity.T))
+    return KindSurvey(
+        statistics,
+        {
+            name: {which: grid(rows[which], 3).astype(int) for which in EXAMPLES}
+            for name, rows in values["examples"].items()
+            if name in statistics
+        },
+        np.maximum(similarity, similarity.T),
+    )

@@ -29,8 +29,11 @@ class Columns:
     @property
     def labels(self) -> tuple[str, ...]:
         """What each column says: pieces put together, without the space mark."""
-        return tuple("".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE
-                     for tokens, groups in self._sides for group in groups)
+        return tuple(
+            "".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE
+            for tokens, groups in self._sides
+            for group in groups
+        )
 
     @property
     def special(self) -> np.ndarray:
@@ -43,13 +46,21 @@ class Columns:
 
     def gather(self, source: np.ndarray, prefix: np.ndarray) -> np.ndarray:
         """float64 [column]: values of source [source] and prefix [prefix] positions, summed over each column's."""
-        return np.array([values[list(group)].sum() for values, groups in ((source, self.source), (prefix, self.prefix))
-                         for group in groups], np.float64)
+        return np.array(
+            [
+                values[list(group)].sum()
+                for values, groups in ((source, self.source), (prefix, self.prefix))
+                for group in groups
+            ],
+            np.float64,
+        )
 
     def masks(self) -> tuple[np.ndarray, np.ndarray]:
         """bool [column, source] and [column, prefix]: the positions of each column."""
-        found = (np.zeros((len(self), len(self.source_tokens)), bool),
-                 np.zeros((len(self), len(self.prefix_tokens)), bool))
+        found = (
+            np.zeros((len(self), len(self.source_tokens)), bool),
+            np.zeros((len(self), len(self.prefix_tokens)), bool),
+        )
         for column, group in enumerate(self.source):
             found[0][column, list(group)] = True
         for column, group in enumerate(self.prefix, start=len(self.source)):
@@ -59,7 +70,7 @@ class Columns:
 
 def columns(trace: TranslationTrace, step: int, *, words: bool = True) -> Columns:
     """The columns for row `step` of a trace: whole words, or single pieces."""
-    source, prefix = trace.source_tokens, trace.decoder_inputs[:step + 1]
+    source, prefix = trace.source_tokens, trace.decoder_inputs[: step + 1]
     if words:
         return Columns(word_groups(source), word_groups(prefix), source, prefix)
     return Columns(_singles(len(source)), _singles(len(prefix)), source, prefix)

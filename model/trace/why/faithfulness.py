@@ -86,22 +86,38 @@ class Faithfulness:
 
     def by_agreement(self) -> tuple[MethodFaithfulness, ...]:
         """The one that agrees best with occlusion first, those without an agreement last; equal ones as they stand."""
-        return tuple(sorted(self.methods, key=lambda one: -np.inf if one.agreement is None else one.agreement.value,
-                            reverse=True))
+        return tuple(
+            sorted(
+                self.methods, key=lambda one: -np.inf if one.agreement is None else one.agreement.value, reverse=True
+            )
+        )
 
     def markdown(self) -> str:
         """The table for a model card, in the order of by_agreement()."""
         return _markdown(
             ("method", "kind", "agreement with occlusion", "comprehensiveness, nats", "sufficiency, nats"),
-            [(one.method, one.evidence, *map(_text, (one.agreement, one.comprehensiveness, one.sufficiency)))
-             for one in self.by_agreement()])
+            [
+                (one.method, one.evidence, *map(_text, (one.agreement, one.comprehensiveness, one.sufficiency)))
+                for one in self.by_agreement()
+            ],
+        )
 
     def cascade(self) -> str:
         """A second table: what is left of each method, weights redrawn stage by stage."""
-        return _markdown(("redrawn down to", *self.stages), [
-            (f"{one.method}{' (class-agnostic)' if one.class_agnostic else ''}",
-             *("none" if one.randomised[stage] is None else f"{one.randomised[stage]:.2f}" for stage in self.stages))
-            for one in self.by_agreement() if one.randomised])
+        return _markdown(
+            ("redrawn down to", *self.stages),
+            [
+                (
+                    f"{one.method}{' (class-agnostic)' if one.class_agnostic else ''}",
+                    *(
+                        "none" if one.randomised[stage] is None else f"{one.randomised[stage]:.2f}"
+                        for stage in self.stages
+                    ),
+                )
+                for one in self.by_agreement()
+                if one.randomised
+            ],
+        )
 
 
 BAR = 0.5  # the median agreement that a row needs to stand first
@@ -122,7 +138,8 @@ def from_dict(values: object) -> Faithfulness:
     try:
         methods = tuple(
             MethodFaithfulness(**{**one, **{name: one[name] and Interval(**one[name]) for name in MEASURES}})
-            for one in values["methods"])
+            for one in values["methods"]
+        )
         return Faithfulness(**{**values, "directions": tuple(values["directions"]), "methods": methods})
     except (TypeError, KeyError) as error:
         raise ValueError(f"this is no table of faithfulness: {error!r}") from error

@@ -45,8 +45,11 @@ class HeadEffects:
 
     def ranked(self) -> list[tuple[Head, float]]:
         """Every head with its effect, the largest first, those without one last."""
-        found = [((kind, int(layer), int(head)), float(values[layer, head])) for kind, values in self.effects.items()
-                 for layer, head in np.ndindex(values.shape)]
+        found = [
+            ((kind, int(layer), int(head)), float(values[layer, head]))
+            for kind, values in self.effects.items()
+            for layer, head in np.ndindex(values.shape)
+        ]
         return sorted(found, key=lambda pair: (bool(np.isnan(pair[1])), -pair[1]))
 
     def by_size(self) -> list[Head]:

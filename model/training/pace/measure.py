@@ -28,8 +28,10 @@ LENGTHS, TOKENS, ROUNDS = (4, 8, 16, 32, 64, 128), 1024, 5
 # The shipped recurrent network's sizes, and a Transformer with as many parameters to within one per cent.
 CONFIGS = {
     "recurrent": RecurrentConfig(8000, d_model=192),
-    "transformer": ModelConfig(8000, d_model=192, num_heads=4, num_encoder_layers=1, num_decoder_layers=1,
-                               d_feedforward=384)}
+    "transformer": ModelConfig(
+        8000, d_model=192, num_heads=4, num_encoder_layers=1, num_decoder_layers=1, d_feedforward=384
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,7 @@ class Updates:
 
     def update(self, length: int, tokens: int) -> float:
         """Seconds of an update over `tokens` tokens a side, in sentences of this length."""
-        source, inputs, outputs = torch.randint(
-            1, self.config.vocabulary_size, (3, max(1, tokens // length), length))
+        source, inputs, outputs = torch.randint(1, self.config.vocabulary_size, (3, max(1, tokens // length), length))
         started = time.perf_counter()
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(source, inputs, outputs).backward()
@@ -80,9 +81,14 @@ def measure(lengths: tuple[int, ...] = LENGTHS, *, tokens: int = TOKENS, rounds:
             if turn:
                 seconds.append(took)
     return Pace(
-        processor(), torch.get_num_threads(), tokens, rounds, tuple(lengths),
+        processor(),
+        torch.get_num_threads(),
+        tokens,
+        rounds,
+        tuple(lengths),
         {name: updates.parameters for name, updates in every.items()},
-        {name: tuple(_spread(found[name, length]) for length in lengths) for name in every})
+        {name: tuple(_spread(found[name, length]) for length in lengths) for name in every},
+    )
 
 
 def _spread(seconds: list[float]) -> tuple[float, float, float]:
@@ -111,8 +117,11 @@ def read(path: Path = FILE) -> Pace:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m model.training.pace.measure", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.training.pace.measure",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
     parser.add_argument("--tokens", type=int, default=TOKENS, help=f"a side in every update, default {TOKENS}")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
@@ -127,8 +136,9 @@ def main(argv: list[str] | None = None) -> None:
         torch.set_num_threads(before)
     write_json(args.json, asdict(found))
     for name, rows in found.seconds.items():
-        milliseconds = ", ".join(f"{length}: {1e3 * median:.0f} ms" for length, (_, median, _) in zip(
-            found.lengths, rows))
+        milliseconds = ", ".join(
+            f"{length}: {1e3 * median:.0f} ms" for length, (_, median, _) in zip(found.lengths, rows)
+        )
         print(f"{name}, {found.parameters[name]:,} parameters: {milliseconds}", file=sys.stderr)
 
 

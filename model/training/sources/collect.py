@@ -43,8 +43,11 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.training.sources.collect", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m model.training.sources.collect",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
     add("--language", default="en", help="of the captions")

@@ -16,15 +16,53 @@ from model.text.slots.written import DECIMAL, MONTHS, READ_THOUSANDS, Date, Numb
 OTHER_FORMS = {"Mary": ("Maria", "Marie"), "John": ("Johannes", "Jean"), "Marie": ("Maria",), "Alice": ("Alicia",)}
 CAPITALISED = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-ÞŁŠŽČ][^\W\d_]+(?:-[A-Z][^\W\d_]+)*")
 # Capitals that German, French and English share without their being names.
-NO_NAMES = frozenset((
-    "Internet", "Computer", "Restaurant", "Hotel", "Park", "Bus", "Radio", "Baby", "Pizza", "Sport", "Film", "Tennis",
-    "Professor", "Taxi", "Person", "Problem", "Hand", "Ball", "Name", "Ring", "Bank", "Golf", "Jazz", "Winter",
-    "August", "September", "November", "April", "Monsieur", "Madame", "Champagne", "God", "Mama", "Papa", "Euro",
-    "Yen", "Dollar"))
+NO_NAMES = frozenset(
+    (
+        "Internet",
+        "Computer",
+        "Restaurant",
+        "Hotel",
+        "Park",
+        "Bus",
+        "Radio",
+        "Baby",
+        "Pizza",
+        "Sport",
+        "Film",
+        "Tennis",
+        "Professor",
+        "Taxi",
+        "Person",
+        "Problem",
+        "Hand",
+        "Ball",
+        "Name",
+        "Ring",
+        "Bank",
+        "Golf",
+        "Jazz",
+        "Winter",
+        "August",
+        "September",
+        "November",
+        "April",
+        "Monsieur",
+        "Madame",
+        "Champagne",
+        "God",
+        "Mama",
+        "Papa",
+        "Euro",
+        "Yen",
+        "Dollar",
+    )
+)
 _DATES = {
-    "en": re.compile(rf"\b(?:(?P<m>{'|'.join(MONTHS['en'])}) (?P<d>\d\d?)(?:st|nd|rd|th)?(?:,? (?P<y>\d{{4}}))?"
-                     rf"|(?P<d2>\d\d?)(?:st|nd|rd|th)? (?:of )?(?P<m2>{'|'.join(MONTHS['en'])})"
-                     r"(?:,? (?P<y2>\d{4}))?)\b"),
+    "en": re.compile(
+        rf"\b(?:(?P<m>{'|'.join(MONTHS['en'])}) (?P<d>\d\d?)(?:st|nd|rd|th)?(?:,? (?P<y>\d{{4}}))?"
+        rf"|(?P<d2>\d\d?)(?:st|nd|rd|th)? (?:of )?(?P<m2>{'|'.join(MONTHS['en'])})"
+        r"(?:,? (?P<y2>\d{4}))?)\b"
+    ),
     "de": re.compile(rf"\b(?P<d>\d\d?)\. (?P<m>{'|'.join(MONTHS['de'])})(?: (?P<y>\d{{4}}))?\b"),
     "fr": re.compile(rf"\b(?P<d>\d\d?)(?:er)? (?P<m>{'|'.join(MONTHS['fr'])})(?: (?P<y>\d{{4}}))?\b"),
 }
@@ -33,9 +71,13 @@ _TIMES = {
     "de": re.compile(r"\b(?P<h>\d\d?)[.:](?P<m>\d\d) Uhr\b"),
     "fr": re.compile(r"\b(?P<h>\d\d?) ?(?:h|H|:) ?(?P<m>\d\d)\b"),
 }
-_NUMBERS = {language: re.compile(
-    rf"(?<![\w.,:/-])(?P<whole>\d{{1,3}}(?:[{''.join(marks)}]\d{{3}})+|\d+)(?:{re.escape(DECIMAL[language])}"
-    rf"(?P<decimals>\d{{1,2}}))?(?![\w:/]|[.,-]\d)") for language, marks in READ_THOUSANDS.items()}
+_NUMBERS = {
+    language: re.compile(
+        rf"(?<![\w.,:/-])(?P<whole>\d{{1,3}}(?:[{''.join(marks)}]\d{{3}})+|\d+)(?:{re.escape(DECIMAL[language])}"
+        rf"(?P<decimals>\d{{1,2}}))?(?![\w:/]|[.,-]\d)"
+    )
+    for language, marks in READ_THOUSANDS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -61,10 +103,15 @@ class Substituter:
             return ()
         found: list[Slot] = []
         taken: tuple[list, list] = ([], [])
-        for slot in (*self._both(pair, "date", _read_date), *self._both(pair, "time", _read_time),
-                     *self._both(pair, "number", _read_number), *self._names(pair)):
-            if not any(_overlap(span, other) for spans, used in zip(slot.spans, taken)
-                       for span in spans for other in used):
+        for slot in (
+            *self._both(pair, "date", _read_date),
+            *self._both(pair, "time", _read_time),
+            *self._both(pair, "number", _read_number),
+            *self._names(pair),
+        ):
+            if not any(
+                _overlap(span, other) for spans, used in zip(slot.spans, taken) for span in spans for other in used
+            ):
                 found.append(slot)
                 for spans, used in zip(slot.spans, taken):
                     used.extend(spans)
@@ -77,8 +124,7 @@ class Substituter:
             filler = self._draw(slot, pair, random)
             for side, language in enumerate(self.languages):
                 edits[side].extend((span, usual_form(filler, language)) for span in slot.spans[side])
-        return tuple(_edited(text, sorted(edit), language)
-                     for text, edit, language in zip(pair, edits, self.languages))
+        return tuple(_edited(text, sorted(edit), language) for text, edit, language in zip(pair, edits, self.languages))
 
     def _draw(self, slot: Slot, pair: tuple[str, str], random: np.random.Generator):
         if slot.kind in self.fillers.kinds:
@@ -89,9 +135,13 @@ class Substituter:
     def _both(self, pair: tuple[str, str], kind: str, read: Callable) -> list[Slot]:
         """Slots of the values that stand equally often, and at least once, on both sides."""
         sides = [read(text, language) for text, language in zip(pair, self.languages)]
-        return [Slot("full_date" if kind == "date" and value.year else kind,
-                     (tuple(sides[0][value]), tuple(sides[1][value])))
-                for value in sides[0] if len(sides[0][value]) == len(sides[1].get(value, ()))]
+        return [
+            Slot(
+                "full_date" if kind == "date" and value.year else kind, (tuple(sides[0][value]), tuple(sides[1][value]))
+            )
+            for value in sides[0]
+            if len(sides[0][value]) == len(sides[1].get(value, ()))
+        ]
 
     def _names(self, pair: tuple[str, str]) -> list[Slot]:
         english = self.languages.index("en")
@@ -103,8 +153,9 @@ class Substituter:
                 continue
             here = _occurrences(text, name)
             german = self.languages[1 - english] == "de"
-            there = next((spans for form in forms
-                          if len(spans := _occurrences(other, form, genitive=german)) == len(here)), ())
+            there = next(
+                (spans for form in forms if len(spans := _occurrences(other, form, genitive=german)) == len(here)), ()
+            )
             if here and there:
                 slots.append(Slot(kind, (tuple(here), tuple(there)) if english == 0 else (tuple(there), tuple(here))))
         return slots
@@ -120,7 +171,7 @@ class Substituter:
         if name in self.female and name not in NO_NAMES:
             return "female", forms
         # Any capital within an English sentence that stands on the other side, too, is some name.
-        within = any(text[start - 2:start - 1].isalnum() for start, _ in _occurrences(text, name) if start > 1)
+        within = any(text[start - 2 : start - 1].isalnum() for start, _ in _occurrences(text, name) if start > 1)
         return ("family", forms) if within and len(name) > 3 and name not in NO_NAMES else (None, ())
 
 
@@ -156,8 +207,15 @@ def _redrawn(kind: str, old: str, random: np.random.Generator) -> Value:
     if kind == "number":
         digits = re.sub(r"\D", "", old)
         year = old == digits and len(digits) == 4 and digits[0] in "12"
-        kind = ("decimal" if re.search(r"[.,]\d{1,2}$", old) else "year" if year
-                else "small" if len(digits) < 3 else "number")
+        kind = (
+            "decimal"
+            if re.search(r"[.,]\d{1,2}$", old)
+            else "year"
+            if year
+            else "small"
+            if len(digits) < 3
+            else "number"
+        )
     return draw(kind, random)
 
 
@@ -178,7 +236,6 @@ def _edited(text: str, edits: list[tuple[tuple[int, int], str]], language: str) 
         if language == "fr":
             result = elided(result, word)
         result, end = result + word, stop
-        if language == "de" and text[stop:stop + 1] == "s" and word[-1:] in "sßxz":
+        if language == "de" and text[stop : stop + 1] == "s" and word[-1:] in "sßxz":
             result, end = result + "’", stop + 1  # "Hans’ Haus", not "Hanss"
     return result + text[end:]
-

@@ -26,5 +26,7 @@ def dictionary_parts(entries: Corpus) -> tuple[Corpus, Corpus]:
     sentences = tuple(pair for pair in entries.pairs if all(side.endswith(_SENTENCE_ENDS) for side in pair))
     chosen = set(sentences)
     words = tuple((f"{ENTRY} {a}", b) for a, b in entries.pairs if (a, b) not in chosen)
-    return (Corpus("dictionary-sentences", entries.languages, sentences),
-            Corpus("dictionary", entries.languages, words, one_way=True))
+    return (
+        Corpus("dictionary-sentences", entries.languages, sentences),
+        Corpus("dictionary", entries.languages, words, one_way=True),
+    )

@@ -30,34 +30,72 @@ def _lines(*pairs: str) -> str:
 
 
 CORPORA: Mapping[str, Corpus] = {
-    "sentences": Corpus(say("German and English"), say(
-        "Six everyday sentences. Small enough to learn by heart in a minute."), _lines(
+    "sentences": Corpus(
+        say("German and English"),
+        say("Six everyday sentences. Small enough to learn by heart in a minute."),
+        _lines(
             "ich trinke kalten tee | i drink cold tea",
             "sie trinkt warmen tee | she drinks warm tea",
             "der hund schläft | the dog is asleep",
             "die katze schläft nicht | the cat is not asleep",
             "wo schläft der hund | where does the dog sleep",
-            "ich sehe die kleine katze | i see the little cat")),
-    "order": Corpus(say("Word order"), say(
-        "The same words in another order mean something else. An encoder that is told no positions cannot tell them "
-        "apart: its loss cannot fall below the dotted line."), _lines(
-            "hund beißt mann | the dog bites the man", "mann beißt hund | the man bites the dog",
-            "katze jagt maus | a cat hunts a mouse", "maus jagt katze | a mouse hunts a cat",
-            "kind ruft vater | one child calls one father", "vater ruft kind | one father calls one child",
-            "frau malt haus | this woman paints that house", "haus malt frau | this house paints that woman")),
-    "agreement": Corpus(say("Agreement from afar"), say(
-        "Whether the last word is “sleeps” or “sleep” only the first word of the source tells."), _lines(
+            "ich sehe die kleine katze | i see the little cat",
+        ),
+    ),
+    "order": Corpus(
+        say("Word order"),
+        say(
+            "The same words in another order mean something else. An encoder that is told no positions cannot tell "
+            "them apart: its loss cannot fall below the dotted line."
+        ),
+        _lines(
+            "hund beißt mann | the dog bites the man",
+            "mann beißt hund | the man bites the dog",
+            "katze jagt maus | a cat hunts a mouse",
+            "maus jagt katze | a mouse hunts a cat",
+            "kind ruft vater | one child calls one father",
+            "vater ruft kind | one father calls one child",
+            "frau malt haus | this woman paints that house",
+            "haus malt frau | this house paints that woman",
+        ),
+    ),
+    "agreement": Corpus(
+        say("Agreement from afar"),
+        say("Whether the last word is “sleeps” or “sleep” only the first word of the source tells."),
+        _lines(
             "hund im alten garten hinter dem haus schlafen | dog in the old garden behind the house sleeps",
             "hunde im alten garten hinter dem haus schlafen | dogs in the old garden behind the house sleep",
             "kind im alten garten hinter dem haus spielen | child in the old garden behind the house plays",
             "kinder im alten garten hinter dem haus spielen | children in the old garden behind the house play",
             "vogel im alten garten hinter dem haus singen | bird in the old garden behind the house sings",
-            "vögel im alten garten hinter dem haus singen | birds in the old garden behind the house sing")),
-    "digits": Corpus(say("Copying digits"), say(
-        "Nothing to translate: each step has to find its own place in the source. Watch a diagonal form."), _lines(*(
-            f"{digits} | {digits}" for digits in (
-                "3 1 4 1 5", "9 2 6 5", "3 5 8 9 7 9", "2 7 1 8", "2 8 1 8 2 8", "4 5 9 0 4", "1 6 1 8", "0 3 3 9 8",
-                "8 7 4 9", "5 7 7 2 1 5", "6 6 4 9 0", "1 4 1 4 2", "7 3 2 0 5", "6 9 3 1")))),
+            "vögel im alten garten hinter dem haus singen | birds in the old garden behind the house sing",
+        ),
+    ),
+    "digits": Corpus(
+        say("Copying digits"),
+        say("Nothing to translate: each step has to find its own place in the source. Watch a diagonal form."),
+        _lines(
+            *(
+                f"{digits} | {digits}"
+                for digits in (
+                    "3 1 4 1 5",
+                    "9 2 6 5",
+                    "3 5 8 9 7 9",
+                    "2 7 1 8",
+                    "2 8 1 8 2 8",
+                    "4 5 9 0 4",
+                    "1 6 1 8",
+                    "0 3 3 9 8",
+                    "8 7 4 9",
+                    "5 7 7 2 1 5",
+                    "6 6 4 9 0",
+                    "1 4 1 4 2",
+                    "7 3 2 0 5",
+                    "6 9 3 1",
+                )
+            )
+        ),
+    ),
 }
 DEFAULT = "sentences"
 
@@ -84,8 +122,12 @@ def _pair(number: int, line: str) -> tuple[str, str]:
         raise Refusal("Line {line} is no pair: type a sentence, a bar | and its translation.", line=number)
     for side in sides:
         if len(side.split()) > MAX_WORDS:
-            raise Refusal("Line {line} has a side of {n} words; the limit is {limit}.", line=number,
-                          n=len(side.split()), limit=MAX_WORDS)
+            raise Refusal(
+                "Line {line} has a side of {n} words; the limit is {limit}.",
+                line=number,
+                n=len(side.split()),
+                limit=MAX_WORDS,
+            )
     return sides[0], sides[1]
 
 

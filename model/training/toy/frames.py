@@ -67,11 +67,13 @@ def frame_of(model: AnyNetwork, batch: Batch, update: int, *, end_id: int) -> Fr
     outputs = greedy(model, source, limits, begin_id=begin_id, end_id=end_id)
     lengths = [((batch.source[row] != model.config.pad_id).sum(), real[row].sum()) for row in range(rows)]
     recorded = model(batch.source[:rows], batch.inputs[:rows], record=True)
-    maps = [{kind.value: _cut(recorded.weights(kind)[:, row], kind, *map(int, lengths[row])) for kind in recorded.kinds}
-            for row in range(rows)]
+    maps = [
+        {kind.value: _cut(recorded.weights(kind)[:, row], kind, *map(int, lengths[row])) for kind in recorded.kinds}
+        for row in range(rows)
+    ]
     if getattr(model.config, "look_ahead_mask", True) is False:
         for row in range(rows):
-            maps[row][DECODED] = decoded_self(model, batch.source[row, :int(lengths[row][0])], outputs[row], begin_id)
+            maps[row][DECODED] = decoded_self(model, batch.source[row, : int(lengths[row][0])], outputs[row], begin_id)
     model.train(training)
     return Frame(update, tuple(map(tuple, outputs)), float(loss), tuple(maps))
 
@@ -87,7 +89,7 @@ def decoded_self(model: AnyNetwork, source_ids: torch.Tensor, output: Sequence[i
         if step:
             decoder.append(inputs[:, step])
         for layer, record in enumerate(decoder.records):
-            found[layer, :, step, :step + 1] = _levels(record.self_attention.weights[0, :, -1])
+            found[layer, :, step, : step + 1] = _levels(record.self_attention.weights[0, :, -1])
     return found
 
 

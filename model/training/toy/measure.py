@@ -20,10 +20,17 @@ from model.training.toy.settings import ToySettings
 FILE = Path(__file__).with_name("measured.json")
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
 SWITCHES: Mapping[str, dict] = {  # what the page shows as one switch -> the settings that differ from the default
-    "default": {}, "positions_none": {"positions": "none"}, "positions_learned": {"positions": "learned"},
-    "scale_scores": {"scale_scores": False}, "residual": {"residual": False}, "norm_first": {"norm_first": False},
-    "dropout": {"dropout": 0.1}, "label_smoothing": {"label_smoothing": 0.1}, "optimizer": {"optimizer": "sgd"},
-    "count_padding": {"count_padding": True}}
+    "default": {},
+    "positions_none": {"positions": "none"},
+    "positions_learned": {"positions": "learned"},
+    "scale_scores": {"scale_scores": False},
+    "residual": {"residual": False},
+    "norm_first": {"norm_first": False},
+    "dropout": {"dropout": 0.1},
+    "label_smoothing": {"label_smoothing": 0.1},
+    "optimizer": {"optimizer": "sgd"},
+    "count_padding": {"count_padding": True},
+}
 
 Interval = tuple[float, float]
 
@@ -45,8 +52,9 @@ def interval(changes: dict, update: int, seeds: range = SEEDS) -> Interval:
 
 def read(path: Path = FILE) -> dict[str, dict[int, Interval]]:
     """What was measured: switch -> updates -> the smallest and the largest loss of the seeds."""
-    return {switch: {int(update): tuple(pair) for update, pair in rows.items()}
-            for switch, rows in read_json(path).items()}
+    return {
+        switch: {int(update): tuple(pair) for update, pair in rows.items()} for switch, rows in read_json(path).items()
+    }
 
 
 def apart(one: Interval, other: Interval) -> bool:
@@ -59,8 +67,9 @@ def main(argv: list[str] | None = None) -> None:
     found: dict[str, dict[str, list[float]]] = {}
     for switch, changes in SWITCHES.items():
         rows = [losses(changes, seed) for seed in SEEDS]
-        found[switch] = {str(update): [round(min(column), 5), round(max(column), 5)]
-                         for update, column in zip(UPDATES, zip(*rows))}
+        found[switch] = {
+            str(update): [round(min(column), 5), round(max(column), 5)] for update, column in zip(UPDATES, zip(*rows))
+        }
         print(switch, json.dumps(found[switch]), file=sys.stderr)
     write_json(FILE, found)
 

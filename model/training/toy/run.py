@@ -73,8 +73,11 @@ class ToyRun:
         with self._own_random():
             self.model = networks.build(chosen.config(len(self.tokenizer))).train()
         adam = chosen.optimizer is Optimizer.ADAM
-        self.optimizer = (torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9) if adam else
-                          torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=settings.MOMENTUM))
+        self.optimizer = (
+            torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
+            if adam
+            else torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=settings.MOMENTUM)
+        )
 
     @property
     def floor(self) -> float:
@@ -123,12 +126,16 @@ class ToyRun:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate_at(self.update)
         logits = self.model.project(self.model.decode(batch.inputs, self.model.encode(batch.source))[0])
-        real = torch.ones_like(batch.outputs, dtype=torch.bool) if self.settings.count_padding else (
-            batch.outputs != self.tokenizer.pad_id)
+        real = (
+            torch.ones_like(batch.outputs, dtype=torch.bool)
+            if self.settings.count_padding
+            else (batch.outputs != self.tokenizer.pad_id)
+        )
         minimised = F.cross_entropy(logits[real], batch.outputs[real], label_smoothing=self.settings.label_smoothing)
         with torch.no_grad():
-            plain = F.cross_entropy(logits.detach().flatten(0, 1), batch.outputs.flatten(),
-                                    ignore_index=self.tokenizer.pad_id)
+            plain = F.cross_entropy(
+                logits.detach().flatten(0, 1), batch.outputs.flatten(), ignore_index=self.tokenizer.pad_id
+            )
         self.optimizer.zero_grad(set_to_none=True)
         minimised.backward()
         gradient = nn.utils.clip_grad_norm_(self.model.parameters(), settings.CLIP_NORM)

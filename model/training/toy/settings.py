@@ -74,9 +74,20 @@ class ToySettings:
             attention = self.network is ToyNetwork.GRU
             return RecurrentConfig(vocabulary_size, self.d_model, self.dropout, attention, MAX_LENGTH)
         return ModelConfig(
-            vocabulary_size, self.d_model, self.heads, self.layers, self.layers, 2 * self.d_model, self.dropout,
-            norm_first=self.norm_first, max_length=MAX_LENGTH, position_code=self.positions,
-            look_ahead_mask=self.look_ahead_mask, scale_scores=self.scale_scores, residual=self.residual)
+            vocabulary_size,
+            self.d_model,
+            self.heads,
+            self.layers,
+            self.layers,
+            2 * self.d_model,
+            self.dropout,
+            norm_first=self.norm_first,
+            max_length=MAX_LENGTH,
+            position_code=self.positions,
+            look_ahead_mask=self.look_ahead_mask,
+            scale_scores=self.scale_scores,
+            residual=self.residual,
+        )
 
     def learning_rate_at(self, update: int) -> float:
         """Of update number `update`, from 1."""

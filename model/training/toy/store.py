@@ -25,8 +25,7 @@ _clock = itertools.count()
 
 @dataclass(eq=False)
 class Visit:
-    """One visitor's runs by side, and what they opened. It lives as long as something holds it: the visitor's session.
-    """
+    """One visitor's runs by side, and what they opened. It lives as long as the visitor's session."""
 
     runs: dict[str, ToyRun] = field(default_factory=dict)
     opened: Translator | None = None

@@ -29,7 +29,10 @@ def test_nothing_broken_changes_nothing(tiny_translator, trace) -> None:
     np.testing.assert_allclose(found.forced_log_probability, trace.log_probability, atol=1e-5, rtol=0)
     assert all((change == 0).all() for change in found.changes.values())
     assert {k: c.shape for k, c in found.changes.items()} == {
-        AttentionKind.ENCODER_SELF: (2, 4), AttentionKind.DECODER_SELF: (3, 4), AttentionKind.CROSS: (3, 4)}
+        AttentionKind.ENCODER_SELF: (2, 4),
+        AttentionKind.DECODER_SELF: (3, 4),
+        AttentionKind.CROSS: (3, 4),
+    }
 
 
 def test_changes_are_scipys_divergence(tiny_translator, trace) -> None:

@@ -43,12 +43,15 @@ def test_every_stage_of_every_head_leads_to_the_models_weights(seen, kind) -> No
                 np.testing.assert_allclose(found.products.sum(-1), found.keys @ found.query, atol=1e-12)
                 np.testing.assert_allclose(found.scaled, found.dots / math.sqrt(translator.config.d_head))
                 expected = torch.nn.functional.scaled_dot_product_attention(
-                    torch.tensor(found.query)[None], torch.tensor(found.keys), torch.tensor(found.values),
-                    attn_mask=torch.tensor(found.allowed)[None])[0]
+                    torch.tensor(found.query)[None],
+                    torch.tensor(found.keys),
+                    torch.tensor(found.values),
+                    attn_mask=torch.tensor(found.allowed)[None],
+                )[0]
                 np.testing.assert_allclose(found.output, expected.numpy(), atol=1e-12)
                 if kind is AttentionKind.DECODER_SELF:
-                    assert found.allowed.sum() == query + 1 and (found.weights[query + 1:] == 0).all()
-                    assert (found.unscaled_weights[query + 1:] == 0).all()
+                    assert found.allowed.sum() == query + 1 and (found.weights[query + 1 :] == 0).all()
+                    assert (found.unscaled_weights[query + 1 :] == 0).all()
 
 
 def test_softmax_is_scipys_and_survives_large_scores() -> None:
@@ -72,12 +75,13 @@ def test_scoring_functions_against_their_formulas(seen) -> None:
     np.testing.assert_array_equal(by_name["scaled dot product"].weights, found.weights)
     np.testing.assert_array_equal(by_name["dot product"].scores, found.dots)
     width = len(found.query)
-    gaussian = [-math.dist(found.query, key) ** 2 / (2 * math.sqrt(width)) for key in found.keys]
+    gaussian = [-(math.dist(found.query, key) ** 2) / (2 * math.sqrt(width)) for key in found.keys]
     np.testing.assert_allclose(by_name["Gaussian kernel"].scores, gaussian)
     # Shifting all scores changes no softmax: the Gaussian differs from the scaled dot by the keys' lengths only.
     lengths = (found.keys**2).sum(-1) / (2 * math.sqrt(width))
     np.testing.assert_allclose(
-        by_name["Gaussian kernel"].weights, scipy_softmax(np.where(found.allowed, found.scaled - lengths, -np.inf)))
+        by_name["Gaussian kernel"].weights, scipy_softmax(np.where(found.allowed, found.scaled - lengths, -np.inf))
+    )
     for scoring in by_name.values():
         assert scoring.weights.sum() == pytest.approx(1) and (scoring.weights[~found.allowed] == 0).all()
     additive = by_name["additive"].scores
@@ -166,8 +170,17 @@ def test_norms_units_and_sublayers_are_those_of_the_records(seen) -> None:
 def test_what_a_sublayer_adds_is_its_functions_output(tokenizer, norm_first) -> None:
     """Either side of the norm: f(..) computed again from the modules, the norm by torch."""
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(len(tokenizer), d_model=16, num_heads=2, num_encoder_layers=1,
-                                    num_decoder_layers=1, d_feedforward=8, norm_first=norm_first)).eval()
+    model = Transformer(
+        ModelConfig(
+            len(tokenizer),
+            d_model=16,
+            num_heads=2,
+            num_encoder_layers=1,
+            num_decoder_layers=1,
+            d_feedforward=8,
+            norm_first=norm_first,
+        )
+    ).eval()
     layer = model.encoder.layers[0]
     with torch.no_grad():
         for norm in (sublayer.norm for sublayer in layer.sublayers):
@@ -202,11 +215,16 @@ def test_next_token_is_scipys_softmax(seen) -> None:
         stations.next_token(translator, output, 99)
 
 
-@pytest.mark.parametrize(("translation", "reference"), [
-    ("The small dog sleeps under the table.", "The small dog is sleeping under a table."),
-    ("A red boat", "A red boat on the wide lake"),
-    ("Tea", "Tea"), ("the the the the", "the cat"), ("", "Nothing was said."),
-])
+@pytest.mark.parametrize(
+    ("translation", "reference"),
+    [
+        ("The small dog sleeps under the table.", "The small dog is sleeping under a table."),
+        ("A red boat", "A red boat on the wide lake"),
+        ("Tea", "Tea"),
+        ("the the the the", "the cat"),
+        ("", "Nothing was said."),
+    ],
+)
 def test_bleu_is_sacrebleus_and_its_parts_multiply_up(translation, reference) -> None:
     found = bleu.lay_out(translation, reference)
     assert found.score == pytest.approx(sacrebleu.sentence_bleu(translation, [reference]).score)
@@ -215,7 +233,8 @@ def test_bleu_is_sacrebleus_and_its_parts_multiply_up(translation, reference) ->
         geometric = math.exp(sum(math.log(p.percent) for p in used) / len(used))
         assert found.score == pytest.approx(found.brevity_penalty * geometric)
     expected = min(1.0, math.exp(min(0, 1 - found.reference_length / max(1, found.translation_length)))) * (
-        100 if used else 0)
+        100 if used else 0
+    )
     for p in used:
         expected *= (p.matched / p.total) ** (0.5**p.order)
     assert found.textbook == pytest.approx(expected)
@@ -228,9 +247,14 @@ def test_textbook_bleu_of_the_books_example() -> None:
 
 
 @pytest.mark.parametrize("largest", [1, 2, 3, 4])
-@pytest.mark.parametrize(("translation", "reference"), [
-    ("The small dog sleeps under the table.", "The small dog is sleeping under a table."),
-    ("the the the the", "the cat saw the other cat"), ("A B C A B", "A B A B C")])
+@pytest.mark.parametrize(
+    ("translation", "reference"),
+    [
+        ("The small dog sleeps under the table.", "The small dog is sleeping under a table."),
+        ("the the the the", "the cat saw the other cat"),
+        ("A B C A B", "A B A B C"),
+    ],
+)
 def test_bleu_up_to_any_n_and_its_marks(translation, reference, largest) -> None:
     found = bleu.lay_out(translation, reference, largest=largest)
     theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=largest).sentence_score(translation, [reference])

@@ -27,7 +27,7 @@ def test_padding_closes_what_the_shorter_sentence_does_not_have(tiny_translator,
     np.testing.assert_array_equal(found.padding, [[True] * long, [True] * short + [False] * (long - short)])
     np.testing.assert_array_equal(found.from_lengths, found.padding)
     assert found.agree
-    assert found.tokens[0][-1] == "</s>" and found.tokens[1][short - 1:] == ("</s>", *["<pad>"] * (long - short))
+    assert found.tokens[0][-1] == "</s>" and found.tokens[1][short - 1 :] == ("</s>", *["<pad>"] * (long - short))
 
 
 def test_causality_closes_the_future(tiny_translator, found) -> None:
@@ -65,8 +65,13 @@ def test_the_squares_are_what_torch_would_be_given(found) -> None:
         wide, high = found.padding.shape[1], len(found.causal)
         of_source, of_target = np.arange(wide) < source, np.arange(high) < target
         future = TorchTransformer.generate_square_subsequent_mask(high).numpy() == 0
-        expected = {"encoder": np.ones((wide, 1), bool) & of_source, "padding": np.ones((high, 1), bool) & of_target,
-                    "future": future, "both": future & of_target, "cross": np.ones((high, 1), bool) & of_source}
+        expected = {
+            "encoder": np.ones((wide, 1), bool) & of_source,
+            "padding": np.ones((high, 1), bool) & of_target,
+            "future": future,
+            "both": future & of_target,
+            "cross": np.ones((high, 1), bool) & of_source,
+        }
         squares = found.squares(i)
         assert list(squares) == list(expected)
         for name, mask in squares.items():

@@ -28,8 +28,17 @@ def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own)
     np.testing.assert_allclose(found.log_probability, own.log_probability, atol=1e-5, rtol=0)
     np.testing.assert_allclose(found.top_probabilities, own.top_probabilities, atol=1e-5, rtol=0)
     np.testing.assert_allclose(found.entropy, own.entropy, atol=1e-5, rtol=0)
-    for name in ("source_ids", "source_tokens", "decoder_ids", "target_ids", "target_tokens", "finished", "translation",
-                 "direction", "digest"):
+    for name in (
+        "source_ids",
+        "source_tokens",
+        "decoder_ids",
+        "target_ids",
+        "target_tokens",
+        "finished",
+        "translation",
+        "direction",
+        "digest",
+    ):
         assert getattr(found, name) == getattr(own, name)
 
 
@@ -88,9 +97,16 @@ def test_a_prefix_up_to_the_limit_is_completed_as_far_as_the_model_reaches(tiny_
     assert paths.complete(tiny_translator, TEXT, [9] * limit).target_ids == (9,) * limit
 
 
-@pytest.mark.parametrize(("ids", "words"), [
-    ([], "empty"), ([9] * 64, "64 tokens long; the limit is 63"), ([9999], "no token 9999"), ([-1], "no token -1"),
-    ([2, 9], "Nothing can follow the end")])
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([], "empty"),
+        ([9] * 64, "64 tokens long; the limit is 63"),
+        ([9999], "no token 9999"),
+        ([-1], "no token -1"),
+        ([2, 9], "Nothing can follow the end"),
+    ],
+)
 def test_targets_that_cannot_be_followed(tiny_translator, ids, words):
     with pytest.raises(ValueError, match=words):
         paths.follow(tiny_translator, TEXT, ids)
@@ -122,8 +138,9 @@ def test_a_branch_stepped_with_the_cache_is_a_full_pass(tiny_translator, own):
     torch.testing.assert_close(decoder.logits, full.logits[:, -1], atol=1e-4, rtol=0)
     for stepped, whole in zip(decoder.records, full.decoder_records):
         for name in ("self_attention", "cross_attention"):
-            torch.testing.assert_close(getattr(stepped, name).weights, getattr(whole, name).weights[:, :, -1:],
-                                       atol=1e-5, rtol=0)
+            torch.testing.assert_close(
+                getattr(stepped, name).weights, getattr(whole, name).weights[:, :, -1:], atol=1e-5, rtol=0
+            )
 
 
 @pytest.mark.parametrize("changes", [{}, {"norm_first": False}])
@@ -168,7 +185,10 @@ def test_temperature_is_over_the_whole_vocabulary(tiny_translator, own):
         p = (logits / temperature).softmax(-1).numpy()
         np.testing.assert_allclose(
             np.exp(np.log(own.top_probabilities.astype(float)) / temperature - details.log_normalisers[at][:, None]),
-            np.take_along_axis(p, own.top_ids.astype(int), -1), atol=1e-5, rtol=1e-3)
+            np.take_along_axis(p, own.top_ids.astype(int), -1),
+            atol=1e-5,
+            rtol=1e-3,
+        )
         np.testing.assert_allclose(details.entropies[at], -(p * np.log2(p.clip(1e-300))).sum(-1), atol=1e-4)
     one = paths.TEMPERATURES.index(1.0)
     np.testing.assert_allclose(details.log_normalisers[one], 0.0, atol=1e-5)

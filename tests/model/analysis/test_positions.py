@@ -32,10 +32,12 @@ def test_schemes_follow_their_formulas() -> None:
         assert tables["normalised count"][pos] == [pos / 8]
         assert list(tables["binary index"][pos]) == [int(bit) for bit in reversed(f"{pos:06b}")]
         np.testing.assert_allclose(
-            tables["sine only"][pos], [math.sin(pos / base ** (i / d_model)) for i in range(d_model)], atol=1e-12)
+            tables["sine only"][pos], [math.sin(pos / base ** (i / d_model)) for i in range(d_model)], atol=1e-12
+        )
         angles = [pos / base ** (2 * i / d_model) for i in range(d_model // 2)]
         np.testing.assert_allclose(
-            tables["sine and cosine"][pos], [f(a) for a in angles for f in (math.sin, math.cos)], atol=1e-6)
+            tables["sine and cosine"][pos], [f(a) for a in angles for f in (math.sin, math.cos)], atol=1e-6
+        )
         mistaken = [f(pos / base ** (2 * i / d_model)) for i, f in enumerate((math.sin, math.cos) * 3)]
         np.testing.assert_allclose(tables["a tutorial's exponents"][pos], mistaken, atol=1e-12)
 
@@ -45,14 +47,17 @@ def test_a_table_without_rows_is_refused() -> None:
         PAPER.table(0, 8)
 
 
-@pytest.mark.parametrize(("name", "expected"), [
-    ("count", (True, True, True, True, False)),
-    ("normalised count", (True, False, False, True, True)),
-    ("binary index", (True, True, True, False, True)),
-    ("sine only", (True, True, True, False, True)),
-    ("a tutorial's exponents", (True, True, True, False, True)),
-    ("sine and cosine", (True, True, True, True, True)),
-])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("count", (True, True, True, True, False)),
+        ("normalised count", (True, False, False, True, True)),
+        ("binary index", (True, True, True, False, True)),
+        ("sine only", (True, True, True, False, True)),
+        ("a tutorial's exponents", (True, True, True, False, True)),
+        ("sine and cosine", (True, True, True, True, True)),
+    ],
+)
 def test_the_five_criteria(name: str, expected: tuple[bool, ...]) -> None:
     assert tuple(v.passed for v in criteria.judge(BY_NAME[name], 32, 32)) == expected
 
@@ -96,9 +101,13 @@ def test_fewest_dimensions_is_the_fewest() -> None:
         table = PAPER.table(64, width)
         reference = cdist(table, table) + np.diag(np.full(64, np.inf))
         assert (reference.min() > 0.5) == (width >= found.width) or width > found.width
-    assert found.gap == pytest.approx(min(
-        np.linalg.norm(PAPER.table(64, found.width)[a] - PAPER.table(64, found.width)[b])
-        for a in range(64) for b in range(a)))
+    assert found.gap == pytest.approx(
+        min(
+            np.linalg.norm(PAPER.table(64, found.width)[a] - PAPER.table(64, found.width)[b])
+            for a in range(64)
+            for b in range(a)
+        )
+    )
 
 
 def test_wavelengths() -> None:
@@ -147,8 +156,10 @@ def test_what_is_not_toeplitz_has_a_residual_and_a_pair() -> None:
 @pytest.mark.parametrize("shift", [0, 1, 7])
 def test_a_shift_is_a_rotation(shift: int) -> None:
     table = PAPER.table(20, 8, base=50.0)
-    blocks = [np.array([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]])
-              for a in (shift / 50.0 ** (i / 4) for i in range(4))]
+    blocks = [
+        np.array([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]])
+        for a in (shift / 50.0 ** (i / 4) for i in range(4))
+    ]
     matrix = geometry.rotation_matrix(shift, geometry.waves(8, 50.0))
     np.testing.assert_allclose(matrix, block_diag(*blocks), atol=1e-12)
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(8), atol=1e-12)
@@ -202,8 +213,10 @@ def test_the_presets_break_what_they_say() -> None:
     assert not verdict.passed and "positions 0 and 16" in verdict.shown_by
 
 
-@pytest.mark.parametrize(("name", "width", "gap", "at"), [
-    ("count", 1, 1.0, 0), ("normalised count", 1, 1 / 19, 0), ("binary index", 4, 0.0, 15)])
+@pytest.mark.parametrize(
+    ("name", "width", "gap", "at"),
+    [("count", 1, 1.0, 0), ("normalised count", 1, 1 / 19, 0), ("binary index", 4, 0.0, 15)],
+)
 def test_an_index_before_the_first(name, width, gap, at) -> None:
     """-1 in two's complement is all ones: with four bits that of position 15."""
     found = criteria.nearest_to(BY_NAME[name], -1, 20, width)

@@ -116,8 +116,12 @@ def test_faults_in_the_attention(tiny_translator, trace, monkeypatch, fault) -> 
     made_with_it = tiny_translator.translate(TEXT)
     assert "Attention weights = torch's" in failures(tiny_translator, made_with_it)
     if fault == "mask off":
-        assert {"Masked cells are 0", "Nothing looks ahead", "Padding changes nothing",
-                "Cached weights = one pass"} <= failures(tiny_translator, made_with_it)
+        assert {
+            "Masked cells are 0",
+            "Nothing looks ahead",
+            "Padding changes nothing",
+            "Cached weights = one pass",
+        } <= failures(tiny_translator, made_with_it)
 
 
 def test_faults_in_the_layers_and_the_cache(tiny_translator, trace, monkeypatch) -> None:
@@ -136,8 +140,12 @@ def test_faults_in_the_layers_and_the_cache(tiny_translator, trace, monkeypatch)
 
 
 def sent(maps: dict[AttentionKind, np.ndarray]) -> dict:
-    return {"The page's payload": (
-        [verify.Shown(kind, weights) for kind, weights in maps.items()], readback.PAYLOAD_TOLERANCE)}
+    return {
+        "The page's payload": (
+            [verify.Shown(kind, weights) for kind, weights in maps.items()],
+            readback.PAYLOAD_TOLERANCE,
+        )
+    }
 
 
 def test_a_payload_that_is_right(tiny_translator, trace) -> None:
@@ -179,7 +187,7 @@ def test_faults_in_the_drawing(tiny_translator, trace, kind, fault) -> None:
     tiles = z.reshape(layers, z.shape[0] // layers, heads, z.shape[1] // heads)
     # Transposed cross-attention does not fit its frame: it is drawn as far as it does.
     fits = faulty[..., :rows, :columns]
-    tiles[:, :fits.shape[2], :, :fits.shape[3]] = fits.transpose(0, 2, 1, 3)
+    tiles[:, : fits.shape[2], :, : fits.shape[3]] = fits.transpose(0, 2, 1, 3)
     figure.data[0].z = z
     found = failures(tiny_translator, trace, shown=drawn({kind: readback.grid_maps(figure, trace, kind)}))
     assert found == {"The drawing = trace"}
@@ -206,8 +214,10 @@ def test_what_cannot_be_checked_has_failed(tiny_translator, trace) -> None:
 
 
 def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trace) -> None:
-    for field, value, words in (("digest", "f" * 16, "checkpoint ffff"),
-                                ("interventions", positions_off(), "source positions off")):
+    for field, value, words in (
+        ("digest", "f" * 16, "checkpoint ffff"),
+        ("interventions", positions_off(), "source positions off"),
+    ):
         other = planted(trace, AttentionKind.CROSS, "shifted")
         object.__setattr__(other, field, value)
         with pytest.raises(ValueError, match=words):
@@ -232,15 +242,17 @@ def test_a_token_that_is_looked_up_in_anothers_row(tiny_translator, trace, monke
 
 
 def test_padding_that_is_attended_to(tiny_translator, trace, monkeypatch) -> None:
-    monkeypatch.setattr(transformer, "padding_mask",
-                        lambda ids, pad_id: torch.ones_like(ids, dtype=torch.bool)[:, None, None])
+    monkeypatch.setattr(
+        transformer, "padding_mask", lambda ids, pad_id: torch.ones_like(ids, dtype=torch.bool)[:, None, None]
+    )
     assert {"Masked attention = torch's", "The loss ignores padding"} <= failures(tiny_translator, trace)
 
 
 def test_a_loss_that_counts_padding(tiny_translator, trace, monkeypatch) -> None:
     def of_all(model, smoothing):
         return lambda source, inputs, outputs: summed_cross_entropy(
-            model(source, inputs).logits.flatten(0, 1), outputs.flatten(), smoothing)
+            model(source, inputs).logits.flatten(0, 1), outputs.flatten(), smoothing
+        )
 
     monkeypatch.setattr(parts, "SummedLoss", of_all)
     assert failures(tiny_translator, trace) == {"The loss ignores padding"}
@@ -249,8 +261,9 @@ def test_a_loss_that_counts_padding(tiny_translator, trace, monkeypatch) -> None
 def test_a_stack_of_other_layers(tiny_translator, trace, monkeypatch) -> None:
     """Torch's stack has the first encoder layer in every place."""
     honest, first = oracle.torch_layer, tiny_translator.model.encoder.layers[0]
-    monkeypatch.setattr(oracle, "torch_layer", lambda layer, config: honest(
-        first if layer.cross_attention is None else layer, config))
+    monkeypatch.setattr(
+        oracle, "torch_layer", lambda layer, config: honest(first if layer.cross_attention is None else layer, config)
+    )
     assert failures(tiny_translator, trace) == {"Encoder layer = torch's", "Whole stack = torch's"}
 
 

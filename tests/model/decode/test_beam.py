@@ -24,8 +24,13 @@ def sources(count: int, tokenizer, seed: int = 3) -> list[list[int]]:
 def late_token(model, tokenizer) -> int:
     """The tiny model never ends a sentence by itself: let a token be the end symbol that greedy decoding writes often
     enough, but as late as possible, so that hypotheses have many lengths."""
-    found = greedy(model, model.encode(pad(sources(200, tokenizer), tokenizer.pad_id)), [LIMIT] * 200,
-                   begin_id=tokenizer.begin_id, end_id=-1)
+    found = greedy(
+        model,
+        model.encode(pad(sources(200, tokenizer), tokenizer.pad_id)),
+        [LIMIT] * 200,
+        begin_id=tokenizer.begin_id,
+        end_id=-1,
+    )
     first_at: dict[int, list[int]] = {}
     for ids in found:
         for token in set(ids):
@@ -91,8 +96,9 @@ def test_a_wider_beam_is_never_below_greedy_but_where_it_pruned_greedys_own_path
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_every_node_scores_what_a_full_pass_gives(setting, alpha):
-    for source, result in zip(setting[1][:5], search(setting, setting[1][:5], width=4, n_best=4,
-                                                      length_penalty=alpha, keep_pruned=True)):
+    for source, result in zip(
+        setting[1][:5], search(setting, setting[1][:5], width=4, n_best=4, length_penalty=alpha, keep_pruned=True)
+    ):
         for n, node in enumerate(result.nodes):
             ids = result.prefix(n)
             expected = rescored(setting, source, ids)
@@ -106,7 +112,7 @@ def test_every_node_scores_what_a_full_pass_gives(setting, alpha):
 def test_the_batch_changes_nothing(setting, alpha):
     together = search(setting, setting[1][:30], width=3, n_best=2, length_penalty=alpha)
     for source, result in zip(setting[1], together):
-        alone, = search(setting, [source], width=3, n_best=2, length_penalty=alpha)
+        (alone,) = search(setting, [source], width=3, n_best=2, length_penalty=alpha)
         assert [h.ids for h in alone.hypotheses] == [h.ids for h in result.hypotheses]
         for one, other in zip(alone.hypotheses, result.hypotheses):
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
@@ -139,8 +145,11 @@ def test_the_tree_keeps_the_best_of_what_it_compared(setting):
             for node in step:
                 assert node.parent is None or result.nodes[node.parent].fate == Fate.KEPT
             left = sum(n.fate == Fate.KEPT for n in chosen)
-        assert all((n.fate == Fate.FINISHED) == (n.token_id == setting[2]["end_id"])
-                   for n in result.nodes if n.fate != Fate.PRUNED)
+        assert all(
+            (n.fate == Fate.FINISHED) == (n.token_id == setting[2]["end_id"])
+            for n in result.nodes
+            if n.fate != Fate.PRUNED
+        )
 
 
 def test_hypotheses_are_distinct_and_in_order(setting):
@@ -163,17 +172,25 @@ def test_the_penalty_is_the_papers():
     assert length_penalty(13, 0.5) == pytest.approx((18 / 6) ** 0.5)
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"width": 0}, "from 1 to 8, found 0"), ({"width": 9}, "found 9"), ({"width": 2.0}, "found 2.0"),
-    ({"length_penalty": -0.1}, "found -0.1"), ({"length_penalty": float("nan")}, "found nan"),
-    ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3, found 4"), ({"n_best": 0}, "found 0")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"width": 0}, "from 1 to 8, found 0"),
+        ({"width": 9}, "found 9"),
+        ({"width": 2.0}, "found 2.0"),
+        ({"length_penalty": -0.1}, "found -0.1"),
+        ({"length_penalty": float("nan")}, "found nan"),
+        ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3, found 4"),
+        ({"n_best": 0}, "found 0"),
+    ],
+)
 def test_settings_out_of_range_are_refused_in_words(setting, options, words):
     with pytest.raises(ValueError, match=words):
         search(setting, setting[1][:1], **options)
 
 
 def test_a_node_that_is_not_there(setting):
-    result, = search(setting, setting[1][:1], width=2)
+    (result,) = search(setting, setting[1][:1], width=2)
     with pytest.raises(ValueError, match="found 999999"):
         result.prefix(999999)
 

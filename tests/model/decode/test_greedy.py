@@ -29,30 +29,45 @@ SOURCES = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2], [4, 90, 17, 55, 2]]
 PREFIXES = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
 BEGIN, END = 1, 2
 BROKEN = Interventions(
-    heads_off=frozenset({(AttentionKind.DECODER_SELF, 0, 1), (AttentionKind.DECODER_SELF, 2, 3),
-                         (AttentionKind.CROSS, 1, 0), (AttentionKind.CROSS, 1, 2)}),
-    target_positions=Positions(shift=3))
+    heads_off=frozenset(
+        {
+            (AttentionKind.DECODER_SELF, 0, 1),
+            (AttentionKind.DECODER_SELF, 2, 3),
+            (AttentionKind.CROSS, 1, 0),
+            (AttentionKind.CROSS, 1, 2),
+        }
+    ),
+    target_positions=Positions(shift=3),
+)
 
 
 def gates(rows: int, *positions: int) -> dict[AttentionKind, torch.Tensor]:
     random = torch.Generator().manual_seed(1)
-    return {kind: torch.rand(rows, 3, 4, *positions, generator=random) * 2
-            for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)}
+    return {
+        kind: torch.rand(rows, 3, 4, *positions, generator=random) * 2
+        for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
+    }
 
 
 PATCH = Patch(Stream(Side.DECODER, 1), (2, 4))
 SWEEPS = {  # by the number of rows
-    "gates": lambda rows: Sweep(gates=gates(rows)), "gates of all rows": lambda rows: Sweep(gates=gates(1)),
+    "gates": lambda rows: Sweep(gates=gates(rows)),
+    "gates of all rows": lambda rows: Sweep(gates=gates(1)),
     "gates and heads off": lambda rows: Sweep(BROKEN, gates=gates(rows)),
     "gates by position": lambda rows: Sweep(gates=gates(rows, 5)),
     "gates and a cut edge": lambda rows: Sweep(EVERY_KIND["cross edge cut"], gates=gates(rows)),
     "something instead": lambda rows: Sweep(
-        gates=gates(rows), instead={kind: torch.ones(rows, 3, 4, 1, 8) for kind in gates(1)}),
+        gates=gates(rows), instead={kind: torch.ones(rows, 3, 4, 1, 8) for kind in gates(1)}
+    ),
     "a stream patched": lambda rows: Sweep(
-        Interventions(patches=frozenset({PATCH})), values={PATCH: PatchValue(torch.ones(rows, 2, 32))}),
+        Interventions(patches=frozenset({PATCH})), values={PATCH: PatchValue(torch.ones(rows, 2, 32))}
+    ),
 }
-LEAN = {"plain": lambda rows: Interventions(), "broken": lambda rows: BROKEN,  # all that the lean step does by itself
-        **{name: SWEEPS[name] for name in ("gates", "gates of all rows", "gates and heads off")}}
+LEAN = {
+    "plain": lambda rows: Interventions(),
+    "broken": lambda rows: BROKEN,  # all that the lean step does by itself
+    **{name: SWEEPS[name] for name in ("gates", "gates of all rows", "gates and heads off")},
+}
 
 
 def start(model: Transformer, prefix: torch.Tensor = PREFIXES, **options) -> StepDecoder:
@@ -66,8 +81,7 @@ def expected(model: Transformer, row: int, prefix: torch.Tensor) -> torch.Tensor
 
 def check(decoder: StepDecoder, model: Transformer, sources: list[int]) -> None:
     for row, source in enumerate(sources):
-        torch.testing.assert_close(
-            decoder.logits[row], expected(model, source, decoder.prefix[row]), atol=1e-4, rtol=0)
+        torch.testing.assert_close(decoder.logits[row], expected(model, source, decoder.prefix[row]), atol=1e-4, rtol=0)
 
 
 @torch.inference_mode()
@@ -153,7 +167,7 @@ def test_greedy_stops_at_end_and_at_the_limit(tiny_model):
     end = free[1][0]
     stopped = greedy(tiny_model, memory, [6, 6, 6], begin_id=BEGIN, end_id=end)
     for ids, whole in zip(stopped, free):
-        assert ids == (whole[:whole.index(end) + 1] if end in whole else whole)
+        assert ids == (whole[: whole.index(end) + 1] if end in whole else whole)
     assert stopped[1] == [end]
 
 
@@ -173,14 +187,15 @@ def test_the_lean_step_equals_the_layers(tokenizer, norm_first, sources, broken,
     step = DecoderStep(model, broken)
     for t in (2, 3):
         lean = step(PREFIXES[:batch, t], source, ours)
-        plain, _ = model.decode(PREFIXES[:batch, t:t + 1], source, cache=theirs, interventions=broken)
+        plain, _ = model.decode(PREFIXES[:batch, t : t + 1], source, cache=theirs, interventions=broken)
         torch.testing.assert_close(lean, model.project(plain[:, -1]), atol=1e-5, rtol=1e-5)
     assert ours.length == theirs.length == 4
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("changes", [*EVERY_KIND.values(), *(sweep(3) for sweep in SWEEPS.values())],
-                         ids=[*EVERY_KIND, *SWEEPS])
+@pytest.mark.parametrize(
+    "changes", [*EVERY_KIND.values(), *(sweep(3) for sweep in SWEEPS.values())], ids=[*EVERY_KIND, *SWEEPS]
+)
 def test_no_step_leaves_an_intervention_out(tiny_model, changes):
     """Decoding equals a full pass under every kind: the lean step honours what it supports, and refuses the rest."""
     source = tiny_model.encode(pad(SOURCES, 0), interventions=changes)
@@ -201,7 +216,11 @@ def test_the_lean_step_is_taken_for_what_it_supports_only(tiny_model):
     refused = {name for name, changes in EVERY_KIND.items() if not DecoderStep.supports(changes)}
     assert refused == {name for name in EVERY_KIND if "edge" in name} | {"everything"}
     assert {name for name, sweep in SWEEPS.items() if not DecoderStep.supports(sweep(1))} == {
-        "gates by position", "something instead", "a stream patched", "gates and a cut edge"}
+        "gates by position",
+        "something instead",
+        "a stream patched",
+        "gates and a cut edge",
+    }
 
 
 @dataclass(frozen=True)
@@ -239,15 +258,16 @@ def test_records_carry_what_each_token_was_chosen_by_in_blocks_of_any_size(tiny_
     memory, ends = tiny_model.encode(pad(SOURCES, 0)), {"begin_id": BEGIN, "end_id": END}
     limits, held = [6, 2, 9], []
     monkeypatch.setattr(recorded, "Choices", partial(Choices, room=room))
-    monkeypatch.setattr(distributions, "summarised", lambda logits, chosen: (
-        held.append(logits.numel()), summarised(logits, chosen))[1])
+    monkeypatch.setattr(
+        distributions, "summarised", lambda logits, chosen: (held.append(logits.numel()), summarised(logits, chosen))[1]
+    )
     found, kept = greedy_with_records(tiny_model, memory, limits, **ends)
     assert found == greedy(tiny_model, memory, limits, **ends) and len({len(ids) for ids in found}) > 1
     assert max(held) <= max(room, 3 * tiny_model.config.vocabulary_size)  # one step's at least
     whole = tiny_model.read(memory, pad([[BEGIN, *ids[:-1]] for ids in found], 0), record=True)
     for row, ids in enumerate(found):
         assert len(kept.distributions[row]) == len(ids) and set(kept.distributions[row].chosen_rank.tolist()) == {1}
-        expected_distributions(whole.logits[row, :len(ids)], ids, kept.distributions[row])
+        expected_distributions(whole.logits[row, : len(ids)], ids, kept.distributions[row])
     for ours, theirs in zip(kept.output.decoder_records, whole.decoder_records):
         assert torch.equal(ours.cross_attention.weights, theirs.cross_attention.weights)
 

@@ -16,17 +16,31 @@ def item(kind: str, *forms: str) -> Item:
     return Item(kind, forms[0], forms)
 
 
-@pytest.mark.parametrize(("kind", "forms", "translation", "kept"), [
-    ("town", ["Hamburg"], "I'm from hamburger.", False), ("town", ["Hamburg"], "I'm from hamburg.", False),
-    ("town", ["Hamburg"], "I'm from Hamburg.", True), ("town", ["Köln"], "in Koln", False),
-    ("name", ["Anna"], "That is Anna's house.", True), ("name", ["Anna"], "Hanna is here.", False),
-    ("name", ["Anna"], "Anna-Lena is here.", False), ("town", ["New York"], "in New\u00a0York!", True),
-    ("small", ["25"], "We bought 25 apples.", True), ("small", ["25"], "We bought 250 apples.", False),
-    ("small", ["25"], "It costs 25.50 euros.", False), ("small", ["25"], "I am 25.", True),
-    ("number", ["752"], "It has 3,752 seats.", False), ("number", ["752"], "3 752 places", False),
-    ("number", ["3752", "3,752"], "It has 3,752 seats.", True), ("decimal", ["3.5"], "3.5 euros", True),
-    ("date", ["May 3"], "on May 31", False), ("date", ["May 3", "3 May"], "on 3 May.", True),
-    ("year", ["1984"], "in 1984.", True), ("year", ["1984"], "in 198.", False)])
+@pytest.mark.parametrize(
+    ("kind", "forms", "translation", "kept"),
+    [
+        ("town", ["Hamburg"], "I'm from hamburger.", False),
+        ("town", ["Hamburg"], "I'm from hamburg.", False),
+        ("town", ["Hamburg"], "I'm from Hamburg.", True),
+        ("town", ["Köln"], "in Koln", False),
+        ("name", ["Anna"], "That is Anna's house.", True),
+        ("name", ["Anna"], "Hanna is here.", False),
+        ("name", ["Anna"], "Anna-Lena is here.", False),
+        ("town", ["New York"], "in New\u00a0York!", True),
+        ("small", ["25"], "We bought 25 apples.", True),
+        ("small", ["25"], "We bought 250 apples.", False),
+        ("small", ["25"], "It costs 25.50 euros.", False),
+        ("small", ["25"], "I am 25.", True),
+        ("number", ["752"], "It has 3,752 seats.", False),
+        ("number", ["752"], "3 752 places", False),
+        ("number", ["3752", "3,752"], "It has 3,752 seats.", True),
+        ("decimal", ["3.5"], "3.5 euros", True),
+        ("date", ["May 3"], "on May 31", False),
+        ("date", ["May 3", "3 May"], "on 3 May.", True),
+        ("year", ["1984"], "in 1984.", True),
+        ("year", ["1984"], "in 198.", False),
+    ],
+)
 def test_whole_tokens_count(kind, forms, translation, kept):
     assert is_kept(item(kind, *forms), translation) == kept
 
@@ -55,9 +69,14 @@ def test_there_are_sixty_open_and_forty_sealed_frames_and_none_trains(language):
     def folded(text: str) -> str:
         return re.sub(r"[^\w{}]+", " ", SLOT.sub(lambda match: "{" + match[1] + "}", text)).lower().strip()
 
-    kinds = [[folded(text) for text in frames] for frames in (
-        read_typed_frames("open", language), read_typed_frames("sealed", language),
-        [frame[language] for frame in read_frames()])]
+    kinds = [
+        [folded(text) for text in frames]
+        for frames in (
+            read_typed_frames("open", language),
+            read_typed_frames("sealed", language),
+            [frame[language] for frame in read_frames()],
+        )
+    ]
     assert [len(set(kind)) for kind in kinds[:2]] == [60, 40]
     assert not set(kinds[1]) & (set(kinds[0]) | set(kinds[2])) and not set(kinds[0]) & set(kinds[2])
 

@@ -49,8 +49,9 @@ def set_matrices(model, *, decoder: torch.Tensor | None = None, head: torch.Tens
     return model
 
 
-@pytest.mark.parametrize("names", [
-    (E,), (ENCODER,), (DECODER,), (HEAD,), (ENCODER, DECODER), (E, HEAD), (E, ENCODER, DECODER, HEAD)])
+@pytest.mark.parametrize(
+    "names", [(E,), (ENCODER,), (DECODER,), (HEAD,), (ENCODER, DECODER), (E, HEAD), (E, ENCODER, DECODER, HEAD)]
+)
 def test_one_matrix_under_any_of_its_names(folder, names, tmp_path):
     """Which one is left of what was one storage depends on who saved it."""
     state = load_file(folder / WEIGHTS)
@@ -121,8 +122,10 @@ def test_every_way_of_saving_gives_the_same_model(saved, folder, form, tmp_path)
         halves = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
         for file, mine in halves.items():
             torch.save({name: state[name] for name in mine}, folder / file)
-        theirs.write(folder / f"{PICKLE}.index.json",
-                     {"weight_map": {name: file for file, mine in halves.items() for name in mine}})
+        theirs.write(
+            folder / f"{PICKLE}.index.json",
+            {"weight_map": {name: file for file, mine in halves.items() for name in mine}},
+        )
     else:
         kept = {**state, ENCODER: state[E], HEAD: state[E]}  # one storage under three names, as pickles keep it
         if form.startswith("OrderedDict"):

@@ -26,17 +26,27 @@ class Malicious:
 def test_a_pickle_with_code_is_refused_and_not_run(folder, tmp_path):
     (folder / WEIGHTS).unlink()
     for zipped in (True, False):
-        torch.save({"model.shared.weight": torch.ones(2), "x": Malicious(tmp_path / "ran")}, folder / PICKLE,
-                   _use_new_zipfile_serialization=zipped)
+        torch.save(
+            {"model.shared.weight": torch.ones(2), "x": Malicious(tmp_path / "ran")},
+            folder / PICKLE,
+            _use_new_zipfile_serialization=zipped,
+        )
         refused(folder, PICKLE, "not a pickle of tensors alone")
     (folder / PICKLE).write_bytes(pickle.dumps(Malicious(tmp_path / "ran")))
     refused(folder, PICKLE)
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(("value", "word"), [
-    ({"state_dict": {"a": torch.ones(2)}}, "found dict under 'state_dict'"), ([torch.ones(2)], "found list"),
-    ({}, "dict"), ({"a": "text"}, "found str"), ({1: torch.ones(2)}, "under 1")])
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ({"state_dict": {"a": torch.ones(2)}}, "found dict under 'state_dict'"),
+        ([torch.ones(2)], "found list"),
+        ({}, "dict"),
+        ({"a": "text"}, "found str"),
+        ({1: torch.ones(2)}, "under 1"),
+    ],
+)
 def test_a_pickle_of_something_else_is_refused(folder, value, word):
     (folder / WEIGHTS).unlink()
     torch.save(value, folder / PICKLE)
@@ -81,14 +91,32 @@ def test_tensors_that_are_unknown_missing_or_misshapen_are_named(folder):
     refused(folder, name, "not finite")
     save_file({**state, name: state[name] * float("nan")}, path)
     refused(folder, name, "not finite")
-    save_file({**state, "model.encoder.version": torch.ones(1), "model.decoder._float_tensor": torch.ones(1),
-               "model.encoder.embed_positions.weights": torch.ones(2, 2)}, path)
+    save_file(
+        {
+            **state,
+            "model.encoder.version": torch.ones(1),
+            "model.decoder._float_tensor": torch.ones(1),
+            "model.encoder.embed_positions.weights": torch.ones(2, 2),
+        },
+        path,
+    )
     checkpoint.load(folder)
 
 
-@pytest.mark.parametrize("shard", [
-    "../outside.safetensors", "/etc/model.safetensors", "sub/model.safetensors", "..", "", "absent.safetensors",
-    "a\\b.safetensors", "config.json", "evil.bin"])
+@pytest.mark.parametrize(
+    "shard",
+    [
+        "../outside.safetensors",
+        "/etc/model.safetensors",
+        "sub/model.safetensors",
+        "..",
+        "",
+        "absent.safetensors",
+        "a\\b.safetensors",
+        "config.json",
+        "evil.bin",
+    ],
+)
 def test_shards_are_plain_names_of_files_in_the_folder(folder, shard):
     shutil.copy(folder / WEIGHTS, folder.parent / "outside.safetensors")
     (folder / "sub").mkdir()
@@ -114,20 +142,30 @@ def test_a_link_leads_nowhere_but_into_the_hubs_cache(saved, folder, tmp_path):
     assert checkpoint.load(snapshot).directions == ("de-en",)
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}, ("'t5'", "T5ForConditionalGeneration")),
-    ({"model_type": "bart", "architectures": ["BartModel"]}, ("'bart'", "not supported")),
-    ({"model_type": "pegasus"}, ("'pegasus'",)), ({"model_type": "nllb-moe"}, ("mixture of experts",)),
-    ({"model_type": ["marian"]}, ("not supported",)),
-    ({"architectures": ["MarianForCausalLM"]}, ("MarianForCausalLM",)),
-    ({"encoder_attention_heads": 8}, ("encoder_attention_heads is 8", "decoder_attention_heads 4")),
-    ({"encoder_ffn_dim": 32}, ("encoder_ffn_dim is 32",)),
-    ({"activation_function": "gelu_new"}, ("gelu_new",)), ({"activation_function": 3}, ("activation_function 3",)),
-    ({"d_model": 2**40}, ("d_model",)), ({"d_model": "64"}, ("d_model",)), ({"encoder_layers": 63}, ("lack",)),
-    ({"vocab_size": 60}, ("at most 59",)), ({"vocab_size": 150}, ("expected [1, 150]",)),
-    ({"pad_token_id": -1}, ("pad",)),
-    ({"pad_token_id": None}, ("pad_token_id",)), ({"scale_embedding": "yes"}, ("scale_embedding",)),
-    ({"decoder_layers": None}, ("decoder_layers",))])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}, ("'t5'", "T5ForConditionalGeneration")),
+        ({"model_type": "bart", "architectures": ["BartModel"]}, ("'bart'", "not supported")),
+        ({"model_type": "pegasus"}, ("'pegasus'",)),
+        ({"model_type": "nllb-moe"}, ("mixture of experts",)),
+        ({"model_type": ["marian"]}, ("not supported",)),
+        ({"architectures": ["MarianForCausalLM"]}, ("MarianForCausalLM",)),
+        ({"encoder_attention_heads": 8}, ("encoder_attention_heads is 8", "decoder_attention_heads 4")),
+        ({"encoder_ffn_dim": 32}, ("encoder_ffn_dim is 32",)),
+        ({"activation_function": "gelu_new"}, ("gelu_new",)),
+        ({"activation_function": 3}, ("activation_function 3",)),
+        ({"d_model": 2**40}, ("d_model",)),
+        ({"d_model": "64"}, ("d_model",)),
+        ({"encoder_layers": 63}, ("lack",)),
+        ({"vocab_size": 60}, ("at most 59",)),
+        ({"vocab_size": 150}, ("expected [1, 150]",)),
+        ({"pad_token_id": -1}, ("pad",)),
+        ({"pad_token_id": None}, ("pad_token_id",)),
+        ({"scale_embedding": "yes"}, ("scale_embedding",)),
+        ({"decoder_layers": None}, ("decoder_layers",)),
+    ],
+)
 def test_a_config_that_cannot_be_is_refused_with_what_was_found(folder, changes, words):
     edit(folder, **changes)
     if changes.keys() == {"pad_token_id"}:
@@ -146,9 +184,18 @@ def test_files_are_bounded_by_their_kind(folder):
         refused(folder, "config.json")
 
 
-@pytest.mark.parametrize("content", [
-    '{"</s>": 0, "<unk>": "1"}', '{"</s>": 0, "<unk>": -1}', '{"</s>": 0, "<unk>": 1e9}', '{"</s>": 0}', "[]",
-    '{"</s>": 0, "<unk>": 400000}', '{"</s>": 0, "<unk>": true}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"</s>": 0, "<unk>": "1"}',
+        '{"</s>": 0, "<unk>": -1}',
+        '{"</s>": 0, "<unk>": 1e9}',
+        '{"</s>": 0}',
+        "[]",
+        '{"</s>": 0, "<unk>": 400000}',
+        '{"</s>": 0, "<unk>": true}',
+    ],
+)
 def test_a_vocabulary_that_cannot_be_is_refused(folder, content):
     (folder / "vocab.json").write_text(content)
     refused(folder, "vocab")

@@ -122,8 +122,16 @@ def test_only_what_is_needed_is_fetched_and_once(fake, saved, tmp_path):
     fake.repositories[NAME] = tmp_path / "repository"
     folder = fetched(fake, tmp_path)
     got = {name for method, name in fake.asked if method == "GET"}
-    assert got == {"config.json", "generation_config.json", "tokenizer_config.json", "vocab.json", "source.spm",
-                   "target.spm", "model.safetensors", "README.md"}
+    assert got == {
+        "config.json",
+        "generation_config.json",
+        "tokenizer_config.json",
+        "vocab.json",
+        "source.spm",
+        "target.spm",
+        "model.safetensors",
+        "README.md",
+    }
     opened = checkpoint.load(folder)
     assert opened.name == NAME and opened.directions == ("de-en",)
     expected = checkpoint.load(saved).model.state_dict()
@@ -172,16 +180,19 @@ def test_what_is_not_supported_is_refused_before_its_weights_come(fake, saved, t
     assert {name for _, name in fake.asked} == {"config.json"}
 
 
-@pytest.mark.parametrize(("status", "words"), [
-    ((404, "RepoNotFound"), "the hub has no model of that name"), ((403, "GatedRepo"), "is gated: ask for access")])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [((404, "RepoNotFound"), "the hub has no model of that name"), ((403, "GatedRepo"), "is gated: ask for access")],
+)
 def test_a_model_that_cannot_be_had_is_said_so(fake, saved, tmp_path, status, words):
     fake.repositories[NAME], fake.status = saved, status
     with pytest.raises(ValueError, match=words):
         fetched(fake, tmp_path)
 
 
-@pytest.mark.parametrize(("absent", "words"), [
-    ("config.json", "has no config.json"), ("model.safetensors", "no weights that can be opened")])
+@pytest.mark.parametrize(
+    ("absent", "words"), [("config.json", "has no config.json"), ("model.safetensors", "no weights that can be opened")]
+)
 def test_a_repository_without_a_model_is_said_so(fake, saved, tmp_path, absent, words):
     repository = Path(shutil.copytree(saved, tmp_path / "repository"))
     (repository / absent).unlink()

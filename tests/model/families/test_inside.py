@@ -33,7 +33,7 @@ def test_every_live_check_passes(opened):
 def test_a_trace_begins_with_what_is_forced_and_never_writes_what_is_banned(opened):
     translator, direction = opened
     trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
-    assert trace.target_ids[:len(forced)] == forced and trace.decoder_ids[0] == translator.tokenizer.begin_id
+    assert trace.target_ids[: len(forced)] == forced and trace.decoder_ids[0] == translator.tokenizer.begin_id
     assert len(trace.target_ids) <= translator.config.max_length - 1
     assert not set(trace.target_ids) & set(translator.config.banned_ids)
     assert np.isfinite(trace.entropy).all() and np.isfinite(trace.log_probability).all()
@@ -44,13 +44,15 @@ def test_a_trace_begins_with_what_is_forced_and_never_writes_what_is_banned(open
 def test_its_own_ids_and_no_prefix_give_the_trace_again(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
-    for again in (paths.follow(translator, TEXT, trace.target_ids, direction),
-                  paths.complete(translator, TEXT, [], direction)):
+    for again in (
+        paths.follow(translator, TEXT, trace.target_ids, direction),
+        paths.complete(translator, TEXT, [], direction),
+    ):
         assert again.target_ids == trace.target_ids and (again.log_probability == trace.log_probability).all()
         assert (again.cross.weights == trace.cross.weights).all()
     typed = paths.typed_target(translator, "Der Hund", direction)
     forced = translator.forced_prefix(direction)
-    assert tuple(typed[:len(forced)]) == forced and typed[-1] == translator.tokenizer.end_id
+    assert tuple(typed[: len(forced)]) == forced and typed[-1] == translator.tokenizer.end_id
 
 
 def test_the_lens_ends_in_the_models_own_distribution(opened):
@@ -63,14 +65,14 @@ def test_the_lens_ends_in_the_models_own_distribution(opened):
 def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):
     translator, direction = opened
     trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
-    one, = translator.beam([trace.source_ids], direction, width=1)
+    (one,) = translator.beam([trace.source_ids], direction, width=1)
     assert one.hypotheses[0].ids == trace.target_ids
-    wide, = translator.beam([trace.source_ids], direction, width=4, n_best=4, keep_pruned=True)
+    (wide,) = translator.beam([trace.source_ids], direction, width=4, n_best=4, keep_pruned=True)
     for hypothesis in wide.hypotheses:
-        assert hypothesis.ids[:len(forced)] == forced
-        found, = translator.log_probabilities([list(trace.source_ids)], [list(hypothesis.ids)])
+        assert hypothesis.ids[: len(forced)] == forced
+        (found,) = translator.log_probabilities([list(trace.source_ids)], [list(hypothesis.ids)])
         if not translator.config.banned_ids:  # else the other tokens share their probability
-            assert sum(found[len(forced):]) == pytest.approx(hypothesis.log_probability, abs=1e-3)
+            assert sum(found[len(forced) :]) == pytest.approx(hypothesis.log_probability, abs=1e-3)
     assert all(node.token_id not in translator.config.banned_ids for node in wide.nodes)
 
 

@@ -27,8 +27,10 @@ def heads(count: int, **changes) -> dict:
 CASES = {
     "marian": (theirs.marian, {}),
     "marian relu, heads of 8": (theirs.marian, heads(8, activation_function="relu")),
-    "marian gelu, heads of 32, deep": (theirs.marian, heads(
-        2, activation_function="gelu", encoder_layers=4, decoder_layers=1)),
+    "marian gelu, heads of 32, deep": (
+        theirs.marian,
+        heads(2, activation_function="gelu", encoder_layers=4, decoder_layers=1),
+    ),
     "marian separate vocabularies": (theirs.marian, {"separate": True}),
     "marian heads of 64": (theirs.marian, heads(1, scale_embedding=False)),
     "m2m100": (theirs.m2m100, {}),
@@ -36,11 +38,12 @@ CASES = {
     "nllb, heads of 32": (theirs.nllb, heads(2, encoder_layers=1)),
     "nllb swish, heads of 64": (theirs.nllb, heads(2, activation_function="swish", d_model=128)),
     "mbart": (theirs.mbart, {}),
-    "mbart swish, heads of 8": (theirs.mbart, heads(8, activation_function="swish", encoder_layers=3,
-                                                    decoder_layers=2)),
+    "mbart swish, heads of 8": (
+        theirs.mbart,
+        heads(8, activation_function="swish", encoder_layers=3, decoder_layers=2),
+    ),
     "mbart gelu, heads of 64": (theirs.mbart, heads(1, activation_function="gelu")),
-    "mbart cc25, heads of 32": (theirs.mbart, heads(2, decoder_start_token_id=4 + 87 + 19,
-                                                    activation_function="gelu")),
+    "mbart cc25, heads of 32": (theirs.mbart, heads(2, decoder_start_token_id=4 + 87 + 19, activation_function="gelu")),
 }
 SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]
 
@@ -64,8 +67,12 @@ def pair(request, tmp_path_factory) -> tuple[PreTrainedModel, checkpoint.Checkpo
 
 def run_theirs(model: PreTrainedModel, source: torch.Tensor, target: torch.Tensor):
     with torch.no_grad():
-        return model(input_ids=source, attention_mask=(source != model.config.pad_token_id).long(),
-                     decoder_input_ids=target, output_attentions=True)
+        return model(
+            input_ids=source,
+            attention_mask=(source != model.config.pad_token_id).long(),
+            decoder_input_ids=target,
+            output_attentions=True,
+        )
 
 
 def close(found: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
@@ -84,7 +91,8 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
         for record, weights in zip(found.encoder_records, expected.encoder_attentions, strict=True):
             close(record.self_attention.weights[row, :, :size], weights[row, :, :size], tolerance)
     for record, own, cross in zip(
-            found.decoder_records, expected.decoder_attentions, expected.cross_attentions, strict=True):
+        found.decoder_records, expected.decoder_attentions, expected.cross_attentions, strict=True
+    ):
         close(record.self_attention.weights, own, tolerance)
         close(record.cross_attention.weights, cross, tolerance)
     for recorded in (True, False):  # token by token over the cache; without records, by the lean step
@@ -94,8 +102,9 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
                 decoder.append(target[:, step])
             close(decoder.logits, expected.logits[:, step], tolerance)
             for record, own, cross in zip(
-                    decoder.records, expected.decoder_attentions, expected.cross_attentions, strict=recorded):
-                close(record.self_attention.weights[:, :, 0], own[:, :, step, :step + 1], tolerance)
+                decoder.records, expected.decoder_attentions, expected.cross_attentions, strict=recorded
+            ):
+                close(record.self_attention.weights[:, :, 0], own[:, :, step, : step + 1], tolerance)
                 close(record.cross_attention.weights[:, :, 0], cross[:, :, step], tolerance)
 
 
@@ -117,15 +126,26 @@ def test_greedy_decoding_chooses_what_theirs_chooses(pair):
     prefix = tokenizer.forced_prefix(opened.directions[0].split("-")[1])
     source = pad(sources, config.pad_id)
     expected = model.generate(
-        input_ids=source, attention_mask=(source != config.pad_id).long(), num_beams=1, do_sample=False,
-        max_new_tokens=18, forced_bos_token_id=prefix[0] if prefix else None).tolist()
+        input_ids=source,
+        attention_mask=(source != config.pad_id).long(),
+        num_beams=1,
+        do_sample=False,
+        max_new_tokens=18,
+        forced_bos_token_id=prefix[0] if prefix else None,
+    ).tolist()
     with torch.inference_mode():
-        found = greedy(opened.model, opened.model.encode(source), [18 - len(prefix)] * 20,
-                       begin_id=tokenizer.begin_id, end_id=tokenizer.end_id, prefix=prefix)
+        found = greedy(
+            opened.model,
+            opened.model.encode(source),
+            [18 - len(prefix)] * 20,
+            begin_id=tokenizer.begin_id,
+            end_id=tokenizer.end_id,
+            prefix=prefix,
+        )
     for mine, their in zip(found, expected):
         whole = [tokenizer.begin_id, *prefix, *mine]
-        assert whole == their[:len(whole)]
-        assert set(their[len(whole):]) <= {config.pad_id}
+        assert whole == their[: len(whole)]
+        assert set(their[len(whole) :]) <= {config.pad_id}
 
 
 # What the measured notes on these families found easiest to get wrong, and how far off it is.

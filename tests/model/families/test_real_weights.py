@@ -26,7 +26,7 @@ def written(model: Transformer, order: Tensor) -> dict[str, Tensor]:
     Written here apart from model/families, which reads the same names: a mistake of either shows."""
     state, found = model.state_dict(), {"model.shared.weight": model.embedding.weight.detach()[:, order]}
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        norms = ("self_attn", "encoder_attn", "final")[::1 if side == "decoder" else 2]
+        norms = ("self_attn", "encoder_attn", "final")[:: 1 if side == "decoder" else 2]
         for at in range(len(stack.layers)):
             ours, to = f"{side}.layers.{at}", f"model.{side}.layers.{at}"
             for mine, name in (("self_attention", "self_attn"), ("cross_attention", "encoder_attn")):
@@ -61,22 +61,35 @@ def loaded(into: PreTrainedModel, tensors: dict[str, Tensor]) -> PreTrainedModel
 def generated(model: PreTrainedModel, sources: list[list[int]], pad_id: int, limit: int) -> list[list[int]]:
     """Greedy ids without the start and without padding after the end."""
     source = pad(sources, pad_id)
-    found = model.generate(source, attention_mask=(source != pad_id).long(), num_beams=1, do_sample=False,
-                           max_new_tokens=limit)[:, 1:].tolist()
+    found = model.generate(
+        source, attention_mask=(source != pad_id).long(), num_beams=1, do_sample=False, max_new_tokens=limit
+    )[:, 1:].tolist()
     end = model.generation_config.eos_token_id
-    return [ids[:ids.index(end) + 1] if end in ids else ids for ids in found]
+    return [ids[: ids.index(end) + 1] if end in ids else ids for ids in found]
 
 
 def test_the_shipped_model_in_pegasus_form_translates_alike(shipped_translators) -> None:
     translator = shipped_translators["de-en"]
     config, tokenizer = translator.config, translator.tokenizer
-    model = PegasusForConditionalGeneration(PegasusConfig(
-        vocab_size=config.vocabulary_size, d_model=config.d_model, encoder_layers=config.num_encoder_layers,
-        decoder_layers=config.num_decoder_layers, encoder_attention_heads=config.num_heads,
-        decoder_attention_heads=config.num_heads, encoder_ffn_dim=config.d_feedforward,
-        decoder_ffn_dim=config.d_feedforward, max_position_embeddings=config.max_length, activation_function="relu",
-        scale_embedding=True, pad_token_id=config.pad_id, eos_token_id=tokenizer.end_id, forced_eos_token_id=None,
-        decoder_start_token_id=tokenizer.begin_id))
+    model = PegasusForConditionalGeneration(
+        PegasusConfig(
+            vocab_size=config.vocabulary_size,
+            d_model=config.d_model,
+            encoder_layers=config.num_encoder_layers,
+            decoder_layers=config.num_decoder_layers,
+            encoder_attention_heads=config.num_heads,
+            decoder_attention_heads=config.num_heads,
+            encoder_ffn_dim=config.d_feedforward,
+            decoder_ffn_dim=config.d_feedforward,
+            max_position_embeddings=config.max_length,
+            activation_function="relu",
+            scale_embedding=True,
+            pad_token_id=config.pad_id,
+            eos_token_id=tokenizer.end_id,
+            forced_eos_token_id=None,
+            decoder_start_token_id=tokenizer.begin_id,
+        )
+    )
     halves = torch.cat((torch.arange(0, config.d_model, 2), torch.arange(1, config.d_model, 2)))  # sines, then cosines
     model = loaded(model, written(translator.model, halves))
     texts = sentences("de")[::3]
@@ -86,7 +99,7 @@ def test_the_shipped_model_in_pegasus_form_translates_alike(shipped_translators)
     assert len(texts) == 100 and sum(ids[-1] == tokenizer.end_id for ids in expected) > 95
     found = generated(model, sources, config.pad_id, limit)
     # One that never ends goes on for as long as its own side lets it.
-    assert [ids[:len(ours)] for ids, ours in zip(found, expected)] == expected
+    assert [ids[: len(ours)] for ids, ours in zip(found, expected)] == expected
 
 
 def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> None:
@@ -100,7 +113,7 @@ def test_a_post_norm_model_in_marians_form_translates_alike(tmp_path: Path) -> N
         sources = [ours.encode(text) for text in texts]
         expected = ours.generate(sources)
         found = generated(model, sources, ours.config.pad_id, max(map(len, expected)))
-        assert [row[:len(own)] for row, own in zip(found, expected)] == expected
+        assert [row[: len(own)] for row, own in zip(found, expected)] == expected
 
 
 def trained_marian(folder: Path) -> PreTrainedModel:
@@ -124,7 +137,7 @@ def learned(config: ModelConfig, sources: list[list[int]], targets: list[list[in
     inputs = pad([[begin, *ids[:-1]] for ids in targets], config.pad_id)
     real = torch.zeros_like(target, dtype=torch.bool)
     for row, ids in enumerate(targets):
-        real[row, :len(ids)] = True
+        real[row, : len(ids)] = True
     optimiser = torch.optim.Adam(model.parameters(), lr=2e-3)
     for _ in range(250):
         loss = F.cross_entropy(model(source, inputs).logits[real], target[real])

@@ -15,9 +15,26 @@ from tests.conftest import SENTENCES
 from tests.model.families import theirs
 
 ALPHABETS = (
-    "abcdefghijklmnopqrstuvwxyzäöüßéàœ", "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ", "0123456789", " .,;:!?…„“”'’«»()-–—",
-    "абвгдежз", "αβγδε", "שלום", "سلام", "नमस्ते", "สวัสดี", "漢字仮名", "ﬁﬂ①Ⅳ㎏ｈ", "😀👩‍👧🏽🇩🇪", "e\u0301a\u0308\u0323",
-    "\u00a0\u2009\u3000", "\u200d\u200e\u00ad", "\t\n", "▁", "<>/&%$#@{}[]|\\^~`\"")
+    "abcdefghijklmnopqrstuvwxyzäöüßéàœ",
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ",
+    "0123456789",
+    " .,;:!?…„“”'’«»()-–—",
+    "абвгдежз",
+    "αβγδε",
+    "שלום",
+    "سلام",
+    "नमस्ते",
+    "สวัสดี",
+    "漢字仮名",
+    "ﬁﬂ①Ⅳ㎏ｈ",
+    "😀👩‍👧🏽🇩🇪",
+    "e\u0301a\u0308\u0323",
+    "\u00a0\u2009\u3000",
+    "\u200d\u200e\u00ad",
+    "\t\n",
+    "▁",
+    '<>/&%$#@{}[]|\\^~`"',
+)
 
 
 def strange_texts(count: int = 200) -> list[str]:
@@ -26,8 +43,12 @@ def strange_texts(count: int = 200) -> list[str]:
     words = [word for sentence in SENTENCES for word in sentence.split()]
     found = list(SENTENCES)
     while len(found) < count:
-        parts = [draw.choice(words) if draw.random() < 0.4 else "".join(
-            draw.choices(draw.choice(ALPHABETS), k=draw.randint(1, 6))) for _ in range(draw.randint(1, 9))]
+        parts = [
+            draw.choice(words)
+            if draw.random() < 0.4
+            else "".join(draw.choices(draw.choice(ALPHABETS), k=draw.randint(1, 6)))
+            for _ in range(draw.randint(1, 9))
+        ]
         text = tidy(draw.choice(("", " ", " ", "  ")).join(parts))
         if text and not text.startswith(">>"):
             found.append(text)
@@ -44,11 +65,23 @@ CASES = {
     "marian, separate vocabularies": (theirs.marian, {"separate": True}, MarianTokenizer, {}, "de", "en"),
     "m2m100": (theirs.m2m100, {}, M2M100Tokenizer, {"src_lang": "de"}, "de", "en"),
     "nllb": (theirs.nllb, {}, NllbTokenizer, {"src_lang": "deu_Latn"}, "deu_Latn", "eng_Latn"),
-    "nllb, legacy": (theirs.nllb, {}, NllbTokenizer, {"src_lang": "deu_Latn", "legacy_behaviour": True},
-                     "deu_Latn", "eng_Latn"),
+    "nllb, legacy": (
+        theirs.nllb,
+        {},
+        NllbTokenizer,
+        {"src_lang": "deu_Latn", "legacy_behaviour": True},
+        "deu_Latn",
+        "eng_Latn",
+    ),
     "mbart-50": (theirs.mbart, {}, MBart50Tokenizer, {"src_lang": "de_DE"}, "de_DE", "en_XX"),
-    "mbart cc25": (theirs.mbart, {"decoder_start_token_id": 4 + 87 + 19}, MBartTokenizer, {"src_lang": "de_DE"},
-                   "de_DE", "ro_RO"),
+    "mbart cc25": (
+        theirs.mbart,
+        {"decoder_start_token_id": 4 + 87 + 19},
+        MBartTokenizer,
+        {"src_lang": "de_DE"},
+        "de_DE",
+        "ro_RO",
+    ),
 }
 
 
@@ -74,8 +107,10 @@ def test_ids_of_strange_texts_are_theirs(pair):
         # SentencePiece, which the models were trained with and ours asks, does not.
         texts = [text.rstrip("▁\u200e ") or "a" for text in texts]
     if isinstance(their, MBartTokenizer):  # theirs of 5.x forgets the SentencePiece model's own normalisation
-        texts = ["".join(c for c in unicodedata.normalize("NFKC", text.replace("▁", "_"))
-                         if unicodedata.category(c) != "Cf") for text in texts]
+        texts = [
+            "".join(c for c in unicodedata.normalize("NFKC", text.replace("▁", "_")) if unicodedata.category(c) != "Cf")
+            for text in texts
+        ]
     for text in texts:
         assert ours.encode_source(text, target, source) == their(text)["input_ids"], repr(text)
 
@@ -109,8 +144,11 @@ def test_an_unknown_piece_keeps_its_surface_and_ids_their_names(pair):
     unknown = [name for name, i in zip(names, ids) if i == ours.symbols.unknown_id]
     assert any(name.removesuffix("<unk>").strip("▁") == "漢字" for name in unknown)
     assert all(name.endswith("<unk>") and name != "<unk>" for name in unknown)
-    spelled = "".join(name.removesuffix("<unk>") for name, i in zip(names, ids)
-                      if i not in ours.special_ids or i == ours.symbols.unknown_id)
+    spelled = "".join(
+        name.removesuffix("<unk>")
+        for name, i in zip(names, ids)
+        if i not in ours.special_ids or i == ours.symbols.unknown_id
+    )
     assert spelled.replace("▁", " ").strip() == text
 
 

@@ -25,8 +25,16 @@ from transformers import (
 from model.families.codes import M2M100, MBART, MBART50, NLLB
 from tests.conftest import SENTENCES
 
-SIZES = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
-         "decoder_attention_heads": 4, "encoder_ffn_dim": 96, "decoder_ffn_dim": 96, "max_position_embeddings": 40}
+SIZES = {
+    "d_model": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 96,
+    "decoder_ffn_dim": 96,
+    "max_position_embeddings": 40,
+}
 
 
 @cache
@@ -34,8 +42,17 @@ def splitter(size: int = 90, algorithm: str = "unigram") -> bytes:
     """A SentencePiece model with the ids of its own symbols as fairseq's makers had them."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(SENTENCES * 5), model_writer=written, model_type=algorithm, vocab_size=size,
-        unk_id=0, bos_id=1, eos_id=2, pad_id=-1, minloglevel=2, character_coverage=1.0)
+        sentence_iterator=iter(SENTENCES * 5),
+        model_writer=written,
+        model_type=algorithm,
+        vocab_size=size,
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        pad_id=-1,
+        minloglevel=2,
+        character_coverage=1.0,
+    )
     return written.getvalue()
 
 
@@ -60,7 +77,7 @@ def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool 
     # Two pieces that SentencePiece makes and the table does not have, as the real ones lack some.
     joint = [p for p in dict.fromkeys(of_source if separate else of_source + of_target) if p not in ("▁sand", "ch")]
     sizes = []
-    for name, pieces in (("vocab.json", joint), ("target_vocab.json", of_target))[:1 + separate]:
+    for name, pieces in (("vocab.json", joint), ("target_vocab.json", of_target))[: 1 + separate]:
         names = ["</s>", "<unk>", *pieces, *symbols, "<pad>"]
         if separate and name == "target_vocab.json":
             names = names[:-1]
@@ -70,8 +87,10 @@ def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool 
             names.insert(PAD_SEPARATE, "<pad>")
         write(folder / name, {piece: i for i, piece in enumerate(names)})
         sizes.append(len(names))
-    write(folder / "tokenizer_config.json", {
-        "source_lang": "de", "target_lang": "en", "separate_vocabs": separate, "tokenizer_class": "MarianTokenizer"})
+    write(
+        folder / "tokenizer_config.json",
+        {"source_lang": "de", "target_lang": "en", "separate_vocabs": separate, "tokenizer_class": "MarianTokenizer"},
+    )
     return sizes[0], sizes[-1]
 
 
@@ -82,13 +101,25 @@ def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = Fals
     """A Marian model, in evaluation mode, and its tokenizer's files in the folder. The model is not saved yet."""
     source, target = marian_files(folder, symbols=symbols, separate=separate)
     pad = PAD_SEPARATE if separate else source - 1
-    config = MarianConfig(**{
-        **SIZES, "vocab_size": source, "decoder_vocab_size": target, "pad_token_id": pad, "eos_token_id": 0,
-        "decoder_start_token_id": pad, "activation_function": "swish", "scale_embedding": True,
-        "share_encoder_decoder_embeddings": not separate, "forced_eos_token_id": None, **changes})
+    config = MarianConfig(
+        **{
+            **SIZES,
+            "vocab_size": source,
+            "decoder_vocab_size": target,
+            "pad_token_id": pad,
+            "eos_token_id": 0,
+            "decoder_start_token_id": pad,
+            "activation_function": "swish",
+            "scale_embedding": True,
+            "share_encoder_decoder_embeddings": not separate,
+            "forced_eos_token_id": None,
+            **changes,
+        }
+    )
     model = redrawn(MarianMTModel(config))
     model.generation_config = GenerationConfig(
-        decoder_start_token_id=pad, pad_token_id=pad, eos_token_id=0, bad_words_ids=[[pad]])
+        decoder_start_token_id=pad, pad_token_id=pad, eos_token_id=0, bad_words_ids=[[pad]]
+    )
     return model
 
 
@@ -103,9 +134,21 @@ def mbart(folder: Path, **changes) -> PreTrainedModel:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sentencepiece.bpe.model").write_bytes(splitter())
     size, _ = fairseq_sizes(MBART if changes.get("decoder_start_token_id", 2) > 2 else MBART50)
-    model = redrawn(MBartForConditionalGeneration(MBartConfig(**{
-        **SIZES, "vocab_size": size, "activation_function": "relu", "scale_embedding": True,
-        "decoder_start_token_id": 2, "forced_eos_token_id": None, **changes})))
+    model = redrawn(
+        MBartForConditionalGeneration(
+            MBartConfig(
+                **{
+                    **SIZES,
+                    "vocab_size": size,
+                    "activation_function": "relu",
+                    "scale_embedding": True,
+                    "decoder_start_token_id": 2,
+                    "forced_eos_token_id": None,
+                    **changes,
+                }
+            )
+        )
+    )
     start = model.config.decoder_start_token_id
     model.generation_config = GenerationConfig(decoder_start_token_id=start, pad_token_id=1, eos_token_id=2)
     return model
@@ -126,8 +169,13 @@ def m2m100(folder: Path, **changes) -> PreTrainedModel:
 
 
 def _m2m100(size: int, changes: dict) -> PreTrainedModel:
-    model = redrawn(M2M100ForConditionalGeneration(M2M100Config(**{
-        **SIZES, "vocab_size": size, "decoder_start_token_id": 2, "scale_embedding": True, **changes})))
+    model = redrawn(
+        M2M100ForConditionalGeneration(
+            M2M100Config(
+                **{**SIZES, "vocab_size": size, "decoder_start_token_id": 2, "scale_embedding": True, **changes}
+            )
+        )
+    )
     model.generation_config = GenerationConfig(decoder_start_token_id=2, pad_token_id=1, eos_token_id=2)
     return model
 
@@ -161,7 +209,8 @@ def nllb_tokenizer_json(folder: Path) -> None:
     _, first = fairseq_sizes(NLLB)
     symbols = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     found["added_tokens"] = [token for token in found["added_tokens"] if token["id"] < first] + [
-        {"id": first + at, "content": code, **symbols} for at, code in enumerate((*NLLB, "<mask>"))]
+        {"id": first + at, "content": code, **symbols} for at, code in enumerate((*NLLB, "<mask>"))
+    ]
     found["model"]["vocab"] = {piece: i for piece, i in found["model"]["vocab"].items() if i < first}
     write(folder / "tokenizer.json", found)
     write(folder / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer"})

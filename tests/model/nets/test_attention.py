@@ -49,8 +49,10 @@ def test_weights_are_the_softmax_of_scaled_scores_row_by_row():
     queries, keys = random_heads(QUERIES, KEYS)
     weights = attention_weights(queries, keys)
     for b, h, q in [(0, 0, 0), (1, 3, 4), (0, 2, 1)]:
-        scores = [math.exp(sum(a * c for a, c in zip(queries[b, h, q].tolist(), key)) / math.sqrt(8))
-                  for key in keys[b, h].tolist()]
+        scores = [
+            math.exp(sum(a * c for a, c in zip(queries[b, h, q].tolist(), key)) / math.sqrt(8))
+            for key in keys[b, h].tolist()
+        ]
         expected = torch.tensor([s / sum(scores) for s in scores])
         torch.testing.assert_close(weights[b, h, q], expected, atol=1e-6, rtol=1e-5)
 
@@ -79,13 +81,21 @@ def test_equals_torch_multihead_attention(ours, masked):
     real = torch.ones(BATCH, KEYS, dtype=torch.bool)
     real[1, 4:] = False
     look_back = causal_mask(KEYS)
-    mask = {"nothing": None, "padding": real[:, None, None], "causal": look_back,
-            "both": look_back & real[:, None, None]}[masked]
+    mask = {
+        "nothing": None,
+        "padding": real[:, None, None],
+        "causal": look_back,
+        "both": look_back & real[:, None, None],
+    }[masked]
     output, weights = ours(*ours.project(x), mask)
     expected, expected_weights = oracle_of(ours)(
-        x, x, x, average_attn_weights=False,
+        x,
+        x,
+        x,
+        average_attn_weights=False,
         key_padding_mask=~real if masked in ("padding", "both") else None,
-        attn_mask=~look_back[0, 0] if masked in ("causal", "both") else None)
+        attn_mask=~look_back[0, 0] if masked in ("causal", "both") else None,
+    )
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=0)
 
@@ -144,7 +154,7 @@ def test_a_head_off_equals_a_zero_slice_of_the_output_matrix(ours):
     plain, plain_weights = attend(ours, x, memory)
     with torch.no_grad():
         for head in (1, 3):
-            ours.output.weight[:, head * 8:head * 8 + 8] = 0
+            ours.output.weight[:, head * 8 : head * 8 + 8] = 0
     expected, _ = attend(ours, x, memory)
     torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-6)
     assert torch.equal(weights, plain_weights)  # the map stays visible

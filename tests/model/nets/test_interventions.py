@@ -27,8 +27,11 @@ EVERY_KIND = {
     "positions shifted": Interventions(source_positions=Positions(shift=3), target_positions=Positions(shift=-2)),
     "far positions": Interventions(target_positions=Positions(shift=62)),
     "everything": Interventions(
-        heads_off=frozenset({(CROSS, 0, 0)}), cut_edges=frozenset({Edge(DECODER, 3, 1)}),
-        zeroed_edges=frozenset({Edge(ENCODER, 1, 1)}), target_positions=Positions(shift=1)),
+        heads_off=frozenset({(CROSS, 0, 0)}),
+        cut_edges=frozenset({Edge(DECODER, 3, 1)}),
+        zeroed_edges=frozenset({Edge(ENCODER, 1, 1)}),
+        target_positions=Positions(shift=1),
+    ),
 }
 
 
@@ -39,13 +42,17 @@ def test_cached_equals_full(tiny_model, name):
     memory, cache = tiny_model.encode(SOURCE, interventions=changes), KeyValueCache(3)
     for t in range(TARGET.shape[1]):
         hidden, records = tiny_model.decode(
-            TARGET[:, t:t + 1], memory, cache=cache, interventions=changes, record=True)
+            TARGET[:, t : t + 1], memory, cache=cache, interventions=changes, record=True
+        )
         torch.testing.assert_close(tiny_model.project(hidden)[:, 0], full.logits[:, t], atol=1e-4, rtol=0)
         for cached, whole in zip(records, full.decoder_records):
             for kind, keys in (("self_attention", t + 1), ("cross_attention", SOURCE.shape[1])):
                 torch.testing.assert_close(
-                    getattr(cached, kind).weights[:, :, 0], getattr(whole, kind).weights[:, :, t, :keys],
-                    atol=1e-5, rtol=0)
+                    getattr(cached, kind).weights[:, :, 0],
+                    getattr(whole, kind).weights[:, :, t, :keys],
+                    atol=1e-5,
+                    rtol=0,
+                )
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "nothing"])
@@ -57,8 +64,12 @@ def test_each_kind_changes_the_output(tiny_model, name):
 
 def test_an_empty_intervention_changes_no_bit(tiny_model, tiny_translator):
     plain = tiny_model(SOURCE, TARGET, record=True)
-    empty = tiny_model(SOURCE, TARGET, record=True, interventions=Interventions(
-        heads_off=frozenset(), source_positions=Positions(True, 0)))
+    empty = tiny_model(
+        SOURCE,
+        TARGET,
+        record=True,
+        interventions=Interventions(heads_off=frozenset(), source_positions=Positions(True, 0)),
+    )
     assert torch.equal(plain.logits, empty.logits)
     for one, other in zip(plain.decoder_records, empty.decoder_records):
         assert torch.equal(one.cross_attention.weights, other.cross_attention.weights)
@@ -69,9 +80,14 @@ def test_an_empty_intervention_changes_no_bit(tiny_model, tiny_translator):
     assert first.target_ids == second.target_ids and (first.cross.weights == second.cross.weights).all()
 
 
-@pytest.mark.parametrize("kind, stack, attention", [
-    (ENCODER, "encoder", "self_attention"), (DECODER, "decoder", "self_attention"),
-    (CROSS, "decoder", "cross_attention")])
+@pytest.mark.parametrize(
+    "kind, stack, attention",
+    [
+        (ENCODER, "encoder", "self_attention"),
+        (DECODER, "decoder", "self_attention"),
+        (CROSS, "decoder", "cross_attention"),
+    ],
+)
 def test_heads_off_equals_zeroing_their_slice_of_the_output_matrix(tokenizer, kind, stack, attention):
     model = build_tiny_model(tokenizer)
     off = Interventions(heads_off=frozenset({(kind, 1, 2), (kind, 0, 0)}))
@@ -80,7 +96,7 @@ def test_heads_off_equals_zeroing_their_slice_of_the_output_matrix(tokenizer, ki
     with torch.no_grad():
         for layer, head in ((1, 2), (0, 0)):
             matrix = getattr(getattr(model, stack).layers[layer], attention).output.weight
-            matrix[:, head * d_head:(head + 1) * d_head] = 0
+            matrix[:, head * d_head : (head + 1) * d_head] = 0
     torch.testing.assert_close(changed, model(SOURCE, TARGET).logits, atol=1e-5, rtol=0)
 
 
@@ -119,8 +135,7 @@ def test_cutting_one_sentences_edges_leaves_padding_alone(tiny_model):
     cut = Interventions(cut_edges=frozenset({Edge(CROSS, 1, 2)}))
     source = pad([SOURCE[0].tolist(), SOURCE[0, :3].tolist()], 0)
     together = tiny_model(source, TARGET.expand(2, -1), interventions=cut).logits
-    torch.testing.assert_close(
-        together[:1], tiny_model(SOURCE, TARGET, interventions=cut).logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(together[:1], tiny_model(SOURCE, TARGET, interventions=cut).logits, atol=1e-4, rtol=0)
 
 
 def test_a_row_left_with_nothing_is_refused_in_words(tiny_model, tiny_translator):
@@ -131,21 +146,26 @@ def test_a_row_left_with_nothing_is_refused_in_words(tiny_model, tiny_translator
         tiny_translator.translate("Der Hund", interventions=bare)
 
 
-@pytest.mark.parametrize("changes, message", [
-    (Interventions(heads_off=frozenset({(ENCODER, 2, 0)})), "encoder_self has layers 0 to 1, found 2"),
-    (Interventions(heads_off=frozenset({(CROSS, 0, 4)})), "heads are 0 to 3, found 4"),
-    (Interventions(heads_off=frozenset({(CROSS, -1, 0)})), "found -1"),
-    (Interventions(cut_edges=frozenset({Edge(DECODER, 0, 0, layer=3)})), "layers 0 to 2, found 3"),
-    (Interventions(zeroed_edges=frozenset({Edge(CROSS, -1, 0)})), "count from 0"),
-])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (Interventions(heads_off=frozenset({(ENCODER, 2, 0)})), "encoder_self has layers 0 to 1, found 2"),
+        (Interventions(heads_off=frozenset({(CROSS, 0, 4)})), "heads are 0 to 3, found 4"),
+        (Interventions(heads_off=frozenset({(CROSS, -1, 0)})), "found -1"),
+        (Interventions(cut_edges=frozenset({Edge(DECODER, 0, 0, layer=3)})), "layers 0 to 2, found 3"),
+        (Interventions(zeroed_edges=frozenset({Edge(CROSS, -1, 0)})), "count from 0"),
+    ],
+)
 def test_what_does_not_exist_is_refused(tiny_translator, changes, message):
     with pytest.raises(ValueError, match=message):
         tiny_translator.translate("Der Hund", interventions=changes)
 
 
 def test_for_attention_selects_layer_and_kind():
-    changes = Interventions(heads_off=frozenset({(CROSS, 1, 3), (CROSS, 1, 0), (DECODER, 1, 2)}),
-                            cut_edges=frozenset({Edge(CROSS, 0, 1), Edge(CROSS, 0, 2, layer=2)}))
+    changes = Interventions(
+        heads_off=frozenset({(CROSS, 1, 3), (CROSS, 1, 0), (DECODER, 1, 2)}),
+        cut_edges=frozenset({Edge(CROSS, 0, 1), Edge(CROSS, 0, 2, layer=2)}),
+    )
     edit = changes.for_attention(CROSS, 1)
     assert edit.heads_off == (0, 3) and edit.cut == ((0, 1, None),)
     assert changes.for_attention(ENCODER, 1) is None

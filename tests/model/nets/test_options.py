@@ -18,16 +18,28 @@ from model.trace.interventions import Interventions, Positions
 
 SOURCE = pad([[4, 20, 31, 45, 20, 61, 2], [5, 21, 60, 2]], 0)
 TARGET = torch.tensor([[1, 30, 41, 52, 30], [1, 33, 44, 12, 31]])
-SIZES = {"vocabulary_size": 70, "d_model": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 3,
-         "d_feedforward": 48, "max_length": 20}
+SIZES = {
+    "vocabulary_size": 70,
+    "d_model": 32,
+    "num_heads": 4,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 3,
+    "d_feedforward": 48,
+    "max_length": 20,
+}
 MARIAN = {"norm_first": False, "activation": "silu", "position_code": "halves", "logits_bias": True, "banned_ids": (0,)}
 FAMILIES = {
     "marian": MARIAN,
     "two vocabularies": {**MARIAN, "shared_embeddings": False, "target_vocabulary_size": 61, "activation": "relu"},
     "untied head": {**MARIAN, "tied_output": False},
     "m2m100": {"position_code": "fairseq", "position_offset": 2},
-    "mbart": {"activation": "gelu", "position_code": "learned", "position_offset": 2, "norm_embedding": True,
-              "logits_bias": True},
+    "mbart": {
+        "activation": "gelu",
+        "position_code": "learned",
+        "position_offset": 2,
+        "norm_embedding": True,
+        "logits_bias": True,
+    },
     "no scale": {"scale_embedding": False},
 }
 
@@ -49,12 +61,15 @@ def test_the_whole_model_equals_torchs_layers_between_the_families_ends(model):
     def entered(ids: torch.Tensor, side: str, matrix: torch.Tensor) -> torch.Tensor:
         x = matrix[ids] * (math.sqrt(32) if config.scale_embedding else 1.0)
         if config.position_code is PositionCode.LEARNED:
-            x = x + state[f"{side}_positions.weight"][2:2 + ids.shape[1]]
+            x = x + state[f"{side}_positions.weight"][2 : 2 + ids.shape[1]]
         else:
-            x = x + model.source_positions.table[:ids.shape[1]]
+            x = x + model.source_positions.table[: ids.shape[1]]
         stack = "encoder" if side == "source" else "decoder"
-        return torch.nn.functional.layer_norm(
-            x, (32,), state[f"{stack}.entry.weight"], state[f"{stack}.entry.bias"]) if config.norm_embedding else x
+        return (
+            torch.nn.functional.layer_norm(x, (32,), state[f"{stack}.entry.weight"], state[f"{stack}.entry.bias"])
+            if config.norm_embedding
+            else x
+        )
 
     target = state["embedding.weight" if config.shared_embeddings else "target_embedding.weight"]
     head = target if config.tied_output else state["output.weight"]
@@ -87,18 +102,25 @@ def test_every_option_has_gradients_and_its_own_parameters(model):
     assert ("output.weight" in model.state_dict()) is not config.tied_output
     assert ("output_bias" in model.state_dict()) is config.logits_bias
     assert sum("positions" in name for name in model.state_dict()) == (
-        2 if config.position_code is PositionCode.LEARNED else 0)
+        2 if config.position_code is PositionCode.LEARNED else 0
+    )
 
 
-@pytest.mark.parametrize(("activation", "formula"), [
-    (Activation.RELU, lambda x: np.maximum(0, x)), (Activation.SILU, lambda x: x / (1 + np.exp(-x))),
-    (Activation.GELU, lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))))])
+@pytest.mark.parametrize(
+    ("activation", "formula"),
+    [
+        (Activation.RELU, lambda x: np.maximum(0, x)),
+        (Activation.SILU, lambda x: x / (1 + np.exp(-x))),
+        (Activation.GELU, lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
+    ],
+)
 def test_each_activation_is_its_formula(activation, formula):
     feed_forward = Transformer(ModelConfig(**SIZES, activation=activation)).encoder.layers[0].feed_forward
     x = torch.randn(3, 4, 32)
     _, active = feed_forward(x)
-    np.testing.assert_allclose(active.detach().numpy(), formula(feed_forward.expand(x).detach().double().numpy()),
-                               atol=1e-6)
+    np.testing.assert_allclose(
+        active.detach().numpy(), formula(feed_forward.expand(x).detach().double().numpy()), atol=1e-6
+    )
 
 
 def test_halves_are_the_papers_numbers_in_another_order():

@@ -62,19 +62,33 @@ def test_scores_without_the_division_are_sqrt_d_k_times_as_far_apart():
     torch.testing.assert_close(attention_weights(queries, keys, scaled=False), plain, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(("part", "broken"), [
-    ("scale_scores", set()),
-    ("look_ahead_mask", {"Masked cells are 0", "Nothing looks ahead", "Cached logits = one pass",
-                         "Cached weights = one pass", "Probabilities are the model's", "Masked attention = torch's",
-                         "Whole stack = torch's"}),
-    ("residual", {"Encoder layer = torch's", "Decoder layer = torch's", "Whole stack = torch's"})])
+@pytest.mark.parametrize(
+    ("part", "broken"),
+    [
+        ("scale_scores", set()),
+        (
+            "look_ahead_mask",
+            {
+                "Masked cells are 0",
+                "Nothing looks ahead",
+                "Cached logits = one pass",
+                "Cached weights = one pass",
+                "Probabilities are the model's",
+                "Masked attention = torch's",
+                "Whole stack = torch's",
+            },
+        ),
+        ("residual", {"Encoder layer = torch's", "Decoder layer = torch's", "Whole stack = torch's"}),
+    ],
+)
 def test_verify_names_what_a_missing_part_breaks_and_nothing_else(tokenizer, part, broken):
     translator = without(tokenizer, part)
     results = list(verify.verify(translator, translator.translate(SENTENCES[0])))
     # Ten times the tolerance: scores four times as large round four times as coarsely in this random model.
     assert {result.name for result in results if not result.error <= 10 * result.tolerance} == broken
-    assert not broken or part != "residual" or "this network has none" in {r.detail for r in results if not r.passed
-                                                                          }.pop()
+    assert (
+        not broken or part != "residual" or "this network has none" in {r.detail for r in results if not r.passed}.pop()
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -100,8 +114,9 @@ def test_no_positions_make_the_encoder_blind_to_order(tokenizer):
     model = build_tiny_model(tokenizer, position_code="none")
     order = torch.tensor([3, 0, 2, 1])
     ids = torch.tensor([[4, 20, 31, 45]])
-    torch.testing.assert_close(model.encode(ids).memory[:, order], model.encode(ids[:, order]).memory,
-                               atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        model.encode(ids).memory[:, order], model.encode(ids[:, order]).memory, atol=1e-5, rtol=0
+    )
     decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :1])
     decoder.append(TARGET[:, 1])
     torch.testing.assert_close(decoder.logits, model(SOURCE, TARGET).logits[:, 1], atol=1e-4, rtol=0)

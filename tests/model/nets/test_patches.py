@@ -19,11 +19,17 @@ ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
 SELF, TO_SOURCE, FEED_FORWARD = SubLayerName
 CLEAN, CORRUPT = [4, 20, 31, 45, 20, 61, 2], [4, 20, 77, 45, 90, 61, 2]  # equal lengths
 PREFIX = [1, 30, 41, 52, 30]
-PLACES = [HeadOutput(ENCODER, 1, 2), HeadOutput(CROSS, 0, 3), HeadOutput(DECODER, 2, 0),
-          *(SubLayerOutput(Side.ENCODER, 0, name) for name in (SELF, FEED_FORWARD)),
-          *(SubLayerOutput(Side.DECODER, 1, name) for name in SubLayerName),
-          Stream(Side.ENCODER, 0), Stream(Side.ENCODER, 1, SELF), Stream(Side.DECODER, 2),
-          *(Stream(Side.DECODER, 1, name) for name in SubLayerName)]
+PLACES = [
+    HeadOutput(ENCODER, 1, 2),
+    HeadOutput(CROSS, 0, 3),
+    HeadOutput(DECODER, 2, 0),
+    *(SubLayerOutput(Side.ENCODER, 0, name) for name in (SELF, FEED_FORWARD)),
+    *(SubLayerOutput(Side.DECODER, 1, name) for name in SubLayerName),
+    Stream(Side.ENCODER, 0),
+    Stream(Side.ENCODER, 1, SELF),
+    Stream(Side.DECODER, 2),
+    *(Stream(Side.DECODER, 1, name) for name in SubLayerName),
+]
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
@@ -67,9 +73,11 @@ def test_the_value_stands_where_the_patch_says_and_nowhere_else(model, place):
     found = run(model, CORRUPT, interventions=patching({Patch(place, where): PatchValue(clean[:, where])}))
     before = value_at(plain, place)
     if isinstance(place, HeadOutput):  # what the head said is on record as it was; what was heard is in the sum
-        through = model.attention(place.kind, place.layer).output.weight[:, place.head * 8:(place.head + 1) * 8]
-        added, expected = (output.layer(place.kind, place.layer).sublayer(place.kind.sublayer).added.clone()
-                           for output in (found, plain))
+        through = model.attention(place.kind, place.layer).output.weight[:, place.head * 8 : (place.head + 1) * 8]
+        added, expected = (
+            output.layer(place.kind, place.layer).sublayer(place.kind.sublayer).added.clone()
+            for output in (found, plain)
+        )
         expected[:, where] += (clean - before)[:, where] @ through.T
         torch.testing.assert_close(added, expected, atol=1e-5, rtol=0)
     else:
@@ -111,14 +119,17 @@ def test_every_row_of_a_batch_has_its_own_patches(model):
     weights = torch.zeros(len(places), rows, len(where))
     for index in range(len(places)):
         weights[index, index, [index % 3, (index + 1) % 3]] = 1.0
-    values = {Patch(place, where): PatchValue(value_at(clean, place)[:, where], weights[index])
-              for index, place in enumerate(places)}
+    values = {
+        Patch(place, where): PatchValue(value_at(clean, place)[:, where], weights[index])
+        for index, place in enumerate(places)
+    }
     together = run(model, CORRUPT, rows, interventions=patching(values))
     assert torch.allclose(together.logits[-1], run(model, CORRUPT).logits[0], atol=1e-5)
     for index, place in enumerate(places):
         mine = tuple(where[i] for i in sorted({index % 3, (index + 1) % 3}))
-        alone = run(model, CORRUPT, interventions=patching(
-            {Patch(place, mine): PatchValue(value_at(clean, place)[:, mine])}))
+        alone = run(
+            model, CORRUPT, interventions=patching({Patch(place, mine): PatchValue(value_at(clean, place)[:, mine])})
+        )
         torch.testing.assert_close(together.logits[index], alone.logits[0], atol=1e-5, rtol=1e-5)
 
 
@@ -129,16 +140,24 @@ def test_a_heads_patch_is_a_closed_gate_with_something_instead(model):
     heard = clean.head_outputs(CROSS)  # [batch, layers, heads, query, d_head]
     weighed = patching({Patch(place): PatchValue(value_at(clean, place), torch.tensor([[0.6]]))})
     gated = Sweep(gates={CROSS: gates}, instead={CROSS: heard})
-    torch.testing.assert_close(run(model, CORRUPT, interventions=weighed).logits,
-                               run(model, CORRUPT, interventions=gated).logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        run(model, CORRUPT, interventions=weighed).logits,
+        run(model, CORRUPT, interventions=gated).logits,
+        atol=1e-5,
+        rtol=0,
+    )
 
 
 @pytest.mark.parametrize("where", [None, (1, 3)], ids=["all positions", "two positions"])
 def test_cached_equals_full(model, where):
     clean = run(model, CLEAN)
     decoder = [p for p in PLACES if getattr(p, "side", None) == Side.DECODER or getattr(p, "kind", ENCODER) != ENCODER]
-    values = {Patch(place, where): PatchValue(value_at(clean, place)[:, slice(None) if where is None else where],
-                                              torch.tensor([[0.7]])) for place in decoder}
+    values = {
+        Patch(place, where): PatchValue(
+            value_at(clean, place)[:, slice(None) if where is None else where], torch.tensor([[0.7]])
+        )
+        for place in decoder
+    }
     sweep, source, target = patching(values), torch.tensor([CORRUPT]), torch.tensor([PREFIX])
     full = model(source, target, interventions=sweep).logits
     memory, cache = model.encode(source), KeyValueCache(3)
@@ -166,7 +185,7 @@ def test_the_gradient_of_a_patchs_weight_is_its_central_difference(model):
         logits = run(model, CORRUPT, interventions=sweep).logits[0, -1]
         return logits[30] - logits[41]
 
-    slope, = torch.autograd.grad(metric(weights), weights)
+    (slope,) = torch.autograd.grad(metric(weights), weights)
     for index in range(2):
         step = torch.zeros(1, 2, dtype=torch.float64)
         step[0, index] = 1e-4
@@ -178,19 +197,22 @@ def test_the_gradient_of_a_patchs_weight_is_its_central_difference(model):
 STREAM = Stream(Side.DECODER, 0)
 
 
-@pytest.mark.parametrize(("values", "message"), [
-    ({Patch(Stream(Side.ENCODER, 0, TO_SOURCE)): torch.ones(1, 1, 32)}, "the encoder has no cross-attention"),
-    ({Patch(Stream(Side.DECODER, 3)): torch.ones(1, 1, 32)}, "layers 0 to 2, found 3"),
-    ({Patch(HeadOutput(CROSS, 0, 4)): torch.ones(1, 1, 8)}, "heads are 0 to 3, found 4"),
-    ({Patch(STREAM): torch.ones(1, 1, 8)}, "a value of width 8, expected 32"),
-    ({Patch(STREAM): torch.ones(1, 3, 32)}, "3 positions, the pass reads up to 5"),
-    ({Patch(STREAM, (0, 1)): torch.ones(1, 3, 32)}, "2 positions, a value for 3"),
-    ({Patch(STREAM): torch.ones(2, 1, 32)}, "a sweep of 2 rows, the batch has 1"),
-    ({Patch(STREAM, (0, 1)): torch.ones(1, 1, 32), Patch(STREAM, (1,)): torch.ones(1, 1, 32)}, "overlap"),
-    ({Patch(STREAM, (0, 0)): torch.ones(1, 1, 32)}, "each once"),
-    ({Patch(STREAM, (-1,)): torch.ones(1, 1, 32)}, "count from 0"),
-    ({Patch(STREAM): torch.ones(1, 32)}, "3 axes"),
-])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({Patch(Stream(Side.ENCODER, 0, TO_SOURCE)): torch.ones(1, 1, 32)}, "the encoder has no cross-attention"),
+        ({Patch(Stream(Side.DECODER, 3)): torch.ones(1, 1, 32)}, "layers 0 to 2, found 3"),
+        ({Patch(HeadOutput(CROSS, 0, 4)): torch.ones(1, 1, 8)}, "heads are 0 to 3, found 4"),
+        ({Patch(STREAM): torch.ones(1, 1, 8)}, "a value of width 8, expected 32"),
+        ({Patch(STREAM): torch.ones(1, 3, 32)}, "3 positions, the pass reads up to 5"),
+        ({Patch(STREAM, (0, 1)): torch.ones(1, 3, 32)}, "2 positions, a value for 3"),
+        ({Patch(STREAM): torch.ones(2, 1, 32)}, "a sweep of 2 rows, the batch has 1"),
+        ({Patch(STREAM, (0, 1)): torch.ones(1, 1, 32), Patch(STREAM, (1,)): torch.ones(1, 1, 32)}, "overlap"),
+        ({Patch(STREAM, (0, 0)): torch.ones(1, 1, 32)}, "each once"),
+        ({Patch(STREAM, (-1,)): torch.ones(1, 1, 32)}, "count from 0"),
+        ({Patch(STREAM): torch.ones(1, 32)}, "3 axes"),
+    ],
+)
 def test_what_does_not_fit_is_refused_in_words(model, values, message):
     with pytest.raises(ValueError, match=message):
         run(model, CLEAN, interventions=patching({patch: PatchValue(value) for patch, value in values.items()}))

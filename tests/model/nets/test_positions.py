@@ -28,10 +28,8 @@ def test_a_shift_rotates_each_pair_by_a_fixed_angle():
     encoding = sinusoidal_encoding(torch.arange(100), d_model).double()
     angles = shift / 10_000 ** (torch.arange(0, d_model, 2).double() / d_model)
     sine, cosine = encoding[:-shift, 0::2], encoding[:-shift, 1::2]
-    torch.testing.assert_close(
-        encoding[shift:, 0::2], sine * angles.cos() + cosine * angles.sin(), atol=1e-6, rtol=0)
-    torch.testing.assert_close(
-        encoding[shift:, 1::2], cosine * angles.cos() - sine * angles.sin(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(encoding[shift:, 0::2], sine * angles.cos() + cosine * angles.sin(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(encoding[shift:, 1::2], cosine * angles.cos() - sine * angles.sin(), atol=1e-6, rtol=0)
 
 
 def test_all_rows_have_the_same_length_and_bounded_values():
@@ -54,9 +52,14 @@ def test_odd_widths_are_refused(d_model):
 def test_the_model_adds_exactly_this(tiny_model):
     ids = torch.tensor([[7, 8, 9]])
     plain = tiny_model.embedding(ids)[0] * math.sqrt(tiny_model.config.d_model)
-    for positions, where in [(Positions(), [0, 1, 2]), (Positions(shift=40), [40, 41, 42]),
-                             (Positions(shift=-2), [-2, -1, 0]), (Positions(shift=500), [500, 501, 502])]:
+    for positions, where in [
+        (Positions(), [0, 1, 2]),
+        (Positions(shift=40), [40, 41, 42]),
+        (Positions(shift=-2), [-2, -1, 0]),
+        (Positions(shift=500), [500, 501, 502]),
+    ]:
         added = tiny_model.embed(ids, positions)[0] - plain
         torch.testing.assert_close(
-            added, sinusoidal_encoding(torch.tensor(where), tiny_model.config.d_model), atol=1e-5, rtol=0)
+            added, sinusoidal_encoding(torch.tensor(where), tiny_model.config.d_model), atol=1e-5, rtol=0
+        )
     assert torch.equal(tiny_model.embed(ids, Positions(enabled=False))[0], plain)

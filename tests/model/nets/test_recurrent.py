@@ -50,11 +50,17 @@ def test_additive_attention_is_its_formula_in_a_loop():
     module, query, keys = AdditiveAttention(4, 6, 5), torch.randn(2, 4), torch.randn(2, 3, 6)
     mask = torch.tensor([[True, True, True], [True, True, False]])
     found = module(module.of_query(query), module.of_key(keys), mask)
-    w, u, b, v = (p.detach().double().numpy() for p in (
-        module.of_query.weight, module.of_key.weight, module.of_key.bias, module.score.weight[0]))
+    w, u, b, v = (
+        p.detach().double().numpy()
+        for p in (module.of_query.weight, module.of_key.weight, module.of_key.bias, module.score.weight[0])
+    )
     for row in range(2):
-        scores = [math.exp(float(v @ np.tanh(w @ query[row].double().numpy() + u @ keys[row, k].double().numpy() + b)))
-                  if mask[row, k] else 0.0 for k in range(3)]
+        scores = [
+            math.exp(float(v @ np.tanh(w @ query[row].double().numpy() + u @ keys[row, k].double().numpy() + b)))
+            if mask[row, k]
+            else 0.0
+            for k in range(3)
+        ]
         np.testing.assert_allclose(found[row].detach().numpy(), np.array(scores) / sum(scores), atol=1e-6)
     assert found[1, 2] == 0
 
@@ -62,7 +68,7 @@ def test_additive_attention_is_its_formula_in_a_loop():
 def test_the_encoder_reads_as_torchs_bidirectional_unit_does_whatever_the_padding(model):
     memory = model.encode(SOURCE).memory
     for row, length in ((0, 7), (1, 4)):
-        rows = model.token_rows(SOURCE[row:row + 1, :length])
+        rows = model.token_rows(SOURCE[row : row + 1, :length])
         ahead, _ = torch_unit(model.forwards)(rows)
         back, _ = torch_unit(model.backwards)(rows.flip(1))
         torch.testing.assert_close(memory[row, :length], torch.cat((ahead, back.flip(1)), -1)[0], atol=1e-5, rtol=0)

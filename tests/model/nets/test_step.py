@@ -106,5 +106,6 @@ def test_a_step_follows_its_model(threads, tokenizer, monkeypatch):
             parameter.mul_(1.1)
     with torch.inference_mode():
         source = model.encode(torch.tensor([[4, 20, 31, 2]]))
-        torch.testing.assert_close(lean(ids, source, model.new_cache()), model.read(source, ids[:, None]).logits[:, 0],
-                                   atol=1e-4, rtol=0)
+        torch.testing.assert_close(
+            lean(ids, source, model.new_cache()), model.read(source, ids[:, None]).logits[:, 0], atol=1e-4, rtol=0
+        )

@@ -21,8 +21,12 @@ from tests.conftest import build_tiny_model
 ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
 HEADS = 4
 SOURCES, TARGETS = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2]], [[1, 30, 41], [1, 52, 30, 77, 12]]
-ALL_HEADS = [(kind, layer, head) for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))
-             for layer in range(layers) for head in range(HEADS)]
+ALL_HEADS = [
+    (kind, layer, head)
+    for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))
+    for layer in range(layers)
+    for head in range(HEADS)
+]
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
@@ -31,8 +35,10 @@ def model(request, tokenizer) -> Transformer:
 
 
 def gates(rows: int, fill: float = 1.0, **options) -> dict[AttentionKind, torch.Tensor]:
-    return {kind: torch.full((rows, layers, HEADS), fill, **options)
-            for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))}
+    return {
+        kind: torch.full((rows, layers, HEADS), fill, **options)
+        for kind, layers in ((ENCODER, 2), (DECODER, 3), (CROSS, 3))
+    }
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,25 +48,31 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 def cached_logits(model: Transformer, source: torch.Tensor, target: torch.Tensor, **options) -> torch.Tensor:
     """The logits of a decode row by row over the cache."""
     memory, cache = model.encode(source, **options), KeyValueCache(3)
-    rows = [model.decode(target[:, t:t + 1], memory, cache=cache, **options)[0] for t in range(target.shape[1])]
+    rows = [model.decode(target[:, t : t + 1], memory, cache=cache, **options)[0] for t in range(target.shape[1])]
     return model.project(torch.cat(rows, dim=1))
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_gates_of_one_change_no_bit(model, rows):
     source, target = batch()
-    plain, gated = model(source, target, record=True), model(
-        source, target, interventions=Sweep(gates=gates(rows)), record=True)
+    plain, gated = (
+        model(source, target, record=True),
+        model(source, target, interventions=Sweep(gates=gates(rows)), record=True),
+    )
     assert torch.equal(plain.logits, gated.logits) and torch.equal(plain.memory, gated.memory)
     for kind in plain.kinds:
         assert torch.equal(plain.weights(kind), gated.weights(kind))
     for before, after in zip(plain.decoder_records, gated.decoder_records):
         assert all(torch.equal(a.added, b.added) for a, b in zip(before.sublayers, after.sublayers))
-    assert torch.equal(cached_logits(model, source, target),
-                       cached_logits(model, source, target, interventions=Sweep(gates=gates(rows))))
+    assert torch.equal(
+        cached_logits(model, source, target),
+        cached_logits(model, source, target, interventions=Sweep(gates=gates(rows))),
+    )
     ends = {"begin_id": 1, "end_id": 2}
-    free, ones = (greedy_with_records(model, model.encode(source, interventions=s), [9, 5], interventions=s, **ends)
-                  for s in (Interventions(), Sweep(gates=gates(rows))))
+    free, ones = (
+        greedy_with_records(model, model.encode(source, interventions=s), [9, 5], interventions=s, **ends)
+        for s in (Interventions(), Sweep(gates=gates(rows)))
+    )
     assert free[0] == ones[0] and torch.equal(free[1].output.logits, ones[1].output.logits)
 
 
@@ -82,7 +94,7 @@ def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
     source, target = torch.tensor(SOURCES[:1]).expand(rows, -1), torch.tensor(TARGETS[1:]).expand(rows, -1)
     together = model(source, target, interventions=Sweep(gates=settings), record=True)
     for row in range(rows):
-        one = Sweep(gates={kind: values[row:row + 1] for kind, values in settings.items()})
+        one = Sweep(gates={kind: values[row : row + 1] for kind, values in settings.items()})
         alone = model(source[:1], target[:1], interventions=one, record=True)
         torch.testing.assert_close(together.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
         for kind in alone.kinds:
@@ -90,7 +102,8 @@ def test_a_batch_of_gate_settings_is_as_many_single_runs(model):
     for row, place in enumerate(ALL_HEADS):  # a gate of 0 is a head switched off by name
         off = Interventions(heads_off=frozenset({place}))
         torch.testing.assert_close(
-            together.logits[row], model(source[:1], target[:1], interventions=off).logits[0], atol=1e-5, rtol=1e-5)
+            together.logits[row], model(source[:1], target[:1], interventions=off).logits[0], atol=1e-5, rtol=1e-5
+        )
 
 
 def test_gates_scale_their_slice_of_the_output_matrix(model):
@@ -102,9 +115,13 @@ def test_gates_scale_their_slice_of_the_output_matrix(model):
     with torch.no_grad():
         for kind, layer, head in ALL_HEADS:
             matrix = scaled.attention(kind, layer).output.weight
-            matrix[:, head * 8:(head + 1) * 8] *= settings[kind][0, layer, head]
-    torch.testing.assert_close(model(source, target, interventions=Sweep(gates=settings)).logits,
-                               scaled(source, target).logits, atol=1e-5, rtol=1e-4)
+            matrix[:, head * 8 : (head + 1) * 8] *= settings[kind][0, layer, head]
+    torch.testing.assert_close(
+        model(source, target, interventions=Sweep(gates=settings)).logits,
+        scaled(source, target).logits,
+        atol=1e-5,
+        rtol=1e-4,
+    )
 
 
 def test_the_gradient_of_each_gate_is_its_central_difference(model):
@@ -160,14 +177,15 @@ def test_instead_of_a_closed_gate_something_else_is_heard(model):
     sweep = Sweep(gates={CROSS: settings}, instead={CROSS: heard})
     record = model(source, target, interventions=sweep, record=True).decoder_records[layer]
     said = plain.attention(CROSS, layer).head_outputs[:, head]
-    through = model.attention(CROSS, layer).output.weight[:, head * 8:(head + 1) * 8]
-    expected = plain.decoder_records[layer].sublayers[1].added + (
-        (kept - 1) * said + (1 - kept) * heard[0, layer, head]) @ through.T
+    through = model.attention(CROSS, layer).output.weight[:, head * 8 : (head + 1) * 8]
+    expected = (
+        plain.decoder_records[layer].sublayers[1].added
+        + ((kept - 1) * said + (1 - kept) * heard[0, layer, head]) @ through.T
+    )
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
     own = {kind: plain.head_outputs(kind) for kind in TRANSFORMER_KINDS}
     itself = Sweep(gates=gates(2, 0.3), instead=own)  # in place of what it says, a head's own words
-    torch.testing.assert_close(
-        model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
 
 
 def test_gates_differ_by_row_while_sentences_end_at_their_own_time(model):
@@ -190,20 +208,29 @@ def test_switched_off_heads_stay_off_whatever_their_gate(model):
     source, target = batch()
     torch.testing.assert_close(
         model(source, target, interventions=Sweep(off, gates=gates(2))).logits,
-        model(source, target, interventions=off).logits, atol=1e-6, rtol=0)
+        model(source, target, interventions=off).logits,
+        atol=1e-6,
+        rtol=0,
+    )
 
 
-@pytest.mark.parametrize(("sweep", "message"), [
-    (lambda: Sweep(gates=gates(3)), "a sweep of 3 rows, the batch has 2"),
-    (lambda: Sweep(gates={CROSS: torch.ones(1, 2, HEADS)}), r"gates of cross must be .*3 layers, 4 heads"),
-    (lambda: Sweep(gates={CROSS: torch.ones(3, HEADS)}), "3 or 4 axes"),
-    (lambda: Sweep(gates={CROSS: torch.ones(1, 3, HEADS, dtype=torch.long)}), "floating-point"),
-    (lambda: Sweep(gates=gates(2), instead={ENCODER: torch.zeros(3, 2, HEADS, 1, 8)}), r"one number of rows.*\[2, 3\]"),
-    (lambda: Sweep(Interventions(heads_off=frozenset({(CROSS, 9, 0)}))), "found 9"),
-    (lambda: Sweep(Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))}))), "1 patches, 0 values"),
-    (lambda: Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))})), "patches need their values"),
-    (lambda: Interventions(in_words="a head off"), "known in words only"),
-])
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        (lambda: Sweep(gates=gates(3)), "a sweep of 3 rows, the batch has 2"),
+        (lambda: Sweep(gates={CROSS: torch.ones(1, 2, HEADS)}), r"gates of cross must be .*3 layers, 4 heads"),
+        (lambda: Sweep(gates={CROSS: torch.ones(3, HEADS)}), "3 or 4 axes"),
+        (lambda: Sweep(gates={CROSS: torch.ones(1, 3, HEADS, dtype=torch.long)}), "floating-point"),
+        (
+            lambda: Sweep(gates=gates(2), instead={ENCODER: torch.zeros(3, 2, HEADS, 1, 8)}),
+            r"one number of rows.*\[2, 3\]",
+        ),
+        (lambda: Sweep(Interventions(heads_off=frozenset({(CROSS, 9, 0)}))), "found 9"),
+        (lambda: Sweep(Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))}))), "1 patches, 0 values"),
+        (lambda: Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))})), "patches need their values"),
+        (lambda: Interventions(in_words="a head off"), "known in words only"),
+    ],
+)
 def test_what_does_not_fit_is_refused_in_words(model, sweep, message):
     with pytest.raises(ValueError, match=message):
         model(*batch(), interventions=sweep())

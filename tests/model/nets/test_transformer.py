@@ -31,8 +31,14 @@ def oracle_of(ours: Layer, config: ModelConfig) -> torch.nn.Module:
     """torch's layer with our layer's weights, in evaluation mode."""
     decoder = ours.cross_attention is not None
     kind = torch.nn.TransformerDecoderLayer if decoder else torch.nn.TransformerEncoderLayer
-    theirs = kind(config.d_model, config.num_heads, config.d_feedforward, config.dropout,
-                  batch_first=True, norm_first=config.norm_first).eval()
+    theirs = kind(
+        config.d_model,
+        config.num_heads,
+        config.d_feedforward,
+        config.dropout,
+        batch_first=True,
+        norm_first=config.norm_first,
+    ).eval()
     copy_attention(ours.self_attention, theirs.self_attn)
     if decoder:
         copy_attention(ours.cross_attention, theirs.multihead_attn)
@@ -71,8 +77,7 @@ def test_decoder_layers_equal_torch(model):
     look_back = causal_mask(5)
     for layer in model.decoder.layers:
         ours, _ = layer(x, look_back, SourceMemory(memory, real[:, None, None]))
-        theirs = oracle_of(layer, model.config)(
-            x, memory, tgt_mask=~look_back[0, 0], memory_key_padding_mask=~real)
+        theirs = oracle_of(layer, model.config)(x, memory, tgt_mask=~look_back[0, 0], memory_key_padding_mask=~real)
         torch.testing.assert_close(ours, theirs, **LOGITS)
 
 
@@ -81,15 +86,14 @@ def test_the_whole_model_equals_a_stack_of_torch_layers(model):
     config, real = model.config, source != 0
 
     def embed(ids):
-        return model.embedding(ids) * math.sqrt(config.d_model) + model.source_positions.table[:ids.shape[1]]
+        return model.embedding(ids) * math.sqrt(config.d_model) + model.source_positions.table[: ids.shape[1]]
 
     memory = embed(source)
     for layer in model.encoder.layers:
         memory = oracle_of(layer, config)(memory, src_key_padding_mask=~real)
     memory, x = model.encoder.norm(memory), embed(target)
     for layer in model.decoder.layers:
-        x = oracle_of(layer, config)(
-            x, memory, tgt_mask=~causal_mask(5)[0, 0], memory_key_padding_mask=~real)
+        x = oracle_of(layer, config)(x, memory, tgt_mask=~causal_mask(5)[0, 0], memory_key_padding_mask=~real)
     logits = model.decoder.norm(x) @ model.embedding.weight.T
     torch.testing.assert_close(model(source, target).logits, logits, **LOGITS)
 
@@ -98,8 +102,12 @@ def test_parameters_are_torchs_and_one_shared_embedding(tokenizer):
     config = build_tiny_model(tokenizer).config
     d, f = config.d_model, config.d_feedforward
     attention, norm, feed_forward = 4 * d * d + 4 * d, 2 * d, 2 * d * f + d + f
-    expected = (config.vocabulary_size * d + 2 * (attention + feed_forward + 2 * norm)
-                + 3 * (2 * attention + feed_forward + 3 * norm) + 2 * norm)
+    expected = (
+        config.vocabulary_size * d
+        + 2 * (attention + feed_forward + 2 * norm)
+        + 3 * (2 * attention + feed_forward + 3 * norm)
+        + 2 * norm
+    )
     assert sum(p.numel() for p in Transformer(config).parameters()) == expected
 
 
@@ -130,8 +138,10 @@ def test_recording_changes_no_bit(model):
 def test_records_chain_into_the_models_output(model):
     """The residual streams of consecutive layers join, and the last one, normed, is what the projection reads."""
     output = model(*two_sentences(), record=True)
-    for records, last, norm in ((output.encoder_records, output.memory, model.encoder.norm),
-                                (output.decoder_records, output.hidden, model.decoder.norm)):
+    for records, last, norm in (
+        (output.encoder_records, output.memory, model.encoder.norm),
+        (output.decoder_records, output.hidden, model.decoder.norm),
+    ):
         for before, after in pairwise(records):
             assert torch.equal(before.after, after.before)
         assert torch.equal(norm(records[-1].after), last)
@@ -147,18 +157,20 @@ def test_norm_scales_are_those_the_norms_used(model):
         read = read + model.decoder.layers[1].self_attention.output(context)
     centred = (read - read.mean(-1, keepdim=True)) * record.sublayers[0].norm_scale[..., None]
     torch.testing.assert_close(
-        centred * sublayer.norm.weight + sublayer.norm.bias, sublayer.norm(read), atol=1e-5, rtol=1e-5)
+        centred * sublayer.norm.weight + sublayer.norm.bias, sublayer.norm(read), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_padding_changes_nothing(model):
     source, target = two_sentences()
     together = model(source, target, record=True)
     for row, (s, t) in enumerate([(7, 3), (4, 5)]):
-        alone = model(source[row:row + 1, :s], target[row:row + 1, :t], record=True)
+        alone = model(source[row : row + 1, :s], target[row : row + 1, :t], record=True)
         torch.testing.assert_close(together.logits[row, :t], alone.logits[0], **LOGITS)
         for batched, single in zip(together.decoder_records, alone.decoder_records):
             torch.testing.assert_close(
-                batched.cross_attention.weights[row, :, :t, :s], single.cross_attention.weights[0], **WEIGHTS)
+                batched.cross_attention.weights[row, :, :t, :s], single.cross_attention.weights[0], **WEIGHTS
+            )
             assert (batched.cross_attention.weights[row, :, :, s:] == 0).all()
 
 
@@ -180,14 +192,16 @@ def test_cached_equals_full(model, steps):
     full = model(source, target, record=True)
     memory, cache, start = model.encode(source), KeyValueCache(3), 0
     for new in steps:
-        hidden, records = model.decode(target[:, start:start + new], memory, cache=cache, record=True)
+        hidden, records = model.decode(target[:, start : start + new], memory, cache=cache, record=True)
         end = start + new
         torch.testing.assert_close(model.project(hidden), full.logits[:, start:end], **LOGITS)
         for cached, whole in zip(records, full.decoder_records):
             torch.testing.assert_close(
-                cached.self_attention.weights, whole.self_attention.weights[:, :, start:end, :end], **WEIGHTS)
+                cached.self_attention.weights, whole.self_attention.weights[:, :, start:end, :end], **WEIGHTS
+            )
             torch.testing.assert_close(
-                cached.cross_attention.weights, whole.cross_attention.weights[:, :, start:end], **WEIGHTS)
+                cached.cross_attention.weights, whole.cross_attention.weights[:, :, start:end], **WEIGHTS
+            )
             torch.testing.assert_close(cached.after, whole.after[:, start:end], **LOGITS)
         start = end
     assert cache.length == len(TARGET)
@@ -197,10 +211,11 @@ def test_cross_attention_is_projected_once(model, monkeypatch):
     source, target = two_sentences()
     memory, cache, calls = model.encode(source), KeyValueCache(3), []
     project = MultiHeadAttention.project_keys_values
-    monkeypatch.setattr(MultiHeadAttention, "project_keys_values",
-                        lambda self, memory: calls.append(self) or project(self, memory))
+    monkeypatch.setattr(
+        MultiHeadAttention, "project_keys_values", lambda self, memory: calls.append(self) or project(self, memory)
+    )
     for step in range(5):
-        model.decode(target[:, step:step + 1], memory, cache=cache)
+        model.decode(target[:, step : step + 1], memory, cache=cache)
     model.read(memory, target)
     assert len(calls) == 3  # once a layer
     second = memory.select(torch.tensor([1]))
@@ -233,5 +248,6 @@ def test_initialisation_is_xaviers_for_each_matrix(tokenizer):
         assert matrix.abs().max() <= math.sqrt(6 / 256)
         assert matrix.std().item() == pytest.approx(math.sqrt(2 / 256), rel=0.05)
     assert model.encoder.layers[0].feed_forward.expand.weight.std().item() == pytest.approx(
-        math.sqrt(2 / 512), rel=0.05)
+        math.sqrt(2 / 512), rel=0.05
+    )
     assert model.embedding.weight.std().item() == pytest.approx(128**-0.5, rel=0.05)

@@ -57,8 +57,9 @@ def test_those_who_come_while_a_batch_runs_share_the_next_one_nearest_lengths_fi
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batcher, "first", length=5)
         assert run.entered.wait(5)
-        rest = calls(batcher, [("a", 10, None), ("long", 90, None), ("b", 12, None), ("c", 9, None), ("d", 40, None)],
-                     pool)
+        rest = calls(
+            batcher, [("a", 10, None), ("long", 90, None), ("b", 12, None), ("c", 9, None), ("d", 40, None)], pool
+        )
         run.gate.set()
         assert first.result(5) == "did first"
         assert [f.result(5) for f in rest] == [f"did {item}" for item in ("a", "long", "b", "c", "d")]
@@ -190,7 +191,11 @@ def assert_same(together: TranslationTrace, alone: TranslationTrace) -> None:
             return
     assert together.target_ids == alone.target_ids
     assert (together.source_ids, together.source_text, together.direction, together.finished) == (
-        alone.source_ids, alone.source_text, alone.direction, alone.finished)
+        alone.source_ids,
+        alone.source_text,
+        alone.direction,
+        alone.finished,
+    )
     for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(together.maps(kind).weights, alone.maps(kind).weights, atol=1e-5)
     np.testing.assert_allclose(together.top_probabilities, alone.top_probabilities, atol=1e-5)
@@ -202,11 +207,19 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
     pick = random.Random(5)
     plain = Interventions()
     changed = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}), source_positions=Positions(shift=3))
-    asked = [(" ".join(pick.choices(words, k=pick.randint(1, 9))), pick.choice(tiny_translator.directions),
-              pick.choice((plain, plain, changed))) for _ in range(80)]
+    asked = [
+        (
+            " ".join(pick.choices(words, k=pick.randint(1, 9))),
+            pick.choice(tiny_translator.directions),
+            pick.choice((plain, plain, changed)),
+        )
+        for _ in range(80)
+    ]
     batches = []
-    translator = Translator(Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer,
-                                       tiny_translator.directions, {}, ""), torch.device("cpu"))
+    translator = Translator(
+        Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
+        torch.device("cpu"),
+    )
     whole = translator.requests._run
     translator.requests._run = lambda items: batches.append(len(items)) or whole(items)
     with ThreadPoolExecutor(40) as pool:
@@ -219,15 +232,23 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
 
 def test_the_trained_model_translates_together_as_alone(shipped_translators):
     translator = next(iter(shipped_translators.values()))
-    texts = ["Ich möchte ein Bier.", "Wo?", "Meine Schwester malt ein rotes Boot auf dem großen See vor der Stadt.",
-             "Heute scheint die Sonne.", "Zwei Kinder bauen eine Burg aus Sand.", "Das weiß ich nicht."]
+    texts = [
+        "Ich möchte ein Bier.",
+        "Wo?",
+        "Meine Schwester malt ein rotes Boot auf dem großen See vor der Stadt.",
+        "Heute scheint die Sonne.",
+        "Zwei Kinder bauen eine Burg aus Sand.",
+        "Das weiß ich nicht.",
+    ]
     for together, text in zip(translator.trace_batch(texts), texts):
         assert_same(together, translator.trace_batch([text])[0])
 
 
 def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(tiny_translator, monkeypatch, caplog):
-    translator = Translator(Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer,
-                                       tiny_translator.directions, {}, ""), torch.device("cpu"))
+    translator = Translator(
+        Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
+        torch.device("cpu"),
+    )
     whole = Transformer.encode
 
     def encode(self, source_ids, **options):

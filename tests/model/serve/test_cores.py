@@ -65,7 +65,7 @@ def test_the_first_error_comes_out_and_the_rest_is_not_begun():
 @pytest.mark.parametrize("beam", [1, 3])
 def test_batches_beside_one_another_give_the_same_translations(tiny_translator, beam):
     """More batches than threads; texts of many lengths, in no order."""
-    texts = [*SENTENCES, *(" ".join(SENTENCES[i:i + 2]) for i in (4, 0, 2))]
+    texts = [*SENTENCES, *(" ".join(SENTENCES[i : i + 2]) for i in (4, 0, 2))]
     sources = [tiny_translator.encode(text) for text in texts]
     sources = [ids for ids in sources if len(ids) <= 60]
     together = tiny_translator.generate(sources, batch_size=2, beam=beam)

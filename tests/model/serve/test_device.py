@@ -45,8 +45,13 @@ print(memory(os.getpid()) - before - sum(4 * block.numel() for block in kept) / 
 
 
 def test_freed_memory_goes_back_to_the_system():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr
     if "takes no such orders" in done.stdout:
         pytest.skip(done.stdout.splitlines()[0])  # another system's, or another C library's

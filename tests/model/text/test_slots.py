@@ -33,8 +33,10 @@ def test_no_kind_is_drawn_from_the_other_part(training):
 
 
 def test_what_is_drawn_is_a_function_of_the_generator():
-    twice = [[draw("name", Fillers(), random).forms for _ in range(20)]
-             for random in (np.random.default_rng(3), np.random.default_rng(3))]
+    twice = [
+        [draw("name", Fillers(), random).forms for _ in range(20)]
+        for random in (np.random.default_rng(3), np.random.default_rng(3))
+    ]
     assert twice[0] == twice[1]
 
 
@@ -57,11 +59,21 @@ def test_every_form_of_a_number_has_its_digits(whole, decimals, language):
     assert Number(3752).forms(language)[0] == "3752" and marked in Number(3752).forms(language)
 
 
-@pytest.mark.parametrize(("value", "language", "usual"), [
-    (Date(3, 5, 2021), "en", "May 3, 2021"), (Date(3, 5, 2021), "de", "3. Mai 2021"),
-    (Date(1, 5, 2021), "fr", "1er mai 2021"), (Date(22, 8), "fr", "22 août"), (Time(14, 5), "de", "14:05 Uhr"),
-    (Time(14, 5), "fr", "14 h 05"), (Time(14, 5), "en", "14:05"), (Number(12345), "en", "12,345"),
-    (Number(12345, "5"), "de", "12.345,5"), (Year(1984), "fr", "1984")])
+@pytest.mark.parametrize(
+    ("value", "language", "usual"),
+    [
+        (Date(3, 5, 2021), "en", "May 3, 2021"),
+        (Date(3, 5, 2021), "de", "3. Mai 2021"),
+        (Date(1, 5, 2021), "fr", "1er mai 2021"),
+        (Date(22, 8), "fr", "22 août"),
+        (Time(14, 5), "de", "14:05 Uhr"),
+        (Time(14, 5), "fr", "14 h 05"),
+        (Time(14, 5), "en", "14:05"),
+        (Number(12345), "en", "12,345"),
+        (Number(12345, "5"), "de", "12.345,5"),
+        (Year(1984), "fr", "1984"),
+    ],
+)
 def test_the_usual_form_is_what_the_language_prints(value, language, usual):
     assert value.forms(language)[0] == usual
 
@@ -69,7 +81,16 @@ def test_the_usual_form_is_what_the_language_prints(value, language, usual):
 def test_english_reads_other_forms_of_dates_and_times():
     assert {"3 May 2021", "May 3rd, 2021", "the 3rd of May 2021"} <= set(Date(3, 5, 2021).forms("en"))
     assert [written.ordinal_ending(day) for day in (1, 2, 3, 4, 11, 12, 13, 21, 31)] == [
-        "st", "nd", "rd", "th", "th", "th", "th", "st", "st"]
+        "st",
+        "nd",
+        "rd",
+        "th",
+        "th",
+        "th",
+        "th",
+        "st",
+        "st",
+    ]
     assert "2:05 p.m." in Time(14, 5).forms("en") and "12:00 a.m." in Time(0, 0).forms("en")
 
 
@@ -97,9 +118,16 @@ def test_frames_with_unlike_slots_are_refused(tmp_path):
         read_frames(tmp_path / "frames.tsv")
 
 
-@pytest.mark.parametrize(("before", "word", "after"), [
-    ("la maison de ", "Anna", "la maison d'"), ("Je crois que ", "Élodie", "Je crois qu'"),
-    ("la maison de ", "Thomas", "la maison de "), ("une ", "Anna", "une "), ("le grade ", "Anna", "le grade ")])
+@pytest.mark.parametrize(
+    ("before", "word", "after"),
+    [
+        ("la maison de ", "Anna", "la maison d'"),
+        ("Je crois que ", "Élodie", "Je crois qu'"),
+        ("la maison de ", "Thomas", "la maison de "),
+        ("une ", "Anna", "une "),
+        ("le grade ", "Anna", "le grade "),
+    ],
+)
 def test_french_elides_before_a_vowel(before, word, after):
     assert elided(before, word) == after
 

@@ -10,8 +10,9 @@ from model.text.tokenizer import SPACE, Tokenizer
 from tests.conftest import SENTENCES
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # all of Unicode but surrogates
-TRICKY = st.lists(st.sampled_from(
-    ["▁", " ", "<", ">", "2", "en", "/", "s", "pad", "<0x41>", "\n", "\0", "é", "\u0301", "\U000f0000"])).map("".join)
+TRICKY = st.lists(
+    st.sampled_from(["▁", " ", "<", ">", "2", "en", "/", "s", "pad", "<0x41>", "\n", "\0", "é", "\u0301", "\U000f0000"])
+).map("".join)
 BPE = Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en"), algorithm="bpe")
 UNIGRAM = Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en", "fr"))
 
@@ -24,9 +25,30 @@ def test_any_text_round_trips_and_no_symbol_comes_from_text(text, tokenizer):
     assert not tokenizer.special_ids.intersection(ids)
 
 
-@pytest.mark.parametrize("text", [
-    "<pad>", "<s>", "</s>", "<unk>", "<2en>", "<2de> Guten Tag", "<0x41>", SPACE, f"a{SPACE}b {SPACE}", "", " ",
-    "  a  ", "a\u0301", "ﬁ", "①", "\u2028", "\x00", "\U0010ffff", "".join(map(chr, range(0xE000, 0xF8FF))) + SPACE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<pad>",
+        "<s>",
+        "</s>",
+        "<unk>",
+        "<2en>",
+        "<2de> Guten Tag",
+        "<0x41>",
+        SPACE,
+        f"a{SPACE}b {SPACE}",
+        "",
+        " ",
+        "  a  ",
+        "a\u0301",
+        "ﬁ",
+        "①",
+        "\u2028",
+        "\x00",
+        "\U0010ffff",
+        "".join(map(chr, range(0xE000, 0xF8FF))) + SPACE,
+    ],
+)
 def test_hostile_texts_are_spelled_out(text):
     for tokenizer in (UNIGRAM, BPE):
         ids = tokenizer.encode(text)

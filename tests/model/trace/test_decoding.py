@@ -19,7 +19,7 @@ TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 
 def test_a_beams_trace_is_the_searchs_best_hypothesis_with_the_models_own_numbers(tiny_translator):
     trace = tiny_translator.translate(TEXT, beam=5, length_penalty=0.5)
-    result, = tiny_translator.beam([trace.source_ids], width=5, length_penalty=0.5)
+    (result,) = tiny_translator.beam([trace.source_ids], width=5, length_penalty=0.5)
     assert trace.target_ids == result.hypotheses[0].ids
     assert float(trace.log_probability.sum()) == pytest.approx(result.hypotheses[0].log_probability, abs=1e-3)
     assert trace.finished == (result.nodes[result.hypotheses[0].node].fate is Fate.FINISHED)

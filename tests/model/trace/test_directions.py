@@ -15,7 +15,12 @@ SERVED = (("big", ("eng_Latn-deu_Latn", "de-en")), ("small", ("de-en", "de-ROMAN
 def test_labels_are_unique_and_the_first_of_a_direction_has_the_plain_one() -> None:
     found = routes(SERVED)
     assert [route.label for route in found] == [
-        "eng_Latn-deu_Latn", "de-en", "de-en (small)", "de-ROMANCE", "de-en (third)"]
+        "eng_Latn-deu_Latn",
+        "de-en",
+        "de-en (small)",
+        "de-ROMANCE",
+        "de-en (third)",
+    ]
     assert [route.is_first for route in found] == [True, True, False, True, False]
     assert (found[0].source, found[0].target) == ("eng_Latn", "deu_Latn")
     assert (found[2].source, found[2].target, found[2].checkpoint) == ("de", "en", "small")
@@ -49,7 +54,11 @@ def test_no_one_else_takes_directions_or_labels_apart() -> None:
             seen += 1
             on = ast.unparse(node.func.value).split(".")[-1]
             if node.func.attr in ("split", "partition", "rpartition", "rsplit", "replace") and on in (
-                    "direction", "label", "codes", "default"):
+                "direction",
+                "label",
+                "codes",
+                "default",
+            ):
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert seen > 1000 and not wrong
 

@@ -23,14 +23,23 @@ from tests import ROOT
 from tests.model.nets.test_interventions import EVERY_KIND
 
 SAMPLES = ROOT / "tests" / "samples"  # written by the version before this one
-PATCHES = Interventions(patches=frozenset({
-    Patch(HeadOutput(AttentionKind.CROSS, 1, 2)), Patch(Stream(Side.DECODER, 0), (0, 3)),
-    Patch(Stream(Side.ENCODER, 1, SubLayerName.FEED_FORWARD), (2,)),
-    Patch(SubLayerOutput(Side.DECODER, 2, SubLayerName.CROSS_ATTENTION), ())}))
+PATCHES = Interventions(
+    patches=frozenset(
+        {
+            Patch(HeadOutput(AttentionKind.CROSS, 1, 2)),
+            Patch(Stream(Side.DECODER, 0), (0, 3)),
+            Patch(Stream(Side.ENCODER, 1, SubLayerName.FEED_FORWARD), (2,)),
+            Patch(SubLayerOutput(Side.DECODER, 2, SubLayerName.CROSS_ATTENTION), ()),
+        }
+    )
+)
 
 
-@pytest.mark.parametrize("changes", [*EVERY_KIND.values(), PATCHES, Interventions(in_words="a head off")],
-                         ids=[*EVERY_KIND, "patches", "in words"])
+@pytest.mark.parametrize(
+    "changes",
+    [*EVERY_KIND.values(), PATCHES, Interventions(in_words="a head off")],
+    ids=[*EVERY_KIND, "patches", "in words"],
+)
 def test_interventions_read_back_equal(hand_made_trace, changes):
     trace = replace(hand_made_trace, interventions=changes)
     for found in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
@@ -41,8 +50,10 @@ def test_interventions_read_back_equal(hand_made_trace, changes):
 
 
 def test_a_trace_read_back_can_be_run_again(tiny_translator):
-    changes = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 1)}),
-                            cut_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 1, 0)}))
+    changes = Interventions(
+        heads_off=frozenset({(AttentionKind.CROSS, 2, 1)}),
+        cut_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 1, 0)}),
+    )
     trace = tiny_translator.translate("Der kleine Hund schläft.", interventions=changes)
     found = storage.from_npz(storage.to_npz(trace))
     again = tiny_translator.translate(found.source_text, found.direction, interventions=found.interventions)
@@ -68,11 +79,23 @@ def test_what_is_known_in_words_only_is_not_run(tiny_translator):
         tiny_translator.translate("Der Hund", interventions=Interventions(in_words="a head off"))
 
 
-@pytest.mark.parametrize("written", [
-    [], {"heads": []}, {"heads_off": [["cross", 1]]}, {"heads_off": [["sideways", 1, 2]]},
-    {"heads_off": [["cross", 1.5, 2]]}, {"cut_edges": [{"kind": "cross", "query": 0, "key": 1, "colour": 2}]},
-    {"cut_edges": ["cross"]}, {"source_positions": {"enabled": 1, "shift": 0}}, {"in_words": 3}, {"patches": 3},
-    {"patches": [{"place": "nowhere", "layer": 1, "positions": None}]}, {"zeroed_edges": [{"kind": "cross"}]}])
+@pytest.mark.parametrize(
+    "written",
+    [
+        [],
+        {"heads": []},
+        {"heads_off": [["cross", 1]]},
+        {"heads_off": [["sideways", 1, 2]]},
+        {"heads_off": [["cross", 1.5, 2]]},
+        {"cut_edges": [{"kind": "cross", "query": 0, "key": 1, "colour": 2}]},
+        {"cut_edges": ["cross"]},
+        {"source_positions": {"enabled": 1, "shift": 0}},
+        {"in_words": 3},
+        {"patches": 3},
+        {"patches": [{"place": "nowhere", "layer": 1, "positions": None}]},
+        {"zeroed_edges": [{"kind": "cross"}]},
+    ],
+)
 def test_interventions_that_cannot_be_read_are_refused_in_words(hand_made_trace, written):
     found = json.loads(storage.to_json(hand_made_trace)) | {"interventions_data": written}
     with pytest.raises(ValueError, match=r"\w"):

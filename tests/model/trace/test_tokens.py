@@ -21,8 +21,12 @@ from viz.wire import payload
 def test_the_tokenizer_tells_what_its_ids_are(tiny_translator):
     tokenizer = tiny_translator.tokenizer
     trace = tiny_translator.translate("Der <s> Hund 🦉")
-    for ids, tokens in ((trace.source_ids, trace.source_tokens), (trace.decoder_ids, trace.decoder_inputs),
-                        (trace.target_ids, trace.target_tokens), *zip(trace.top_ids.tolist(), trace.top_tokens)):
+    for ids, tokens in (
+        (trace.source_ids, trace.source_tokens),
+        (trace.decoder_ids, trace.decoder_inputs),
+        (trace.target_ids, trace.target_tokens),
+        *zip(trace.top_ids.tolist(), trace.top_tokens),
+    ):
         assert [is_symbol(token) for token in tokens] == [i in tokenizer.special_ids for i in ids]
         assert [is_byte(token) for token in tokens] == [tokenizer.is_byte(i) for i in ids]
     assert sum(map(is_symbol, trace.source_tokens)) == 2 and sum(map(is_byte, trace.source_tokens)) >= 4
@@ -33,10 +37,14 @@ def test_the_tokenizer_tells_what_its_ids_are(tiny_translator):
 def literal(hand_made_trace):
     """The hand-made trace where the third source token reads "<s>", as text, and ends the word before it."""
     source = list(hand_made_trace.source_tokens)
-    source = tuple(Token("<s>", TokenKind.TEXT, 1) if i == 2 else Token(token, token.kind, min(i, 1) if i < 3 else i)
-                   for i, token in enumerate(source))
-    maps = {"encoder_self": AttentionMaps(hand_made_trace.encoder_self.weights, source, source),
-            "cross": AttentionMaps(hand_made_trace.cross.weights, hand_made_trace.decoder_inputs, source)}
+    source = tuple(
+        Token("<s>", TokenKind.TEXT, 1) if i == 2 else Token(token, token.kind, min(i, 1) if i < 3 else i)
+        for i, token in enumerate(source)
+    )
+    maps = {
+        "encoder_self": AttentionMaps(hand_made_trace.encoder_self.weights, source, source),
+        "cross": AttentionMaps(hand_made_trace.cross.weights, hand_made_trace.decoder_inputs, source),
+    }
     return dataclasses.replace(hand_made_trace, source_tokens=source, **maps)
 
 
@@ -68,8 +76,10 @@ def test_a_file_without_facts_is_read_by_its_spelling(literal):
             storage.from_json(json.dumps({**found, "token_facts": wrong}))
 
 
-@pytest.mark.parametrize("found", [None, {}, {"kinds": "tt", "words": [0]}, {"kinds": "tx", "words": [0, 0]},
-                                   {"kinds": "tt", "words": ["a", 0]}])
+@pytest.mark.parametrize(
+    "found",
+    [None, {}, {"kinds": "tt", "words": [0]}, {"kinds": "tx", "words": [0, 0]}, {"kinds": "tt", "words": ["a", 0]}],
+)
 def test_what_are_no_facts_is_refused(found):
     with pytest.raises(ValueError, match="no facts of 2 tokens"):
         with_facts(("a", "b"), found)

@@ -10,13 +10,17 @@ from model.trace.tokens import Token, TokenKind, is_symbol, told_by_spelling
 from model.trace.words import in_words, word_groups
 
 
-@pytest.mark.parametrize(("tokens", "words"), [
-    (("<2en>", "▁Ein", "▁Hund", "es", ",", "▁ja", ".", "</s>"), ((0,), (1,), (2, 3), (4,), (5,), (6,), (7,))),
-    (("▁don", "'", "t", "!", "?"), ((0, 1, 2), (3, 4))),
-    (("<s>", "x", "y"), ((0,), (1, 2))),
-    (("▁", "<0xF0>", "<0x9F>"), ((0, 1, 2),)),
-    (("▁-", "▁-"), ((0,), (1,))),
-    ((), ())])
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        (("<2en>", "▁Ein", "▁Hund", "es", ",", "▁ja", ".", "</s>"), ((0,), (1,), (2, 3), (4,), (5,), (6,), (7,))),
+        (("▁don", "'", "t", "!", "?"), ((0, 1, 2), (3, 4))),
+        (("<s>", "x", "y"), ((0,), (1, 2))),
+        (("▁", "<0xF0>", "<0x9F>"), ((0, 1, 2),)),
+        (("▁-", "▁-"), ((0,), (1,))),
+        ((), ()),
+    ],
+)
 def test_subwords_become_words(tokens, words):
     assert word_groups(told_by_spelling(tokens)) == words
 

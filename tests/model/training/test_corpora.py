@@ -191,6 +191,7 @@ def test_long_pairs_are_left_out(tokenizer):
 
 def options(**changes):
     import argparse
+
     nothing = {name: [] for name in ("pair", "dev_pair", "test_pair", "synthetic")}
     return argparse.Namespace(**{"data": Path("absent"), **nothing, **changes})
 
@@ -239,12 +240,20 @@ def test_a_pair_of_files_replaces_the_folder(tmp_path):
 
 
 def test_training_leaves_out_what_shares_a_side_with_held_out_files(tmp_path):
-    files = {"train.de": "eins\nzwei\ndrei", "train.en": "one\ntwo\nthree", "dev.de": "eins", "dev.en": "first",
-             "test.de": "noch eins", "test.en": "Two"}
+    files = {
+        "train.de": "eins\nzwei\ndrei",
+        "train.en": "one\ntwo\nthree",
+        "dev.de": "eins",
+        "dev.en": "first",
+        "test.de": "noch eins",
+        "test.en": "Two",
+    }
     for name, lines in files.items():
         (tmp_path / name).write_text(lines + "\n")
-    rows = {name: [["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")]]
-            for name in ("train", "dev", "test")}
+    rows = {
+        name: [["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")]]
+        for name in ("train", "dev", "test")
+    }
     found = corpora.find(options(pair=rows["train"], dev_pair=rows["dev"], test_pair=rows["test"]), ["de-en"])
     assert [pair for splits in found for pair in splits.train.pairs] == [("drei", "three")]
     assert [len(s.dev.pairs) for s in found] == [0, 1, 0] and [len(s.test.pairs) for s in found] == [0, 0, 1]
@@ -254,8 +263,9 @@ def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_fol
     (tmp_path / "made.de").write_text("ein Hund\nval de 1\ntrain de 3\n")
     (tmp_path / "real.en").write_text("A dog.\nUnheard.\nval en 0\n")
     wanted = ["de-en", "en-de"]
-    found = corpora.find(options(data=data_folder, synthetic=[["de-en", tmp_path / "made.de", tmp_path / "real.en"]]),
-                         wanted)
+    found = corpora.find(
+        options(data=data_folder, synthetic=[["de-en", tmp_path / "made.de", tmp_path / "real.en"]]), wanted
+    )
     assert found[-1].train.oriented("de-en") == [(f"{TAG} ein Hund", "A dog.")]  # the others would leak
     assert found[-1].train.oriented("en-de") == [] and not found[-1].dev.pairs
     without, _ = drawn(found[:-1], TrainConfig(directions=tuple(wanted)), tokenizer)

@@ -84,9 +84,15 @@ def test_no_probes_no_history(tmp_path, tokenizer):
     assert opened(tmp_path, tokenizer) is None
 
 
-@pytest.mark.parametrize(("probes", "message"), [
-    ([], "there must be probes"), ([{"direction": "de-en"}], "direction, source and reference"),
-    ([{**vars(PROBE), "source": "Ein Hund " * 9}], "pieces"), ([{**vars(PROBE), "direction": "de-xx"}], "de-xx")])
+@pytest.mark.parametrize(
+    ("probes", "message"),
+    [
+        ([], "there must be probes"),
+        ([{"direction": "de-en"}], "direction, source and reference"),
+        ([{**vars(PROBE), "source": "Ein Hund " * 9}], "pieces"),
+        ([{**vars(PROBE), "direction": "de-xx"}], "de-xx"),
+    ],
+)
 def test_probes_that_cannot_be_recorded_are_named(tmp_path, tokenizer, probes, message):
     (tmp_path / "probes.json").write_text(json.dumps(probes))
     with pytest.raises(ValueError, match=message):

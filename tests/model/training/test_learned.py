@@ -22,8 +22,12 @@ def folder(tmp_path_factory, tokenizer):
     history = History(found / NAME, probes, tokenizer, before=100)
     for update, seed in ((0, 1), (5, 2), (9, 2)):
         history.record(build_tiny_model(tokenizer, seed=seed), update)
-    (found / learned.LOG).write_text("".join(json.dumps(line) + "\n" for line in (
-        {"update": 50, "loss": 3.0}, {"update": 50, "dev": {}}, {"update": 100, "loss": 2.5})))
+    (found / learned.LOG).write_text(
+        "".join(
+            json.dumps(line) + "\n"
+            for line in ({"update": 50, "loss": 3.0}, {"update": 50, "dev": {}}, {"update": 100, "loss": 2.5})
+        )
+    )
     return found
 
 
@@ -42,9 +46,13 @@ def test_maps_are_those_that_were_recorded_under_their_tokens(folder, tokenizer)
 def test_a_head_has_settled_where_its_distance_stays_small(folder):
     found = learned.read(folder)
     distances = found.distances(AttentionKind.CROSS, 1, 2)
-    expected = [jensenshannon(a, b, base=2) ** 2 for probe in range(2)
-                for a, b in zip(found.maps(AttentionKind.CROSS, probe)[0, 1, 2],
-                                found.maps(AttentionKind.CROSS, probe)[-1, 1, 2])]
+    expected = [
+        jensenshannon(a, b, base=2) ** 2
+        for probe in range(2)
+        for a, b in zip(
+            found.maps(AttentionKind.CROSS, probe)[0, 1, 2], found.maps(AttentionKind.CROSS, probe)[-1, 1, 2]
+        )
+    ]
     assert distances[0] == pytest.approx(np.mean(expected), abs=1e-6) and distances[0] > learned.NEAR
     assert distances[1:].tolist() == [0, 0]
     assert found.settled(AttentionKind.CROSS, 1, 2) == 1

@@ -33,8 +33,9 @@ def test_the_gradient_agrees_with_finite_differences():
         step = torch.zeros(3, 5)
         step[where] = 1e-2
         with torch.no_grad():
-            slope = (summed_cross_entropy(logits + step, targets, 0.1)
-                     - summed_cross_entropy(logits - step, targets, 0.1)) / 2e-2
+            slope = (
+                summed_cross_entropy(logits + step, targets, 0.1) - summed_cross_entropy(logits - step, targets, 0.1)
+            ) / 2e-2
         assert slope.item() == pytest.approx(logits.grad[where].item(), abs=1e-3)
 
 

@@ -59,16 +59,29 @@ def test_the_german_genitive_is_kept(german):
 
 
 def test_dates_times_and_numbers_take_the_form_of_their_language(french):
-    kinds = {slot.kind: slot for slot in french.slots((
-        "On May 3rd, 1999 at 2:30 we sold 3,000 cars.", "Le 3 mai 1999 à 14 h 30, nous avons vendu 3 000 voitures."))}
+    kinds = {
+        slot.kind: slot
+        for slot in french.slots(
+            (
+                "On May 3rd, 1999 at 2:30 we sold 3,000 cars.",
+                "Le 3 mai 1999 à 14 h 30, nous avons vendu 3 000 voitures.",
+            )
+        )
+    }
     assert set(kinds) == {"full_date", "time", "number"}
     source, target = replaced(french, ("It costs 3.5 euros.", "Cela coûte 3,5 euros."))
     assert source.split()[2].replace(".", ",") == target.split()[2] and "," in target
 
 
-@pytest.mark.parametrize("pair", [
-    ("Das Restaurant ist zu.", "The Restaurant is closed."), ("Tom schläft.", "He is asleep."),
-    ("Ich bin 25.", "I am 26."), ("Er heißt Tommy.", "He is called Tom.")])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("Das Restaurant ist zu.", "The Restaurant is closed."),
+        ("Tom schläft.", "He is asleep."),
+        ("Ich bin 25.", "I am 26."),
+        ("Er heißt Tommy.", "He is called Tom."),
+    ],
+)
 def test_what_does_not_stand_on_both_sides_stays(german, pair):
     assert german.slots(pair) == ()
 
@@ -83,8 +96,12 @@ def corpus(pairs, name: str = "own") -> Corpus:
 
 
 def test_an_epoch_is_a_function_of_its_number(tokenizer):
-    drawn = [mixture(tokenizer, [corpus([("Tom schläft.", "Tom is asleep.")] * 20)], substitution=0.5,
-                     frame_pairs=10).epoch(number) for number in (0, 0, 1)]
+    drawn = [
+        mixture(tokenizer, [corpus([("Tom schläft.", "Tom is asleep.")] * 20)], substitution=0.5, frame_pairs=10).epoch(
+            number
+        )
+        for number in (0, 0, 1)
+    ]
     assert drawn[0].source == drawn[1].source and drawn[0].target == drawn[1].target
     assert drawn[0].source != drawn[2].source
 

@@ -42,16 +42,19 @@ def component(chromium: Browser) -> Iterator[Callable[..., Page]]:
 
 def send(page: Page, number: int | None, at: int, **content) -> list:
     """Send a value; all that the component has heard."""
-    return page.evaluate("value => { window.value(value); return heard; }", {
-        "id": number, "at": at, "json": json.dumps(content)})
+    return page.evaluate(
+        "value => { window.value(value); return heard; }", {"id": number, "at": at, "json": json.dumps(content)}
+    )
 
 
 def test_answers_find_their_questions_in_whatever_order_they_come(component) -> None:
     page = component()
     for name in ("a", "b"):
         page.evaluate("name => ask({ name, holds: [1] })", name)
-    assert page.evaluate("sent") == [{"event": "act", "name": "a", "holds": [1], "id": 1},
-                                     {"event": "act", "name": "b", "holds": [1], "id": 2}]
+    assert page.evaluate("sent") == [
+        {"event": "act", "name": "a", "holds": [1], "id": 1},
+        {"event": "act", "name": "b", "holds": [1], "id": 2},
+    ]
     send(page, 2, 20, x=2)
     send(page, None, 5, selection=1)
     assert send(page, 1, 10, x=1) == [["answer", "b", {"x": 2}], ["told", {"selection": 1}], ["answer", "a", {"x": 1}]]

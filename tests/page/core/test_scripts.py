@@ -38,24 +38,28 @@ def test_escaped_text_reads_as_itself_and_holds_no_markup(script_page):
 def test_short_texts_are_as_pythons(script_page):
     for limit in (2, 7, 18):
         found = script_page.evaluate(
-            "([texts, limit]) => texts.map((text) => AttentionAtlas.shorten(text, limit))", [TEXTS, limit])
+            "([texts, limit]) => texts.map((text) => AttentionAtlas.shorten(text, limit))", [TEXTS, limit]
+        )
         assert found == [labels.shorten(text, limit) for text in TEXTS]
         assert max(map(len, found)) == limit
 
 
 def test_text_becomes_a_text_node_wherever_it_goes(script_page):
-    found = script_page.evaluate("""(texts) => texts.map((text) => {
+    found = script_page.evaluate(
+        """(texts) => texts.map((text) => {
       const given = { title: text, class: 'x', hidden: true, lang: null };
       const node = AttentionAtlas.element('p', given, text, [null, text]);
       return [node.textContent, node.title, node.childElementCount, node.childNodes.length, node.attributes.length];
-    })""", TEXTS)
+    })""",
+        TEXTS,
+    )
     assert found == [[text + text, text, 0, 2, 3] for text in TEXTS]
     assert script_page.evaluate("window.hacked") is None
 
 
 @pytest.mark.parametrize("name", SCALES)
 def test_256_colours_are_between_their_neighbours_as_numpy_says(script_page, name):
-    colours = np.array([[int(colour[i:i + 2], 16) for i in (1, 3, 5)] for colour in SCALES[name]])
+    colours = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in SCALES[name]])
     found = np.array(script_page.evaluate("AttentionAtlas.steps", list(SCALES[name])))
     places = np.linspace(0, len(colours) - 1, 256)
     expected = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
@@ -68,11 +72,15 @@ def test_words_take_their_values_and_unknown_words_stay(script_page):
     for english, german in pairs:
         found = script_page.evaluate("(english) => AttentionAtlas.t(english, { n: 1, m: 2, a: 3 })", english)
         assert found == FIELD.sub(lambda match: {"n": "1", "m": "2", "a": "3"}[match[1]], german)
-    found = script_page.evaluate("""(texts) => texts.map(
-      (text) => AttentionAtlas.t('{n} of {m} heads', { n: text, m: text }))""", TEXTS)
+    found = script_page.evaluate(
+        """(texts) => texts.map(
+      (text) => AttentionAtlas.t('{n} of {m} heads', { n: text, m: text }))""",
+        TEXTS,
+    )
     assert found == [f"{text} Köpfe, davon {text}" for text in TEXTS], "a value is never read as words with fields"
     assert script_page.evaluate("AttentionAtlas.t('{n} of {m}, {a} each', { n: 15400, m: 999, a: '2048' })") == (
-        "15\u202f400 of 999, 2048 each"), "a comma would be a decimal point to many"
+        "15\u202f400 of 999, 2048 each"
+    ), "a comma would be a decimal point to many"
     assert script_page.evaluate("AttentionAtlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
     assert script_page.evaluate("AttentionAtlas.said(AttentionAtlas.say('no value'))") == "kein Wert"
 

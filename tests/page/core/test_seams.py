@@ -18,10 +18,18 @@ from viz.ui.overlays import OVERLAYS, Overlay, Place
 
 pytestmark = pytest.mark.browser
 
-RAW = Format("application/x-raw", "The numbers alone", map=Scope(
-    lambda taken: taken.map.values.astype("<f4").tobytes(), lambda data: np.frombuffer(data, "<f4")))
-COUNT = Format("text/plain", "How many tokens", trace=Scope(
-    lambda taken: f"{len(taken.trace.source_ids)} to {len(taken.trace.target_ids)}".encode(), lambda data: {}))
+RAW = Format(
+    "application/x-raw",
+    "The numbers alone",
+    map=Scope(lambda taken: taken.map.values.astype("<f4").tobytes(), lambda data: np.frombuffer(data, "<f4")),
+)
+COUNT = Format(
+    "text/plain",
+    "How many tokens",
+    trace=Scope(
+        lambda taken: f"{len(taken.trace.source_ids)} to {len(taken.trace.target_ids)}".encode(), lambda data: {}
+    ),
+)
 
 
 def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkeypatch, tmp_path):
@@ -36,8 +44,9 @@ def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkey
     choose(page, "Tokens", "words")
     choose(page, "Heads", "max")
     view = View("cross", 2, 1, combine="max", words=True, predicted=True)
-    assert np.array_equal(RAW.map.read(download(page, "RAW", tmp_path)),
-                          score_map(hand_made_trace, view).values.ravel())
+    assert np.array_equal(
+        RAW.map.read(download(page, "RAW", tmp_path)), score_map(hand_made_trace, view).values.ravel()
+    )
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".count", ".raw"]
 
 
@@ -76,9 +85,11 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     weights = hand_made_trace.cross.weights
     for layer, head in ((0, 0), (2, 3)):
         page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
-        page.wait_for_function("(n) => document.querySelector('.reading').textContent.startsWith('How many') && "
-                               "document.querySelector('.heading-line').textContent.startsWith(n)",
-                               arg=f"Layer {layer + 1} · Head {head + 1}")
+        page.wait_for_function(
+            "(n) => document.querySelector('.reading').textContent.startsWith('How many') && "
+            "document.querySelector('.heading-line').textContent.startsWith(n)",
+            arg=f"Layer {layer + 1} · Head {head + 1}",
+        )
         found, expected = measured(page), 40 * (weights[layer, head] - 0.2)
         assert np.abs(found - expected).max() < 0.01 and found.min() < -1 < 1 < found.max()
         assert page.locator(".colour-bar span").all_inner_texts() == ["−50", "−25", "0", "25", "50"]
@@ -126,10 +137,15 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
 
     assert np.abs(measured(page) - expected(hand_made_trace, 0, 0)).max() < 2e-3
     screenshot(page, "overlay-dark")
-    page.evaluate("(f) => { location.hash = f; }", "text=der+der+%E2%80%A6&direction=de-en&checkpoint=hand-made"
-                  "&kind=cross&layer=2&head=3&overlay=layer_difference&words=1")
-    page.wait_for_function("document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 3 · ') && "
-                           "!document.querySelector('.reading').textContent.includes('…')")
+    page.evaluate(
+        "(f) => { location.hash = f; }",
+        "text=der+der+%E2%80%A6&direction=de-en&checkpoint=hand-made"
+        "&kind=cross&layer=2&head=3&overlay=layer_difference&words=1",
+    )
+    page.wait_for_function(
+        "document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 3 · ') && "
+        "!document.querySelector('.reading').textContent.includes('…')"
+    )
     assert abs(measured(page).sum(1)).max() < 0.02
     page.locator("#next").click()
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")

@@ -21,10 +21,13 @@ def test_the_page_and_python_compute_one_digest(open_page, seed):
     for name in ("core/shared", "explorer/trace"):
         page.add_script_tag(path=WEB / f"{name}.js")
     weights = np.random.default_rng(seed).dirichlet(np.full(9, 0.2), size=(4, 7)).astype(np.float32)
-    theirs = page.evaluate("""async (data) => {
+    theirs = page.evaluate(
+        """async (data) => {
       const { digest, decode, unpack } = AttentionAtlas.explorerTrace;
       return digest(decode(await unpack(data)));
-    }""", ROOT.encode(weights))
+    }""",
+        ROOT.encode(weights),
+    )
     assert theirs == digest(weights)
 
 

@@ -39,7 +39,8 @@ def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
                 """(thumbnail) => { const c = document.querySelector(thumbnail + ' canvas');
                    const { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
                    return [c.height, c.width, Array.from(data)]; }""",
-                f".thumbnail[data-layer='{layer}'][data-head='{head}']")
+                f".thumbnail[data-layer='{layer}'][data-head='{head}']",
+            )
             green = np.array(shades[2]).reshape(shades[0], shades[1], 4)[..., 1]  # rises steadily along viridis
             weights = maps.weights[layer, head]
             order = np.argsort(weights, axis=None)
@@ -50,13 +51,18 @@ def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
     for combine, words, special, rows in (
-            ("single", "words", "show", "read"), ("mean", "pieces", "hide", "predicted"),
-            ("max", "words", "hide", "predicted"), ("rollout", "pieces", "renormalise", "read"),
-            ("rollout", "words", "show", "predicted"), ("single", "pieces", "renormalise", "read")):
+        ("single", "words", "show", "read"),
+        ("mean", "pieces", "hide", "predicted"),
+        ("max", "words", "hide", "predicted"),
+        ("rollout", "pieces", "renormalise", "read"),
+        ("rollout", "words", "show", "predicted"),
+        ("single", "pieces", "renormalise", "read"),
+    ):
         for label, value in (("Heads", combine), ("Tokens", words), ("Special", special), ("Rows", rows)):
             choose(page, label, value)
-        view = View("cross", 1, 2, combine=combine, words=words == "words", special=special,
-                    predicted=rows == "predicted")
+        view = View(
+            "cross", 1, 2, combine=combine, words=words == "words", special=special, predicted=rows == "predicted"
+        )
         expected, found = score_map(hand_made_trace, view), drawn(page)
         assert np.allclose(found["z"], expected.values, atol=5e-4, equal_nan=True)
         assert found["rows"] == [labels.shorten(label) for label in expected.rows]
@@ -66,8 +72,10 @@ def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
         if expected.hidden is not None:
             assert f"{100 * expected.hidden:.1f}% of the mass was on hidden tokens" in reading
         assert page.inner_text(".axis-label.row-title") == f"query: token {rows}"
-    for value, ticks in (("log", ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]),
-                         ("sqrt", ["0", "0.05", "0.2", "0.5", "1"])):
+    for value, ticks in (
+        ("log", ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]),
+        ("sqrt", ["0", "0.05", "0.2", "0.5", "1"]),
+    ):
         choose(page, "Scale", value)
         assert page.locator(".colour-bar span").all_inner_texts() == ticks
     choose(page, "Scale", "linear")
@@ -193,8 +201,14 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     shown = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
     for text, value in zip(shown, hand_made_trace.cross.weights[0, 0, 1]):
         assert text == ("·" if value < 0.005 else f"{value:.2f}") or abs(float(text) - value) < 6e-3
-    reds = page.locator(".sentence-row").last.locator(".piece").evaluate_all(
-        "pieces => pieces.map((piece) => Number(getComputedStyle(piece).backgroundColor.match(/srgb ([\\d.]+)/)?.[1]))")
+    reds = (
+        page.locator(".sentence-row")
+        .last.locator(".piece")
+        .evaluate_all(
+            "pieces => pieces.map((piece) => "
+            "Number(getComputedStyle(piece).backgroundColor.match(/srgb ([\\d.]+)/)?.[1]))"
+        )
+    )
     strongest = np.argsort(-hand_made_trace.cross.weights[0, 0, 1])
     assert np.all(np.diff(np.array(reds)[strongest]) >= 0) and min(reds) < 0.9 * max(reds), "the bluer, the more weight"
     pieces = page.locator(".sentence-row").last.locator(".piece bdi").all_inner_texts()
@@ -209,8 +223,9 @@ def test_the_trained_model_end_to_end(app_url, open_page, shipped_translators):
     box = page.locator("#source-text textarea, #source-text input").first
     box.fill("Zwei Kinder spielen im Park.")
     box.press("Enter")
-    page.wait_for_function("(n) => document.querySelectorAll('.atlas-explorer .axis-label.column').length === n",
-                           arg=len(trace.source_ids))
+    page.wait_for_function(
+        "(n) => document.querySelectorAll('.atlas-explorer .axis-label.column').length === n", arg=len(trace.source_ids)
+    )
     for kind in TRANSFORMER_KINDS:
         page.locator(f".segmented button[data-value='{kind.value}']").click()
         maps = trace.maps(kind)

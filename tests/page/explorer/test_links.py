@@ -41,14 +41,23 @@ def test_each_link_restores_the_view(open_traces, hand_made_trace):
     for link in LINKS:
         state = link["opens"]["state"]
         page.evaluate(FOLLOW, link["fragment"])
-        view = View(state["kind"], state["layer"], state["head"], tuple(map(tuple, state["heads"])), state["combine"],
-                    state["words"], state["special"], state["predicted"].get(state["kind"], False))
+        view = View(
+            state["kind"],
+            state["layer"],
+            state["head"],
+            tuple(map(tuple, state["heads"])),
+            state["combine"],
+            state["words"],
+            state["special"],
+            state["predicted"].get(state["kind"], False),
+        )
         expected, chosen = score_map(hand_made_trace, view), page.evaluate(CHOSEN)
         assert chosen["Heads"] == state["combine"] and chosen["Special"] == state["special"]
         assert chosen["Scale"] == state["transform"] and chosen["Colours"] == state["colours"]
         assert chosen["Range"] == state["range"]
         pressed = page.locator(".atlas-explorer .segmented button[aria-pressed=true]").evaluate_all(
-            "buttons => buttons.map((button) => button.dataset.value)")
+            "buttons => buttons.map((button) => button.dataset.value)"
+        )
         assert {state["kind"], state["view"]} <= set(pressed)
         if state["view"] == "map":
             found = drawn(page)

@@ -29,12 +29,21 @@ def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy(page, tiny_
     traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
     needed = iter((True, False, False))
     monkeypatch.setattr(notebook, "_carries_scripts", lambda: next(needed))
-    first, other, both = (shown._repr_html_() for shown in (
-        viz.explore(traces[0], viz.View("encoder_self", 1, 2)), viz.explore(traces[1]), viz.compare(*traces)))
+    first, other, both = (
+        shown._repr_html_()
+        for shown in (
+            viz.explore(traces[0], viz.View("encoder_self", 1, 2)),
+            viz.explore(traces[1]),
+            viz.compare(*traces),
+        )
+    )
     assert carried(first) and not carried(other) and not carried(both) and len(other) < len(first) / 10
     path = tmp_path / "saved.html"  # a front end may draw later cells first
-    path.write_text('<!doctype html><meta charset="utf-8"><body style="background: #111">'
-                    + "".join(f"<div>{part}</div>" for part in (other, both, first)), encoding="utf-8")
+    path.write_text(
+        '<!doctype html><meta charset="utf-8"><body style="background: #111">'
+        + "".join(f"<div>{part}</div>" for part in (other, both, first)),
+        encoding="utf-8",
+    )
     page.goto(path.as_uri())
     drawn = [page.locator("iframe").nth(i).content_frame for i in range(3)]
     for inside in drawn:

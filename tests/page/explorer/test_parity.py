@@ -43,16 +43,24 @@ def load(page, trace, **options) -> None:
 
 def views():
     for kind, combine, words, special, predicted in product(
-            TRANSFORMER_KINDS, Combine, (False, True), Special, (False, True)):
+        TRANSFORMER_KINDS, Combine, (False, True), Special, (False, True)
+    ):
         heads = ((), SOME_HEADS) if combine in (Combine.MEAN, Combine.MAX) else ((),)
         for chosen in heads:
             yield View(kind, 1, 2, chosen, combine, words, special, predicted)
 
 
 def as_options(view: View) -> dict:
-    return {"kind": view.kind.value, "layer": view.layer, "head": view.head, "heads": [list(h) for h in view.heads],
-            "combine": view.combine.value, "words": view.words, "special": view.special.value,
-            "predicted": view.predicted}
+    return {
+        "kind": view.kind.value,
+        "layer": view.layer,
+        "head": view.head,
+        "heads": [list(h) for h in view.heads],
+        "combine": view.combine.value,
+        "words": view.words,
+        "special": view.special.value,
+        "predicted": view.predicted,
+    }
 
 
 MAPS = """(options) => options.map((view) => {
@@ -101,7 +109,8 @@ def test_the_page_reads_what_python_reads(script_page):
         found = script_page.evaluate(
             """async ([name, data]) => { const { CODECS, unpack } = AttentionAtlas.explorerTrace;
                return Array.from(CODECS[name](await unpack(data)), (v) => (Number.isNaN(v) ? null : v)); }""",
-            [codec.name, data])
+            [codec.name, data],
+        )
         read = np.array([np.nan if v is None else v for v in found], np.float32)
         assert np.allclose(read, codec.decode(data, values.shape), rtol=1e-6, atol=0, equal_nan=True)
 
@@ -114,11 +123,15 @@ def test_exact_payloads_are_exact(script_page, hand_made_trace):
 
 def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
     load(script_page, hand_made_trace, exact=True)
-    for view in (View("cross", 1, 2), View("decoder_self", 1, 1, special="renormalise", predicted=True),
-                 View("encoder_self", 0, 0, words=True)):
+    for view in (
+        View("cross", 1, 2),
+        View("decoder_self", 1, 1, special="renormalise", predicted=True),
+        View("encoder_self", 0, 0, words=True),
+    ):
         text = script_page.evaluate(
             "(view) => { const m = AttentionAtlas.explorerModel; return m.csv(m.scoreMap(trace, view)); }",
-            as_options(view))
+            as_options(view),
+        )
         expected = score_map(hand_made_trace, view)
         rows, columns, values = table.from_csv(text)
         assert (rows, columns) == (expected.rows, expected.columns)
@@ -134,7 +147,8 @@ def test_lines_choose_the_same_edges(script_page, hand_made_trace):
         found = script_page.evaluate(
             """([view, coverage]) => { const m = AttentionAtlas.explorerModel;
                return m.edges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
-            [as_options(view), coverage])
+            [as_options(view), coverage],
+        )
         expected = edges(score_map(hand_made_trace, view), coverage)
         assert [(r, c) for r, c, _ in found] == [(r, c) for r, c, _ in expected]
 
@@ -146,12 +160,12 @@ def test_colours_and_legends_agree(script_page):
         found = script_page.evaluate(
             """([transform, maximum, weights]) => { const m = AttentionAtlas.explorerModel;
                return [weights.map(m.placer(transform, maximum)), m.ticks(transform, maximum)]; }""",
-            [transform.value, maximum, weights])
+            [transform.value, maximum, weights],
+        )
         assert np.allclose(found[0], scale.place(np.array(weights)), atol=1e-9)
         places, texts = scale.ticks()
         assert np.allclose(found[1]["places"], places, atol=1e-9)
-        assert [float(t.removeprefix("≤ ")) for t in found[1]["texts"]] == [
-            float(t.removeprefix("≤ ")) for t in texts]
+        assert [float(t.removeprefix("≤ ")) for t in found[1]["texts"]] == [float(t.removeprefix("≤ ")) for t in texts]
 
 
 def test_a_signed_scale_has_zero_in_its_middle(script_page):
@@ -161,7 +175,8 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
             """([transform, maximum, values]) => { const m = AttentionAtlas.explorerModel;
                const found = m.ticks(transform, maximum, true);
                return [values.map(m.placer(transform, maximum, true)), [found.places, found.texts]]; }""",
-            [transform.value, maximum, values])
+            [transform.value, maximum, values],
+        )
         above = ColourScale(transform=transform, maximum=maximum).place(np.abs(values))
         assert np.allclose(place, 0.5 + np.sign(values) * above / 2, atol=1e-9)
         assert places == sorted(places) and (places[0], places[2], places[4]) == (0, 0.5, 1)
@@ -174,13 +189,17 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     view = as_options(View("cross", 1, 2, combine="rollout"))
     missing = script_page.evaluate("(view) => AttentionAtlas.explorerModel.missing(trace, view)", view)
     assert sorted(map(tuple, missing)) == sorted(
-        [("encoder_self", i) for i in range(3)] + [("decoder_self", 0), ("decoder_self", 1), ("cross", 1)])
+        [("encoder_self", i) for i in range(3)] + [("decoder_self", 0), ("decoder_self", 1), ("cross", 1)]
+    )
     assert [script_page.evaluate("(kind) => trace.lacks(kind)", kind.value) for kind in TRANSFORMER_KINDS] == [
-        kind is not AttentionKind.CROSS for kind in TRANSFORMER_KINDS]
+        kind is not AttentionKind.CROSS for kind in TRANSFORMER_KINDS
+    ]
     assert script_page.evaluate("trace.thumbnail('encoder_self', 2, 7, 40)") is None
     script_page.evaluate("(one) => trace.addThumbnails(one)", payload.thumbnails(trace, AttentionKind.ENCODER_SELF))
-    pooled = script_page.evaluate("(() => { const t = trace.thumbnail('encoder_self', 2, 7, 40);"
-                                  " return [t.rows, t.columns, Array.from(t.values)]; })()")
+    pooled = script_page.evaluate(
+        "(() => { const t = trace.thumbnail('encoder_self', 2, 7, 40);"
+        " return [t.rows, t.columns, Array.from(t.values)]; })()"
+    )
     expected = reduce.pool(trace.encoder_self.weights[2, 7], 40)
     found = np.array(pooled[2]).reshape(pooled[:2])
     assert np.abs(found**0.25 - expected**0.25).max() < 0.51 / 255
@@ -194,20 +213,36 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
 
 
 def test_links_bring_back_the_state_and_survive_nonsense(script_page):
-    state = {"kind": "decoder_self", "layer": 2, "head": 3, "view": "lines", "combine": "max", "words": True,
-             "heads": [[0, 1], [2, 3]], "special": "renormalise",
-             "predicted": {"cross": False, "decoder_self": True, "alignment": False},
-             "transform": "log", "colours": "greys", "range": "own", "coverage": 85, "query": 4, "key": 0,
-             "compare": "grid", "overlay": "a_score"}
+    state = {
+        "kind": "decoder_self",
+        "layer": 2,
+        "head": 3,
+        "view": "lines",
+        "combine": "max",
+        "words": True,
+        "heads": [[0, 1], [2, 3]],
+        "special": "renormalise",
+        "predicted": {"cross": False, "decoder_self": True, "alignment": False},
+        "transform": "log",
+        "colours": "greys",
+        "range": "own",
+        "coverage": 85,
+        "query": 4,
+        "key": 0,
+        "compare": "grid",
+        "overlay": "a_score",
+    }
     text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"
     fragment = script_page.evaluate(
         "([s, t]) => AttentionAtlas.explorerState.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
-        [state, text])
+        [state, text],
+    )
     found = script_page.evaluate("(f) => AttentionAtlas.explorerState.fromFragment('#' + f)", fragment)
     assert found == {"text": text, "direction": "de-en", "checkpoint": "b", "state": state}
     read = "(f) => AttentionAtlas.explorerState.fromFragment(f)"
     assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
     initial = script_page.evaluate("AttentionAtlas.explorerState.initial()")
-    nonsense = ("#text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN"
-                "&query=0")
+    nonsense = (
+        "#text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN&query=0"
+    )
     assert script_page.evaluate(read, nonsense)["state"] == initial

@@ -83,7 +83,8 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
         opened.wait_for_function(
             "([heading, rows]) => document.querySelector('.heading-line').textContent === heading && "
             "document.querySelectorAll('.axis-label.row').length === rows",
-            arg=[expected["heading"], len(expected["rows"])])
+            arg=[expected["heading"], len(expected["rows"])],
+        )
         found = drawn(opened)
         assert np.allclose(found["z"], expected["z"]) and found["rows"] == expected["rows"]
         assert opened.locator(".colour-bar span").first.inner_text() == "≤ 0.0001"
@@ -98,7 +99,8 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
         page.locator("#next").click()
         page.wait_for_function(
             "(text) => document.querySelector('.field.history select').selectedOptions[0].textContent === text",
-            arg=labels.shorten(traces[i].source_text, 60))
+            arg=labels.shorten(traces[i].source_text, 60),
+        )
     assert page.locator(".field.history select option").count() == 6
     shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
@@ -114,8 +116,10 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     page = open_traces(trace, random_trace(90, 110, layers=3, seed=1))
     assert payload(trace)["lazy"]
     page.locator(".thumbnail[data-layer='2'][data-head='5']").click()
-    page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
-                           "document.querySelector('.detail .plot')?.data[0].z.length === 128")
+    page.wait_for_function(
+        "document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
+        "document.querySelector('.detail .plot')?.data[0].z.length === 128"
+    )
     assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < 5e-4
     choose(page, "Heads", "rollout")
     page.wait_for_function("document.querySelector('.detail .plot')?.data[0].z[0].length === 256")

@@ -24,36 +24,36 @@ PAGE = """(steps) => {
 
 # Steps, and what is shown after each. The page opens with a; "said": by the server, whatever made it say so.
 CHOICES = {
-    "a head that comes back leaves the next one":
-        ("choose b, tell, choose c, said b, tell, said c", "b b c c c c"),
-    "several under way":
-        ("choose b, tell, choose c, tell, said b, said c, choose d, tell", "b b c c c c d d"),
-    "told twice before the third is told":
-        ("choose b, tell, choose c, tell, said c, choose d, said c, tell, said d", "b b c c c d d d d"),
-    "told twice after it":
-        ("choose b, tell, choose c, tell, said c, choose d, tell, said c, said d", "b b c c c d d d d"),
-    "there and back":
-        ("choose d, tell, choose a, tell, choose c, tell, choose a, tell, "
-         "said a, choose d, tell, said a, said c, said a, said d",
-         "d d a a c c a a a d d d d d d"),
-    "two answers that came as one":
-        ("choose b, tell, choose c, tell, choose d, tell, said d, said d, said b", "b b c c d d d d b"),
-    "a sentence before the server knows":
-        ("choose b, brought a, tell, brought a, said b, brought b", "b b b b b b"),
-    "a sentence asked for before":
-        ("choose b, tell, said b, brought a, brought c, said d, brought c", "b b b b c d d"),
-    "a sentence long after":
-        ("choose b, tell, said b, seconds 14, brought a, seconds 2, brought a", "b b b b b b a"),
-    "what changed nothing never comes back":
-        ("choose b, tell, seconds 14, brought c, seconds 2, brought c", "b b b b b c"),
-    "chosen elsewhere":
-        ("said b, said b, said a", "b b a"),
-    "elsewhere after ours":
-        ("choose b, tell, said c, said c", "b b c c"),
-    "elsewhere before ours":
-        ("choose b, tell, said c, said b, choose c, tell", "b b c b c c"),
-    "elsewhere what was chosen before":
-        ("choose b, tell, said a, said a, choose b, tell, said b", "b b a a b b b"),
+    "a head that comes back leaves the next one": ("choose b, tell, choose c, said b, tell, said c", "b b c c c c"),
+    "several under way": ("choose b, tell, choose c, tell, said b, said c, choose d, tell", "b b c c c c d d"),
+    "told twice before the third is told": (
+        "choose b, tell, choose c, tell, said c, choose d, said c, tell, said d",
+        "b b c c c d d d d",
+    ),
+    "told twice after it": (
+        "choose b, tell, choose c, tell, said c, choose d, tell, said c, said d",
+        "b b c c c d d d d",
+    ),
+    "there and back": (
+        "choose d, tell, choose a, tell, choose c, tell, choose a, tell, "
+        "said a, choose d, tell, said a, said c, said a, said d",
+        "d d a a c c a a a d d d d d d",
+    ),
+    "two answers that came as one": (
+        "choose b, tell, choose c, tell, choose d, tell, said d, said d, said b",
+        "b b c c d d d d b",
+    ),
+    "a sentence before the server knows": ("choose b, brought a, tell, brought a, said b, brought b", "b b b b b b"),
+    "a sentence asked for before": ("choose b, tell, said b, brought a, brought c, said d, brought c", "b b b b c d d"),
+    "a sentence long after": ("choose b, tell, said b, seconds 14, brought a, seconds 2, brought a", "b b b b b b a"),
+    "what changed nothing never comes back": (
+        "choose b, tell, seconds 14, brought c, seconds 2, brought c",
+        "b b b b b c",
+    ),
+    "chosen elsewhere": ("said b, said b, said a", "b b a"),
+    "elsewhere after ours": ("choose b, tell, said c, said c", "b b c c"),
+    "elsewhere before ours": ("choose b, tell, said c, said b, choose c, tell", "b b c b c c"),
+    "elsewhere what was chosen before": ("choose b, tell, said a, said a, choose b, tell, said b", "b b a a b b b"),
 }
 
 # A server that hears, answers and is told elsewhere in any order: seeds -> how often what is shown in the end is not
@@ -132,10 +132,16 @@ def test_what_a_person_chose_stays_and_what_is_chosen_elsewhere_comes(script_pag
 
 
 def test_what_the_server_has_is_not_told(script_page):
-    for story, expected in (("tell", []), ("choose b, tell, tell", ["b"]), ("choose b, tell, said b, tell", ["b"]),
-                            ("choose b, tell, choose a, tell, said a, tell", ["b", "a"]), ("said b, tell", []),
-                            ("choose b, tell, said a, said a, choose b, tell", ["b", "b"]),
-                            ("choose b, tell, said c, choose b, tell", ["b"]), ("brought b, tell", [])):
+    for story, expected in (
+        ("tell", []),
+        ("choose b, tell, tell", ["b"]),
+        ("choose b, tell, said b, tell", ["b"]),
+        ("choose b, tell, choose a, tell, said a, tell", ["b", "a"]),
+        ("said b, tell", []),
+        ("choose b, tell, said a, said a, choose b, tell", ["b", "b"]),
+        ("choose b, tell, said c, choose b, tell", ["b"]),
+        ("brought b, tell", []),
+    ):
         steps = [step.split(" ") for step in ("brought a", *story.split(", "))]
         assert script_page.evaluate(PAGE, steps)[1] == expected, story
 

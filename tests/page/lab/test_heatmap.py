@@ -28,14 +28,21 @@ def page(open_page):
 def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other(page) -> None:
     page.add_script_tag(path=WEB / "lab" / "cells.js")
     cells = [{"value": 0.5, "text": "+0.50", "name": "of a head"}] * 2
-    grid = {"name": "grid", "columns": ["1", "2"], "rows": [
-        {"label": label, "cells": cells} for label in ("a", "Schicht 12")]}
-    page.evaluate("""(grid) => document.body.append(AttentionAtlas.element("div", { class: "heads" },
-        AttentionAtlas.cells(grid).root))""", grid)
+    grid = {
+        "name": "grid",
+        "columns": ["1", "2"],
+        "rows": [{"label": label, "cells": cells} for label in ("a", "Schicht 12")],
+    }
+    page.evaluate(
+        """(grid) => document.body.append(AttentionAtlas.element("div", { class: "heads" },
+        AttentionAtlas.cells(grid).root))""",
+        grid,
+    )
     labels = page.locator(".row-label").evaluate_all("(all) => all.map((one) => one.scrollWidth <= one.clientWidth)")
     assert labels == [True, True]
     lefts = page.locator(".cell:first-of-type, .row-label + .cell").evaluate_all(
-        "(all) => all.map((one) => one.getBoundingClientRect().left)")
+        "(all) => all.map((one) => one.getBoundingClientRect().left)"
+    )
     assert len(lefts) == 2 and lefts[0] == lefts[1]
 
 
@@ -45,8 +52,14 @@ def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
     canvas, reading = page.locator("canvas"), page.locator("output")
     expect(reading).to_have_text("a note")
     canvas.focus()
-    read = {(0, 0): "<b>, x: 0.5", (0, 1): "<b>, y: −1.25", (0, 2): "<b>, z: masked", (1, 2): "b, z: 2",
-            (1, 1): "b, y: 0", (1, 0): "b, x: 3e−7"}
+    read = {
+        (0, 0): "<b>, x: 0.5",
+        (0, 1): "<b>, y: −1.25",
+        (0, 2): "<b>, z: masked",
+        (1, 2): "b, z: 2",
+        (1, 1): "b, y: 0",
+        (1, 0): "b, x: 3e−7",
+    }
     for key, words in zip(("Right", "Right", "Right", "Down", "Left", "Left"), read.values()):
         page.keyboard.press(f"Arrow{key}")  # the first one enters at the first cell
         expect(reading).to_have_text(words)

@@ -37,9 +37,15 @@ def start(open_page, url: str, **options) -> Page:
     return page
 
 
-@pytest.mark.parametrize(("width", "dark", "every"), [
-    (390, True, True), pytest.param(1280, True, True, marks=pytest.mark.long),
-    pytest.param(1280, False, True, marks=pytest.mark.long), pytest.param(390, False, False, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("width", "dark", "every"),
+    [
+        (390, True, True),
+        pytest.param(1280, True, True, marks=pytest.mark.long),
+        pytest.param(1280, False, True, marks=pytest.mark.long),
+        pytest.param(390, False, False, marks=pytest.mark.long),
+    ],
+)
 def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark, every) -> None:
     """every: axe-core looks at every panel, not only at the first of each tab."""
     page = start(open_page, app_url, width=width, dark=dark)

@@ -34,10 +34,24 @@ def compute_in_parts(scene: Scene) -> Iterator[list[dict]]:
 
 LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
-DUMMY = Panel("dummy", label("Dummy"), LOOK, SECTION, compute, needs=(WAVES,),
-              controls=(Slider("Pair", 0, last_pair, 5), Choice("Side", SIDES, "encoder")))
-LACKING = Panel("lacking", label("Lacking"), LOOK, SECTION, compute, controls=DUMMY.controls,
-                needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)))
+DUMMY = Panel(
+    "dummy",
+    label("Dummy"),
+    LOOK,
+    SECTION,
+    compute,
+    needs=(WAVES,),
+    controls=(Slider("Pair", 0, last_pair, 5), Choice("Side", SIDES, "encoder")),
+)
+LACKING = Panel(
+    "lacking",
+    label("Lacking"),
+    LOOK,
+    SECTION,
+    compute,
+    controls=DUMMY.controls,
+    needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)),
+)
 STREAMING = Panel("streaming", label("Streaming"), LOOK, SECTION, compute_in_parts)
 # Answers to the panels' questions are late, by when all that they are about has come over an open stream.
 LATE = """(() => {

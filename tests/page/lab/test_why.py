@@ -14,12 +14,16 @@ from viz.wire.question import spoken
 pytestmark = pytest.mark.browser
 
 QUESTION, WRITTEN = ".atlas-question", ".atlas-question .chips >> nth=0"
-PRESSED = "[...document.querySelectorAll('.atlas-question .chips')].map(" \
+PRESSED = (
+    "[...document.querySelectorAll('.atlas-question .chips')].map("
     "(box) => [...box.children].findIndex((chip) => chip.getAttribute('aria-pressed') === 'true'))"
+)
 
 
-IDLE = "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || " \
+IDLE = (
+    "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || "
     "one.ariaBusy === 'false') && ![...document.querySelectorAll('.matrix .waiting')].some((one) => one.offsetParent)"
+)
 
 # The column of the first word that the headline names: whether nothing lies above it, and whether the table shows that
 # it goes on.
@@ -37,9 +41,11 @@ NAMED = """() => {
 
 def asked(page: Page, step: int, against: int) -> None:
     """Wait until this token is pinned against this chip, and answered."""
-    page.wait_for_function(f"([step, against]) => {{ const found = {PRESSED}; return found[0] === step && "
-                           f"found[1] === against && document.querySelector('{QUESTION}').ariaBusy === 'false'; }}",
-                           arg=[step, against])
+    page.wait_for_function(
+        f"([step, against]) => {{ const found = {PRESSED}; return found[0] === step && "
+        f"found[1] === against && document.querySelector('{QUESTION}').ariaBusy === 'false'; }}",
+        arg=[step, against],
+    )
 
 
 @pytest.fixture()
@@ -48,6 +54,7 @@ def why(app_url, open_page):
         page = open_page(f"{app_url}#{fragment}" if fragment else app_url, **options)
         page.wait_for_selector("#translation-text")
         return page
+
     return start
 
 

@@ -26,10 +26,12 @@ def link(page: Page) -> dict[str, str]:
 
 def drawn_within(page: Page, selector: str, width: int, height: int) -> tuple[float, float]:
     """Wait until this lies within the window; how much of its width and height it takes."""
-    page.wait_for_function("""([selector, width, height]) => {
+    page.wait_for_function(
+        """([selector, width, height]) => {
       const box = document.querySelector(selector).getBoundingClientRect();
       return box.left >= -1 && box.top >= -1 && box.right <= width + 1 && box.bottom <= height + 1; }""",
-                           arg=[selector, width, height])
+        arg=[selector, width, height],
+    )
     across, down = page.evaluate(SIZE, selector)
     return across / width, down / height
 

@@ -31,8 +31,14 @@ def at_stop(page: Page, number: int, stops: int) -> None:
 
 def shown(words: str) -> str:
     """As the English page writes it: thousands are apart by a narrow space."""
-    values = {name: shown(value) if isinstance(value, str) else f"{value:,}".replace(",", "\u202f")
-              for name, value in words.values.items()} if isinstance(words, Words) else {}
+    values = (
+        {
+            name: shown(value) if isinstance(value, str) else f"{value:,}".replace(",", "\u202f")
+            for name, value in words.values.items()
+        }
+        if isinstance(words, Words)
+        else {}
+    )
     return words.english.format(**values) if isinstance(words, Words) else words
 
 
@@ -43,7 +49,8 @@ def walk(page: Page, translators, name: str) -> None:
         at_stop(page, number, len(tour.stops))
         found = guide.answered(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
         expect(page.locator("#translation-text")).to_have_text(
-            translators[tour.directions[0]].translate(found["open"]["text"]).translation)
+            translators[tour.directions[0]].translate(found["open"]["text"]).translation
+        )
         expect(page.locator(".atlas-tour h2")).to_have_text(shown(found["title"]))
         said = page.locator(".atlas-tour .claim:visible")
         if found["claim"]:
@@ -72,8 +79,7 @@ def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, 
     expect(button).to_be_focused()
 
 
-@pytest.mark.parametrize(("width", "dark"), [
-    (390, True), pytest.param(1280, False, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
 def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
     page = open_page(f"{app_url}#tour=attention&stop=3", width=width, height=844, dark=dark)
     at_stop(page, 3, 8)

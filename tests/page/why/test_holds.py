@@ -13,8 +13,9 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=pytest.mark.long), (390, True)])
-def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(open_page, app_url, shipped_translators, width, dark
-                                                                     ) -> None:
+def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
+    open_page, app_url, shipped_translators, width, dark
+) -> None:
     translator = next(iter(shipped_translators.values()))
     found = faithful.read(translator.folder)
     page = open_page(app_url, width=width, dark=dark)

@@ -17,8 +17,17 @@ HEADS = {"cross.0.1", "encoder_self.1.2"}
 
 def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_along(open_page, tiny_url) -> None:
     nowhere = ("roof.1.1", "cross.99.0", "cross.0.99", "cross.x.1", "decoder_self.1", "")
-    link = {"text": SENTENCES[0], "direction": "de-en", "checkpoint": "tiny", "tab": "why", "panel": "why-heads",
-            "step": "3", "alone": "1", "off": ",".join((*HEADS, *nowhere)), "second": SENTENCES[2]}
+    link = {
+        "text": SENTENCES[0],
+        "direction": "de-en",
+        "checkpoint": "tiny",
+        "tab": "why",
+        "panel": "why-heads",
+        "step": "3",
+        "alone": "1",
+        "off": ",".join((*HEADS, *nowhere)),
+        "second": SENTENCES[2],
+    }
     page = open_page(f"{tiny_url}#{urlencode(link)}", permissions=["clipboard-read", "clipboard-write"])
     panel = page.locator("#panel-why-heads")
     expect(panel.locator(".basket .chip")).to_have_count(len(HEADS))
@@ -37,7 +46,8 @@ def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_al
     expect(page.locator("#panel-why-patch").get_by_role("grid")).to_be_visible()
     page.get_by_role("button", name="Copy link").locator("visible=true").click()
     address = page.wait_for_function(
-        "navigator.clipboard.readText().then((text) => text.includes('tab=why') && text)").json_value()
+        "navigator.clipboard.readText().then((text) => text.includes('tab=why') && text)"
+    ).json_value()
     fields = {name: one for name, (one,) in parse_qs(address.split("#")[1]).items()}
     assert set(fields["off"].split(",")) == HEADS and fields["second"] == SENTENCES[2]
     assert (fields["panel"], fields["step"], fields["alone"]) == ("why-patch", "3", "1")

@@ -22,8 +22,29 @@ from model.train import Trainer
 from model.training.batches import Examples, make_batch
 from tests.conftest import SENTENCES, build_tiny_model
 
-SMALL = ["--device", "cpu", "--lengths", "4", "6", "--repeats", "1", "--rounds", "1", "--sentences", "6", "--updates",
-         "2", "--starts", "1", "--growth-lengths", "4", "8", "--growth-batches", "1", "2"]
+SMALL = [
+    "--device",
+    "cpu",
+    "--lengths",
+    "4",
+    "6",
+    "--repeats",
+    "1",
+    "--rounds",
+    "1",
+    "--sentences",
+    "6",
+    "--updates",
+    "2",
+    "--starts",
+    "1",
+    "--growth-lengths",
+    "4",
+    "8",
+    "--growth-batches",
+    "1",
+    "2",
+]
 
 
 def test_captions_differ_and_their_sides_belong_together():
@@ -88,7 +109,8 @@ def test_marian_is_of_our_sizes_and_decodes_to_the_forced_length(tiny_translator
     names = {name: p for name, p in marian.model.named_parameters() if "embed_positions" not in name}
     final_norms = 4 * config.d_model  # ours has pre-norm's closing norms besides
     assert sum(p.numel() for p in names.values()) + final_norms == sum(
-        p.numel() for p in tiny_translator.model.parameters())
+        p.numel() for p in tiny_translator.model.parameters()
+    )
     source = tiny_translator._padded([tokenizer.encode_source(text, "en") for text in SENTENCES[0:4:2]])
     found = marian(source, 7)
     assert found.sequences.shape == (2, 8) and len(found.cross_attentions) == 7
@@ -131,19 +153,34 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
     pytest.importorskip("ctranslate2")
     threads = torch.get_num_threads()
     found = report(roomy_checkpoint, tmp_path, "--png", str(tmp_path / "growth.png"))
-    ways = ("ours_maps", "marian_maps", "tutorial_loop", "tutorial_loop_no_grad", "marian_maps_ratio",
-            "tutorial_loop_ratio", "tutorial_loop_no_grad_ratio")
+    ways = (
+        "ours_maps",
+        "marian_maps",
+        "tutorial_loop",
+        "tutorial_loop_no_grad",
+        "marian_maps_ratio",
+        "tutorial_loop_ratio",
+        "tutorial_loop_no_grad_ratio",
+    )
     assert found.keys() >= {f"{way}_{n}" for way in ways for n in (4, 6)} | {
-        "ours_batch", "marian_batch", "ctranslate2_batch", "ours_train", "torch_nn_train", "startup"}
+        "ours_batch",
+        "marian_batch",
+        "ctranslate2_batch",
+        "ours_train",
+        "torch_nn_train",
+        "startup",
+    }
     assert all(value > 0 for name, value in found.items() if "exponent" not in name)
     for name, above, below in (
-            ("marian_maps_ratio_4", "marian_maps_4", "ours_maps_4"),
-            ("ours_batch_ratio_marian", "ours_batch", "marian_batch"),
-            ("ctranslate2_batch_ratio_ours", "ctranslate2_batch", "ours_batch"),
-            ("ours_train_ratio", "ours_train", "torch_nn_train")):
+        ("marian_maps_ratio_4", "marian_maps_4", "ours_maps_4"),
+        ("ours_batch_ratio_marian", "ours_batch", "marian_batch"),
+        ("ctranslate2_batch_ratio_ours", "ctranslate2_batch", "ours_batch"),
+        ("ours_train_ratio", "ours_train", "torch_nn_train"),
+    ):
         assert found[name] == pytest.approx(found[above] / found[below])
     assert found["ctranslate2_same_ids"] == 6 and found["ours_train"] == max(
-        found["ours_train_float32"], found["ours_train_bfloat16"])
+        found["ours_train_float32"], found["ours_train_bfloat16"]
+    )
     printed = capsys.readouterr().out
     assert all(name in printed for name in found) and torch.get_num_threads() == threads
     with Image.open(tmp_path / "growth.png") as picture:
@@ -177,8 +214,9 @@ def test_the_memory_of_tensors_is_counted_while_they_are_held():
 
 def test_the_memory_of_maps_grows_as_they_do(tiny_translator):
     """At twice the length the maps alone are four times as large; the count holds at least them."""
-    sizes = {n: growth.peak_memory(growth.ways(tiny_translator, 1, n)["maps"], tiny_translator.device)
-             for n in (24, 48)}
+    sizes = {
+        n: growth.peak_memory(growth.ways(tiny_translator, 1, n)["maps"], tiny_translator.device) for n in (24, 48)
+    }
     maps = {n: 4 * (2 + 3 + 3) * 4 * n * n for n in sizes}
     assert all(maps[n] < sizes[n] < 20 * maps[n] + 10**6 for n in sizes) and sizes[48] > 2 * sizes[24]
 

@@ -50,8 +50,9 @@ def test_operations_count_each_weight_six_times_a_token(tiny_model):
     from model.training.batches import Batch
 
     one = torch.ones((2, 3), dtype=torch.long)
-    weights = [sum(p.numel() for p in stack.parameters() if p.ndim > 1)
-               for stack in (tiny_model.encoder, tiny_model.decoder)]
+    weights = [
+        sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (tiny_model.encoder, tiny_model.decoder)
+    ]
     batch = Batch(one, one[:, :2], one[:, :2], 4)
     expected = 6 * (weights[0] * 6 + weights[1] * 4 + tiny_model.embedding.weight.numel() * 4)
     assert cuda.update_operations(tiny_model, batch) == expected
@@ -59,7 +60,9 @@ def test_operations_count_each_weight_six_times_a_token(tiny_model):
 
 def test_it_needs_nothing_but_torch_and_sentencepiece():
     """Importing it brings no package that only development has."""
-    code = ("import sys; import bench.cuda; "
-            "print([m for m in ('sacrebleu', 'scipy', 'transformers', 'gradio', 'faker') if m in sys.modules])")
+    code = (
+        "import sys; import bench.cuda; "
+        "print([m for m in ('sacrebleu', 'scipy', 'transformers', 'gradio', 'faker') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -21,11 +21,14 @@ def test_the_report_is_complete_and_its_ratios_are_its_own(tmp_path):
     finally:
         torch.set_num_threads(threads)
     found = {m["name"]: m["value"] for m in json.loads(out.read_text())}
-    assert found.keys() >= {f"tiny_{way}_{what}" for way in ("converted", "direct", "old_pickle") for what in (
-        "opening_to_first_translation", "anonymous_memory", "anonymous_by_weights")} | {
-            "tiny_step", "tiny_step_by_roofline", "tiny_conversion"}
+    assert found.keys() >= {
+        f"tiny_{way}_{what}"
+        for way in ("converted", "direct", "old_pickle")
+        for what in ("opening_to_first_translation", "anonymous_memory", "anonymous_by_weights")
+    } | {"tiny_step", "tiny_step_by_roofline", "tiny_conversion"}
     assert found["tiny_translate_maps_ratio"] == pytest.approx(
-        found["tiny_translate_maps_theirs_1"] / found["tiny_translate_maps_ours"])
+        found["tiny_translate_maps_theirs_1"] / found["tiny_translate_maps_ours"]
+    )
     assert found["tiny_bandwidth"] > 0 and found["tiny_conversion"] > 0
 
 

@@ -19,7 +19,8 @@ def test_it_reports_each_work_with_its_bound(tiny_checkpoint, capsys, tmp_path):
     assert len(rows) == 9 and all(row["seconds"] > 0 and row["times_the_bound"] > 0 for row in rows)
     assert all(row["bar_seconds"] in why.BARS["shipped"].values() for row in rows)
     assert {work.bar for work in why.works(*why.inputs(checkpoint.load(tiny_checkpoint).model), None)} == set(
-        why.BARS["shipped"])
+        why.BARS["shipped"]
+    )
     assert any(row["what"].startswith("32 heads") for row in rows)
 
 

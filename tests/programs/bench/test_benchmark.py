@@ -15,24 +15,47 @@ SOURCE = (4, 20, 31, 45, 2)
 
 
 def test_naive_and_cached_decoding_do_the_same_work(tiny_translator):
-    cached, = benchmark.decode_cached(tiny_translator, [list(SOURCE)], 20)
+    (cached,) = benchmark.decode_cached(tiny_translator, [list(SOURCE)], 20)
     assert cached == benchmark.decode_naive(tiny_translator, SOURCE, 20) and len(cached) == 20
     request = Request("x", SOURCE, "de-en", NO_INTERVENTIONS)
-    trace, = benchmark.translate_with_maps(tiny_translator, [request], 20)
+    (trace,) = benchmark.translate_with_maps(tiny_translator, [request], 20)
     assert trace.target_ids == tuple(cached) and trace.cross.weights.shape == (3, 4, 20, 5)
 
 
 def test_the_report_is_complete(tiny_checkpoint, tmp_path, capsys):
     threads = torch.get_num_threads()
-    benchmark.main(["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--lengths", "4", "8", "--repeats", "1",
-                    "--sentences", "8", "--updates", "1", "--starts", "1", "--json", str(tmp_path / "found.json")])
+    benchmark.main(
+        [
+            "--checkpoint",
+            str(tiny_checkpoint),
+            "--device",
+            "cpu",
+            "--lengths",
+            "4",
+            "8",
+            "--repeats",
+            "1",
+            "--sentences",
+            "8",
+            "--updates",
+            "1",
+            "--starts",
+            "1",
+            "--json",
+            str(tmp_path / "found.json"),
+        ]
+    )
     found = json.loads((tmp_path / "found.json").read_text())
     assert all(m.keys() == {"name", "value", "unit"} for m in found)
     values = {m["name"]: m["value"] for m in found}
     ways = ("translate_maps", "decode_cached", "decode_naive", "maps_overhead", "cached_speedup")
     assert values.keys() == {f"{way}_{n}" for way in ways for n in (4, 8)} | {
-        "batch_translations_per_second", "train_tokens_per_second", "peak_memory", "startup",
-        *(f"startup_{part}" for part in ("python", "import_torch", "import_rest", "load", "translate"))}
+        "batch_translations_per_second",
+        "train_tokens_per_second",
+        "peak_memory",
+        "startup",
+        *(f"startup_{part}" for part in ("python", "import_torch", "import_rest", "load", "translate")),
+    }
     assert values["startup"] == pytest.approx(sum(v for name, v in values.items() if name.startswith("startup_")))
     assert all(v > 0 for name, v in values.items() if not name.startswith("maps_overhead"))
     assert values["cached_speedup_8"] == pytest.approx(values["decode_naive_8"] / values["decode_cached_8"])

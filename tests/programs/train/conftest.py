@@ -18,5 +18,11 @@ def corpus(tmp_path_factory, tokenizer) -> list[str]:
     (folder / "dev.de").write_text("Ein Hund Ein Wal.\nEin Wal.\n")
     (folder / "dev.en").write_text("A dog A whale.\nA whale.\n")
     (folder / "tokenizer.model").write_bytes(tokenizer.model)
-    return ["--tokenizer", str(folder / "tokenizer.model"),
-            "--pair", "de-en", str(folder / "train.de"), str(folder / "train.en")]
+    return [
+        "--tokenizer",
+        str(folder / "tokenizer.model"),
+        "--pair",
+        "de-en",
+        str(folder / "train.de"),
+        str(folder / "train.en"),
+    ]

@@ -9,9 +9,30 @@ from pathlib import Path
 import torch
 
 CPU = torch.device("cpu")
-SMALL = ["--d-model", "16", "--num-heads", "2", "--num-encoder-layers", "1", "--num-decoder-layers", "2",
-         "--d-feedforward", "24", "--tokens-per-batch", "100", "--warmup-updates", "20",
-         "--learning-rate", "0.005", "--cooldown-updates", "10", "--evaluate-every", "100000", "--device", "cpu"]
+SMALL = [
+    "--d-model",
+    "16",
+    "--num-heads",
+    "2",
+    "--num-encoder-layers",
+    "1",
+    "--num-decoder-layers",
+    "2",
+    "--d-feedforward",
+    "24",
+    "--tokens-per-batch",
+    "100",
+    "--warmup-updates",
+    "20",
+    "--learning-rate",
+    "0.005",
+    "--cooldown-updates",
+    "10",
+    "--evaluate-every",
+    "100000",
+    "--device",
+    "cpu",
+]
 
 
 def command(*arguments: object) -> list[str]:

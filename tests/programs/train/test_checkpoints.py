@@ -27,7 +27,7 @@ def test_every_shipped_checkpoint_has_a_recipe_whose_commands_can_be_read(tmp_pa
                     assert args.directions == stage.settings["directions"] and args.data == tmp_path
                     assert args.probes is None or (ROOT / args.probes).is_file()
                 elif command[0] == "model.training.sources.collect":
-                    assert collect.parse(command[1:command.index(">")]).captions == stage.settings["captions"]
+                    assert collect.parse(command[1 : command.index(">")]).captions == stage.settings["captions"]
 
 
 def test_a_stage_comes_after_what_it_needs():
@@ -42,9 +42,15 @@ def recipe(folder, name: str, *stages: dict) -> None:
     (folder / f"{name}.json").write_text(json.dumps({"name": name, "stages": stages}))
 
 
-@pytest.mark.parametrize(("stage", "message"), [
-    ({"name": "a", "train": {"learning_rat": 1}}, "learning_rat"), ({"name": "a", "guess": {}}, "guess"),
-    ({"name": "a", "train": {"init": "r/a"}}, "circle"), ({"name": "a", "train": {"init": "r/b"}}, "r/b")])
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        ({"name": "a", "train": {"learning_rat": 1}}, "learning_rat"),
+        ({"name": "a", "guess": {}}, "guess"),
+        ({"name": "a", "train": {"init": "r/a"}}, "circle"),
+        ({"name": "a", "train": {"init": "r/b"}}, "r/b"),
+    ],
+)
 def test_recipes_that_cannot_work_are_named(tmp_path, stage, message):
     recipe(tmp_path, "r", stage)
     with pytest.raises(ValueError, match=message):
@@ -60,10 +66,27 @@ def test_a_stage_is_made_once_and_goes_on_where_it_was_stopped(tmp_path):
             lines = SENTENCES[:10:2] if language == "de" else SENTENCES[1:10:2]
             (tmp_path / f"{name}.{language}").write_text("".join(f"{a} {name} {i}\n" for a in lines for i in "123"))
     files = {name: ["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")] for name in ("train", "dev")}
-    stage = Stage("own", "train", "train", {
-        "directions": ["de-en"], "pair": files["train"], "dev_pair": files["dev"], "vocabulary_size": 330,
-        "d_model": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_feedforward": 16,
-        "max_updates": 400, "cooldown_updates": 0, "save_every": 5, "evaluate_every": 400, "tokens_per_batch": 100})
+    stage = Stage(
+        "own",
+        "train",
+        "train",
+        {
+            "directions": ["de-en"],
+            "pair": files["train"],
+            "dev_pair": files["dev"],
+            "vocabulary_size": 330,
+            "d_model": 16,
+            "num_heads": 2,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+            "d_feedforward": 16,
+            "max_updates": 400,
+            "cooldown_updates": 0,
+            "save_every": 5,
+            "evaluate_every": 400,
+            "tokens_per_batch": 100,
+        },
+    )
     args = checkpoints.parse(["own", "--data", str(tmp_path), "--work", str(tmp_path / "work"), "--device", "cpu"])
     folder = tmp_path / "work" / "own" / "train"
     command = commands(stage, args.data, args.work)[0]

@@ -16,8 +16,12 @@ from viz import learning_curves
 
 
 def scores(loss: float, bleu: float) -> dict:
-    return {"loss": loss, "mean_bleu": bleu, "de-en multi30k": {"bleu": bleu, "chrf": 40.0},
-            "en-fr news-2020": {"bleu": bleu + 1, "chrf": 40.0}}
+    return {
+        "loss": loss,
+        "mean_bleu": bleu,
+        "de-en multi30k": {"bleu": bleu, "chrf": 40.0},
+        "en-fr news-2020": {"bleu": bleu + 1, "chrf": 40.0},
+    }
 
 
 def write_log(folder: Path, lines: list[dict]) -> Path:
@@ -28,15 +32,21 @@ def write_log(folder: Path, lines: list[dict]) -> Path:
 
 @pytest.fixture()
 def run(tmp_path: Path) -> Path:
-    return write_log(tmp_path / "first", [
-        {"update": 50, "loss": 6.0, "tokens": 1000, "seconds": 1800.0},
-        {"update": 50, "dev": {"weights": scores(5.0, 10.0), "average": scores(4.5, 12.0)}},
-        {"update": 100, "loss": 4.0, "tokens": 3000, "seconds": 1800.0},
-        {"update": 75, "dev": {"weights": scores(4.0, 20.0), "average": scores(3.5, 22.0)}}])
+    return write_log(
+        tmp_path / "first",
+        [
+            {"update": 50, "loss": 6.0, "tokens": 1000, "seconds": 1800.0},
+            {"update": 50, "dev": {"weights": scores(5.0, 10.0), "average": scores(4.5, 12.0)}},
+            {"update": 100, "loss": 4.0, "tokens": 3000, "seconds": 1800.0},
+            {"update": 75, "dev": {"weights": scores(4.0, 20.0), "average": scores(3.5, 22.0)}},
+        ],
+    )
 
 
-@pytest.mark.parametrize("x, steps, evaluated", [
-    ("updates", [50, 100], [50, 75]), ("tokens", [1000, 4000], [1000, 2500]), ("hours", [0.5, 1.0], [0.5, 0.75])])
+@pytest.mark.parametrize(
+    "x, steps, evaluated",
+    [("updates", [50, 100], [50, 75]), ("tokens", [1000, 4000], [1000, 2500]), ("hours", [0.5, 1.0], [0.5, 0.75])],
+)
 def test_lines_are_the_logs_over_what_was_done_so_far(run, x, steps, evaluated):
     found = learning_curves.read(run, x=x)
     assert found.name == "first"
@@ -50,8 +60,9 @@ def test_lines_are_the_logs_over_what_was_done_so_far(run, x, steps, evaluated):
 
 def test_several_runs_share_panels_in_their_own_colours(run, tmp_path):
     raw = {"weights": {**scores(3.0, 30.0), "mean_bleu": 30.0}}
-    other = write_log(tmp_path / "second", [{"update": 9, "loss": 5.0, "tokens": 10, "seconds": 1.0},
-                                            {"update": 9, "dev": raw}])
+    other = write_log(
+        tmp_path / "second", [{"update": 9, "loss": 5.0, "tokens": 10, "seconds": 1.0}, {"update": 9, "dev": raw}]
+    )
     axes = learning_curves.draw([learning_curves.read(path) for path in (run, other / "metrics.jsonl")]).axes
     assert [a.get_title() for a in axes] == [learning_curves.SMOOTHED, *learning_curves.read(run).dev]
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["first", "second"]
@@ -59,7 +70,10 @@ def test_several_runs_share_panels_in_their_own_colours(run, tmp_path):
     assert first != second
     # An averaged line is solid and its raw one dotted; without an average the raw one is solid.
     assert [(line.get_color(), line.get_linestyle()) for line in axes[1].lines] == [
-        (first, ":"), (first, "-"), (second, "-")]
+        (first, ":"),
+        (first, "-"),
+        (second, "-"),
+    ]
     np.testing.assert_allclose(axes[2].lines[1].get_ydata(), [12.0, 22.0])
 
 
@@ -73,9 +87,17 @@ def test_the_program_writes_a_png(run, tmp_path):
         learning_curves.main([str(run), "--out", str(tmp_path / "absent" / "curves.png")])
 
 
-@pytest.mark.parametrize("text, message", [
-    (None, "cannot be read"), ("", "holds no training loss"), ("{", "is not the log"), ("[1]\n", "is not the log"),
-    ('{"update": 1, "loss": 2.0}\n', "is not the log"), ('{"update": 1, "dev": {}}\n', "holds no training loss")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (None, "cannot be read"),
+        ("", "holds no training loss"),
+        ("{", "is not the log"),
+        ("[1]\n", "is not the log"),
+        ('{"update": 1, "loss": 2.0}\n', "is not the log"),
+        ('{"update": 1, "dev": {}}\n', "holds no training loss"),
+    ],
+)
 def test_a_log_that_cannot_be_drawn_is_named(tmp_path, text, message):
     if text is not None:
         (tmp_path / "metrics.jsonl").write_text(text)

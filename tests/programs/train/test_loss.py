@@ -22,16 +22,20 @@ def loss_of(model: Transformer, source: list[list[int]], target: list[list[int]]
     def padded(rows: list[list[int]]) -> torch.Tensor:
         return F.pad(pad(rows, 0), (0, padding))
 
-    return SummedLoss(model, 0.1)(
-        padded(source), padded([[1, *t] for t in target]), padded([[*t, 2] for t in target]))
+    return SummedLoss(model, 0.1)(padded(source), padded([[1, *t] for t in target]), padded([[*t, 2] for t in target]))
 
 
 def test_the_loss_is_torchs_over_real_tokens(tokenizer):
     model = build_tiny_model(tokenizer)
     source, target = [[4, 20, 31, 2], [4, 9, 2]], [[30, 41, 52], [77]]
     logits = model(pad(source, 0), pad([[1, *t] for t in target], 0)).logits
-    expected = F.cross_entropy(logits.flatten(0, 1), pad([[*t, 2] for t in target], 0).flatten(),
-                               ignore_index=0, label_smoothing=0.1, reduction="sum")
+    expected = F.cross_entropy(
+        logits.flatten(0, 1),
+        pad([[*t, 2] for t in target], 0).flatten(),
+        ignore_index=0,
+        label_smoothing=0.1,
+        reduction="sum",
+    )
     torch.testing.assert_close(loss_of(model, source, target), expected, rtol=1e-5, atol=1e-4)
 
 
@@ -39,8 +43,11 @@ def test_padding_changes_neither_loss_nor_gradient(tokenizer):
     model = build_tiny_model(tokenizer)
     source, target = [[4, 20, 31, 45, 2], [4, 9, 2]], [[30, 41, 52], [77]]
     results = []
-    for losses_of_batch in ([loss_of(model, [s], [t]) for s, t in zip(source, target)],
-                            [loss_of(model, source, target)], [loss_of(model, source, target, padding=5)]):
+    for losses_of_batch in (
+        [loss_of(model, [s], [t]) for s, t in zip(source, target)],
+        [loss_of(model, source, target)],
+        [loss_of(model, source, target, padding=5)],
+    ):
         model.zero_grad()
         total = sum(losses_of_batch)
         total.backward()
@@ -56,8 +63,15 @@ def test_one_batch_overfits(tokenizer):
     model = build_tiny_model(tokenizer, dropout=0.0)
     pairs = list(zip(SENTENCES[0:6:2], SENTENCES[1:6:2]))
     examples = Examples.encode(pairs, tokenizer, "en", max_length=64)
-    config = TrainConfig(max_updates=150, warmup_updates=20, cooldown_updates=20, learning_rate=0.01,
-                         tokens_per_batch=1000, label_smoothing=0.0, average_decay=0.0)
+    config = TrainConfig(
+        max_updates=150,
+        warmup_updates=20,
+        cooldown_updates=20,
+        learning_rate=0.01,
+        tokens_per_batch=1000,
+        label_smoothing=0.0,
+        average_decay=0.0,
+    )
     trainer = Trainer(config, model, tokenizer, examples, CPU)
     trainer.model.train()
     for _ in range(config.max_updates):
@@ -79,8 +93,17 @@ def test_the_toy_task_reaches_zero_errors():
     source = pad([[*map(number.get, s.split()), 2] for s in german], 0)
     target = [[number[w] for w in s.split()] for s in english]
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(len(words), d_model=32, num_heads=4, num_encoder_layers=1, num_decoder_layers=1,
-                                    d_feedforward=64, dropout=0.0))
+    model = Transformer(
+        ModelConfig(
+            len(words),
+            d_model=32,
+            num_heads=4,
+            num_encoder_layers=1,
+            num_decoder_layers=1,
+            d_feedforward=64,
+            dropout=0.0,
+        )
+    )
     optimizer, loss = torch.optim.Adam(model.parameters(), lr=0.003), SummedLoss(model, 0.0)
     inputs, outputs = pad([[1, *t] for t in target], 0), pad([[*t, 2] for t in target], 0)
     for _ in range(100):

@@ -15,16 +15,28 @@ from model import checkpoint
 from tests import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WORDS = {"katten": "the cat", "hunden": "the dog", "flickan": "the girl", "pojken": "the boy", "läraren": "the teacher",
-         "hästen": "the horse"}
+WORDS = {
+    "katten": "the cat",
+    "hunden": "the dog",
+    "flickan": "the girl",
+    "pojken": "the boy",
+    "läraren": "the teacher",
+    "hästen": "the horse",
+}
 VERBS = {"ser": "sees", "hör": "hears", "söker": "seeks", "följer": "follows", "ritar": "draws", "minns": "remembers"}
-PLACES = {"i parken": "in the park", "på torget": "on the square", "vid sjön": "at the lake",
-          "under bron": "under the bridge"}
+PLACES = {
+    "i parken": "in the park",
+    "på torget": "on the square",
+    "vid sjön": "at the lake",
+    "under bron": "under the bridge",
+}
 TEXT = "Hunden hör katten vid sjön ."
 HELD_OUT = 20  # instead of 1,000 lines each
-SMALLER = ("--d-model 48 --num-heads 4 --num-encoder-layers 1 --num-decoder-layers 2 --d-feedforward 96 --dropout 0 "
-           "--vocabulary-size 320 --max-updates 160 --warmup-updates 40 --cooldown-updates 80 --learning-rate 0.01 "
-           "--tokens-per-batch 1000 --average-decay 0.9 --evaluate-every 80 --device cpu")
+SMALLER = (
+    "--d-model 48 --num-heads 4 --num-encoder-layers 1 --num-decoder-layers 2 --d-feedforward 96 --dropout 0 "
+    "--vocabulary-size 320 --max-updates 160 --warmup-updates 40 --cooldown-updates 80 --learning-rate 0.01 "
+    "--tokens-per-batch 1000 --average-decay 0.9 --evaluate-every 80 --device cpu"
+)
 
 
 def recipe() -> str:
@@ -46,19 +58,29 @@ def scaled(script: str) -> str:
 
 def test_the_recipe_trains_a_pair_from_aligned_files(tmp_path):
     """The parts that the split makes are the right lines, and the model learns a language of 864 sentences."""
-    pairs = [(f"{a} {v} {b} {p} .".capitalize(), f"{WORDS[a]} {VERBS[v]} {WORDS[b]} {PLACES[p]} .".capitalize())
-             for a, v, b, p in itertools.product(WORDS, VERBS, WORDS, PLACES)]
+    pairs = [
+        (f"{a} {v} {b} {p} .".capitalize(), f"{WORDS[a]} {VERBS[v]} {WORDS[b]} {PLACES[p]} .".capitalize())
+        for a, v, b, p in itertools.product(WORDS, VERBS, WORDS, PLACES)
+    ]
     random.Random(3).shuffle(pairs)
     told = (TEXT, "The dog hears the cat at the lake .")
     pairs = [pair for pair in pairs if pair != told][:500]
     for language, sentences in zip(("sv", "en"), zip(*pairs)):
         (tmp_path / f"europarl-v7.sv-en.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(["sh", "-eu"], input=scaled(recipe()), cwd=tmp_path, env=environment, text=True, timeout=400,
-                          capture_output=True)
+    done = subprocess.run(
+        ["sh", "-eu"],
+        input=scaled(recipe()),
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        timeout=400,
+        capture_output=True,
+    )
     assert done.returncode == 0, done.stderr
-    parts = {name: (tmp_path / f"{name}.sv").read_text(encoding="utf-8").splitlines()
-             for name in ("dev", "test", "train")}
+    parts = {
+        name: (tmp_path / f"{name}.sv").read_text(encoding="utf-8").splitlines() for name in ("dev", "test", "train")
+    }
     assert parts["dev"] + parts["test"] + parts["train"] == [source for source, _ in pairs]
     assert len(parts["dev"]) == len(parts["test"]) == HELD_OUT
     loaded = checkpoint.load(tmp_path / "checkpoints/sv-en")

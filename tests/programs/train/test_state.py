@@ -129,8 +129,13 @@ def test_two_processes_train_as_one(corpus, tmp_path):
         train.main(["--run", str(tmp_path / "one"), *options])
     finally:
         train.LOG_EVERY = kept
-    subprocess.run([sys.executable, "-c", TWO, "--run", str(tmp_path / "two"), *options], cwd=ROOT, check=True, env={
-        **os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}, timeout=400)
+    subprocess.run(
+        [sys.executable, "-c", TWO, "--run", str(tmp_path / "two"), *options],
+        cwd=ROOT,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())},
+        timeout=400,
+    )
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(one) == len(two) == 10
     np.testing.assert_allclose(two, one, atol=1e-5)
@@ -140,8 +145,22 @@ def test_a_run_with_other_names_frames_and_probes_goes_on_as_if_unbroken(corpus,
     """What is drawn anew each epoch is the same after --resume; the history goes on, and ends with the digest."""
     probes = tmp_path / "probes.json"
     probes.write_text(json.dumps([{"direction": "de-en", "source": "Ein Boot", "reference": "A boat"}]))
-    options = [*corpus, *SMALL, "--substitution", "0.5", "--frame-pairs", "20", "--save-every", "9", "--probes",
-               str(probes), "--updates-before", "1000", "--cooldown-updates", "0"]
+    options = [
+        *corpus,
+        *SMALL,
+        "--substitution",
+        "0.5",
+        "--frame-pairs",
+        "20",
+        "--save-every",
+        "9",
+        "--probes",
+        str(probes),
+        "--updates-before",
+        "1000",
+        "--cooldown-updates",
+        "0",
+    ]
     whole, broken, out = (tmp_path / name for name in ("whole", "broken", "out"))
     train.main(["--run", str(whole), *options, "--max-updates", "60", "--out", str(out)])
     train.main(["--run", str(broken), *options, "--max-updates", "30"])

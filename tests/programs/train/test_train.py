@@ -19,8 +19,25 @@ from tests.programs.train.runs import SMALL, losses
 
 def test_a_warm_start_begins_with_the_given_weights(corpus, tiny_checkpoint, tmp_path):
     """At a negligible learning rate the new run's checkpoint is the old one's weights."""
-    train.main(["--run", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--init", str(tiny_checkpoint), *corpus,
-                "--max-updates", "2", "--cooldown-updates", "0", "--learning-rate", "1e-12", "--device", "cpu"])
+    train.main(
+        [
+            "--run",
+            str(tmp_path / "run"),
+            "--out",
+            str(tmp_path / "out"),
+            "--init",
+            str(tiny_checkpoint),
+            *corpus,
+            "--max-updates",
+            "2",
+            "--cooldown-updates",
+            "0",
+            "--learning-rate",
+            "1e-12",
+            "--device",
+            "cpu",
+        ]
+    )
     new, old = checkpoint.load(tmp_path / "out"), checkpoint.load(tiny_checkpoint)
     assert new.tokenizer.pieces == old.tokenizer.pieces and new.directions == ("de-en",)
     for a, b in zip(new.model.parameters(), old.model.parameters()):
@@ -73,8 +90,24 @@ def test_errors_of_the_program_are_words(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("options", [[], ["--no-attention"]], ids=["attention", "one vector"])
 def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, options):
     run, out = tmp_path / "run", tmp_path / "out"
-    family = ["--family", "gru", "--d-model", "32", "--tokens-per-batch", "100", "--warmup-updates", "20",
-              "--learning-rate", "0.01", "--cooldown-updates", "10", "--evaluate-every", "100000", "--device", "cpu"]
+    family = [
+        "--family",
+        "gru",
+        "--d-model",
+        "32",
+        "--tokens-per-batch",
+        "100",
+        "--warmup-updates",
+        "20",
+        "--learning-rate",
+        "0.01",
+        "--cooldown-updates",
+        "10",
+        "--evaluate-every",
+        "100000",
+        "--device",
+        "cpu",
+    ]
     train.main(["--run", str(run), *corpus, *family, *options, "--max-updates", "60"])
     train.main(["--run", str(run), *corpus, "--resume", "--max-updates", "120", "--out", str(out)])
     found = losses(run)

@@ -45,10 +45,16 @@ def test_a_model_trace_reads_back_equal(tiny_translator):
     assert_equal(storage.from_npz(storage.to_npz(trace)), trace)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("{", "not JSON"), ("[]", "not a trace"), ('{"schema": "other"}', "not a trace"),
-    ('{"schema": "attention-atlas-trace", "version": 9}', "version 9"),
-    ('{"schema": "attention-atlas-trace", "version": 1}', "lacks")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a trace"),
+        ('{"schema": "other"}', "not a trace"),
+        ('{"schema": "attention-atlas-trace", "version": 9}', "version 9"),
+        ('{"schema": "attention-atlas-trace", "version": 1}', "lacks"),
+    ],
+)
 def test_what_is_no_trace_is_refused_in_words(text, message):
     with pytest.raises(ValueError, match=message):
         storage.from_json(text)
@@ -56,7 +62,7 @@ def test_what_is_no_trace_is_refused_in_words(text, message):
 
 def test_damaged_npz_is_refused_in_words(hand_made_trace):
     data = storage.to_npz(hand_made_trace)
-    for damaged in (b"", b"PK nonsense", data[:len(data) // 2], data[:200] + b"\x00" * 50 + data[250:]):
+    for damaged in (b"", b"PK nonsense", data[: len(data) // 2], data[:200] + b"\x00" * 50 + data[250:]):
         with pytest.raises(ValueError):
             storage.from_npz(damaged)
 

@@ -38,5 +38,18 @@ def test_what_is_no_view_is_refused(found):
 
 def test_a_view_travels_as_json():
     view = View("decoder_self", 1, 2, ((0, 1), (2, 3)), "max", True, "hide", True)
-    assert View.of({"kind": "decoder_self", "layer": 1, "head": 2, "heads": [[0, 1], [2, 3]], "combine": "max",
-                    "words": True, "special": "hide", "predicted": True}) == view
+    assert (
+        View.of(
+            {
+                "kind": "decoder_self",
+                "layer": 1,
+                "head": 2,
+                "heads": [[0, 1], [2, 3]],
+                "combine": "max",
+                "words": True,
+                "special": "hide",
+                "predicted": True,
+            }
+        )
+        == view
+    )

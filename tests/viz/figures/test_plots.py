@@ -52,7 +52,7 @@ def test_a_grid_holds_every_head_in_its_place(hand_made_trace):
         z = np.array(figure.data[0].z, float)
         height, width = z.shape[0] // layers, z.shape[1] // heads
         for layer, head in product(range(layers), range(heads)):
-            tile = z[layer * height:layer * height + rows, head * width:head * width + columns]
+            tile = z[layer * height : layer * height + rows, head * width : head * width + columns]
             assert np.allclose(tile, weights[layer, head], atol=1e-7)
         assert np.isnan(z).any() and list(figure.layout.xaxis.ticktext) == [f"H{i + 1}" for i in range(heads)]
 
@@ -65,7 +65,7 @@ def test_lines_are_the_fewest_edges_that_cover_the_share(hand_made_trace, covera
         mine = [value for r, _, value in chosen if r == row]
         assert sum(mine) >= coverage * values.sum() - 1e-6
         assert sum(mine[:-1]) < coverage * values.sum()  # one fewer would not do
-        assert mine == sorted(values, reverse=True)[:len(mine)]
+        assert mine == sorted(values, reverse=True)[: len(mine)]
 
 
 def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):
@@ -73,8 +73,9 @@ def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):
     figure = viz.plot_lines(hand_made_trace, view, coverage=0.6)
     assert len({line.line.color for line in figure.data}) == 3
     drawn = sum(sum(x is None for x in line.x) for line in figure.data)
-    expected = sum(len(edges(score_map(hand_made_trace, View("cross", layer, head)), 0.6))
-                   for layer, head in view.heads)
+    expected = sum(
+        len(edges(score_map(hand_made_trace, View("cross", layer, head)), 0.6)) for layer, head in view.heads
+    )
     assert drawn == expected
     texts = [a.text for a in figure.layout.annotations]
     assert texts.count("▁der") == 2 and not any("<" in text for text in texts)

@@ -11,10 +11,24 @@ from model.trace.tokens import told_by_spelling
 from viz.maps import labels
 
 
-@pytest.mark.parametrize(("token", "shown"), [
-    ("▁der", "▁der"), ("<0xC3>", "‹C3›"), ("</s>", "</s>"), ("<2en>", "<2en>"), ("\n", "⏎"), ("\t", "⇥"),
-    ("a\u200bb", "a‹U+200B›b"), ("\u202eabc", "‹U+202E›abc"), ("\u0301", "◌\u0301"), ("", "‹empty›"),
-    ("👩\u200d🚀", "👩\u200d🚀"), ("\u200d", "‹U+200D›"), ("שלום", "שלום")])
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        ("▁der", "▁der"),
+        ("<0xC3>", "‹C3›"),
+        ("</s>", "</s>"),
+        ("<2en>", "<2en>"),
+        ("\n", "⏎"),
+        ("\t", "⇥"),
+        ("a\u200bb", "a‹U+200B›b"),
+        ("\u202eabc", "‹U+202E›abc"),
+        ("\u0301", "◌\u0301"),
+        ("", "‹empty›"),
+        ("👩\u200d🚀", "👩\u200d🚀"),
+        ("\u200d", "‹U+200D›"),
+        ("שלום", "שלום"),
+    ],
+)
 def test_what_is_shown_of_a_token(token, shown):
     assert labels.display(*told_by_spelling([token])) == shown
 
@@ -54,6 +68,7 @@ def test_decoder_rows_have_two_names(hand_made_trace):
     predicted = labels.row_tokens(hand_made_trace, AttentionKind.CROSS, predicted=True)
     assert read == hand_made_trace.decoder_inputs and predicted == hand_made_trace.target_tokens
     assert labels.row_tokens(hand_made_trace, AttentionKind.ENCODER_SELF, predicted=True) == (
-        hand_made_trace.source_tokens)
+        hand_made_trace.source_tokens
+    )
     titles = {labels.row_title(AttentionKind.CROSS, predicted=predicted) for predicted in (True, False)}
     assert len(titles) == 2

@@ -84,8 +84,9 @@ def test_words_sum_keys_and_average_queries(hand_made_trace):
     weights = hand_made_trace.cross.weights[2, 1].astype(np.float64)
     queries, keys = word_groups(hand_made_trace.target_tokens), word_groups(hand_made_trace.source_tokens)
     assert any(len(group) > 1 for group in queries) and any(len(group) > 1 for group in keys)
-    expected = np.array([[np.mean([sum(weights[q, k] for k in key) for q in query]) for key in keys]
-                         for query in queries])
+    expected = np.array(
+        [[np.mean([sum(weights[q, k] for k in key) for q in query]) for key in keys] for query in queries]
+    )
     found = score_map(hand_made_trace, View("cross", 2, 1, words=True, predicted=True))
     assert np.allclose(found.values, expected, atol=1e-6)
     assert np.allclose(found.values.sum(1), 1, atol=1e-6)
@@ -117,8 +118,7 @@ def test_a_row_with_nothing_left_is_blank_in_words_too(hand_made_trace):
     # The first decoder row reads <s> and sees only <s>: named by the token it predicts, it stays as a row.
     view = View("decoder_self", 0, 0, special="renormalise", predicted=True)
     assert np.isnan(score_map(hand_made_trace, view).values[0]).all()
-    merged = reduce.merge_words(np.array([[np.nan, np.nan], [0.25, 0.75], [np.nan, np.nan]]),
-                                ((0, 1), (2,)), ((0, 1),))
+    merged = reduce.merge_words(np.array([[np.nan, np.nan], [0.25, 0.75], [np.nan, np.nan]]), ((0, 1), (2,)), ((0, 1),))
     assert merged[0, 0] == 1.0 and np.isnan(merged[1, 0])
 
 
@@ -160,6 +160,7 @@ def _trace_with(trace, **weights):
     import dataclasses
 
     from model.trace.maps import AttentionMaps
+
     changed = {}
     for kind, matrix in weights.items():
         maps = trace.maps(AttentionKind(kind))

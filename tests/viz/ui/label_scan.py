@@ -21,7 +21,7 @@ def javascript() -> dict[str, set[str]]:
             continue
         text = re.sub(r"(?m)(^|(?<=[;{}(] ))\s*//.*", "", path.read_text(encoding="utf-8"))
         for call in CALL.finditer(text):
-            assert call[2], f"{path.name}: {call[1]}() of something that is not a string: {text[call.start():][:60]}"
+            assert call[2], f"{path.name}: {call[1]}() of something that is not a string: {text[call.start() :][:60]}"
             found.setdefault(json.loads(call[2]), set()).add(path.name)
     return found
 
@@ -42,8 +42,11 @@ def python(*functions: str, within: Path) -> dict[str, set[str]]:
 def wanted() -> dict[str, set[str]]:
     """Section of a language's file -> the English that belongs there, and nothing else does."""
     said = ("say", "Refusal", "Busy")
-    return {"controls": set(python("label", within=VIZ)), "page": set(python(*said, within=VIZ)) | set(javascript()),
-            "sentences": set(python(*said, within=MODEL))}
+    return {
+        "controls": set(python("label", within=VIZ)),
+        "page": set(python(*said, within=VIZ)) | set(javascript()),
+        "sentences": set(python(*said, within=MODEL)),
+    }
 
 
 def errors_without_words(within: Path) -> set[tuple[str, str]]:
@@ -53,8 +56,11 @@ def errors_without_words(within: Path) -> set[tuple[str, str]]:
     def visit(node: ast.AST, path: str, scope: str) -> None:
         if isinstance(node, ast.FunctionDef):
             scope = node.name
-        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(
-                node.exc.func) == "ValueError":
+        elif (
+            isinstance(node, ast.Raise)
+            and isinstance(node.exc, ast.Call)
+            and ast.unparse(node.exc.func) == "ValueError"
+        ):
             found.add((path, scope))
         for child in ast.iter_child_nodes(node):
             visit(child, path, scope)
@@ -71,8 +77,11 @@ def _strings(node: ast.expr, constants: dict[str, str], tree: ast.Module, where:
     if node.id in constants:
         return [constants[node.id]]
     for comprehension in (n for n in ast.walk(tree) if isinstance(n, ast.comprehension)):  # for NAME in (CONSTANT, ..)
-        if isinstance(comprehension.target, ast.Name) and comprehension.target.id == node.id and isinstance(
-                comprehension.iter, ast.Tuple):
+        if (
+            isinstance(comprehension.target, ast.Name)
+            and comprehension.target.id == node.id
+            and isinstance(comprehension.iter, ast.Tuple)
+        ):
             return [constants[element.id] for element in comprehension.iter.elts]
     raise AssertionError(f"{where}: {node.id} is no constant")
 
@@ -81,6 +90,9 @@ def _constants(tree: ast.Module) -> dict[str, str]:
     found = {}
     for node in (node for node in tree.body if isinstance(node, ast.Assign)):
         names, values = (part.elts if isinstance(part, ast.Tuple) else [part] for part in (node.targets[0], node.value))
-        found |= {name.id: value.value for name, value in zip(names, values)
-                  if isinstance(name, ast.Name) and isinstance(value, ast.Constant)}
+        found |= {
+            name.id: value.value
+            for name, value in zip(names, values)
+            if isinstance(name, ast.Name) and isinstance(value, ast.Constant)
+        }
     return found

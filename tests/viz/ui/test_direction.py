@@ -51,11 +51,14 @@ def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(serve
 
 
 def test_a_recurrent_network_is_called_so_and_further_ones_by_their_own_names(
-        tiny_translator, recurrent_checkpoint, tmp_path) -> None:
+    tiny_translator, recurrent_checkpoint, tmp_path
+) -> None:
     shutil.copytree(recurrent_checkpoint, tmp_path / "second")
     own = [Translator.load(folder, "cpu") for folder in (recurrent_checkpoint, tmp_path / "second")]
-    shown = {value: str(getattr(shown, "key", shown)) for shown, value in direction.entries(
-        Translators([tiny_translator, *own]))}
+    shown = {
+        value: str(getattr(shown, "key", shown))
+        for shown, value in direction.entries(Translators([tiny_translator, *own]))
+    }
     assert shown["de-en"] == "German → English" and shown["de-en (gru)"] == "German → English (recurrent)"
     assert shown["de-en (second)"].endswith("(second)")
     alone = direction.entries(Translators(own[:1]))

@@ -56,11 +56,13 @@ def test_heads_that_are_not_there_are_refused(scene, data):
 def test_every_head_is_estimated_first_and_then_measured(scene):
     *_, last = states = list(heads.explored(scene, "zero", "all"))
     first = next(block for block in states[0] if block["type"] == "heads")
-    assert not first["done"] and all("estimated" in cell["marks"] for kind in first["kinds"] for row in kind["rows"]
-                                     for cell in row)
+    assert not first["done"] and all(
+        "estimated" in cell["marks"] for kind in first["kinds"] for row in kind["rows"] for cell in row
+    )
     end = next(block for block in last if block["type"] == "heads")
-    assert end["done"] and not any("estimated" in cell["marks"] for kind in end["kinds"] for row in kind["rows"]
-                                   for cell in row)
+    assert end["done"] and not any(
+        "estimated" in cell["marks"] for kind in end["kinds"] for row in kind["rows"] for cell in row
+    )
 
 
 @pytest.mark.parametrize("how", list(Cut))
@@ -74,8 +76,16 @@ def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     assert found["words"][-1].values["after"] == cutting.nats(metric_without(scene, changes))
 
 
-@pytest.mark.parametrize("change", [{"kind": "roof"}, {"heads": []}, {"keys": None}, {"how": "softly"},
-                                    {"kind": "decoder_self", "queries": [1], "keys": [3]}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "roof"},
+        {"heads": []},
+        {"keys": None},
+        {"how": "softly"},
+        {"kind": "decoder_self", "queries": [1], "keys": [3]},
+    ],
+)
 def test_edges_that_are_none_are_refused(scene, change):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": "zero", **change}
     with pytest.raises(ValueError):

@@ -70,15 +70,19 @@ def test_what_is_sent_says_everything(hand_made_trace):
 
 def test_what_cannot_be_shown_is_refused_in_words(hand_made_trace, monkeypatch):
     monkeypatch.setitem(OVERLAYS, "cross_only", replace(OVERLAYS["layer_difference"], kinds=(AttentionKind.CROSS,)))
-    for name, view, words in (("gone", View(), "no 'gone'"), (None, View(), "no None"),
-                              ("cross_only", View("encoder_self"), "no 'cross_only' to show of encoder_self"),
-                              ("layer_difference", View(layer=7), "found layer 7")):
+    for name, view, words in (
+        ("gone", View(), "no 'gone'"),
+        (None, View(), "no None"),
+        ("cross_only", View("encoder_self"), "no 'cross_only' to show of encoder_self"),
+        ("layer_difference", View(layer=7), "found layer 7"),
+    ):
         with pytest.raises(ValueError, match=words):
             overlays.shown(name, Place(hand_made_trace, view))
 
 
 def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
     """Joint columns, too: source and prefix side by side, with words merged over both."""
+
     def entropy(place: Place):
         output = place.translator.inspect(place.trace.source_ids, place.trace.target_ids)
         largest = output.logits[0].max(-1).values.numpy()[:, None]

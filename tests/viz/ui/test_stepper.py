@@ -31,11 +31,13 @@ def own(tiny_translator):
 @pytest.fixture()
 def act(translators, own):
     """act(action, tree, **data) -> Reply; without a tree, on a fresh one."""
+
     def run(action: str, tree: Tree | None = None, **data) -> stepper.Reply:
         tree = Tree.of(own) if tree is None else tree
         reply = stepper.ACTIONS[action](translators, tree, {"trace": own, "selection": Selection(), **data})
         json.dumps(reply.page)  # what goes to the page is plain
         return reply
+
     return run
 
 
@@ -74,8 +76,9 @@ def test_what_the_page_holds_is_not_sent_again(act, own):
     assert again["tree"]["branches"] == [1, 2] and again["path"]["shared"] == 2
 
 
-@pytest.mark.parametrize("holds", [
-    None, "text", {"tree": "another", "branches": [1], "path": 1}, {"branches": [1], "path": 1}])
+@pytest.mark.parametrize(
+    "holds", [None, "text", {"tree": "another", "branches": [1], "path": 1}, {"branches": [1], "path": 1}]
+)
 def test_what_it_holds_of_another_tree_counts_for_nothing(act, own, holds):
     page = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holds).page
     assert all(isinstance(b, dict) for b in page["tree"]["branches"])
@@ -84,8 +87,14 @@ def test_what_it_holds_of_another_tree_counts_for_nothing(act, own, holds):
 
 def test_a_branch_that_is_new_is_always_sent(act, own):
     tree = Tree.of(own)  # a server that forgot branch 2, which the page holds
-    page = act("force", tree, branch=1, step=2, token=int(own.top_ids[2, 1]),
-               holds={"tree": tree.key, "branches": [1, 2], "path": 2}).page
+    page = act(
+        "force",
+        tree,
+        branch=1,
+        step=2,
+        token=int(own.top_ids[2, 1]),
+        holds={"tree": tree.key, "branches": [1, 2], "path": 2},
+    ).page
     assert page["tree"]["branches"][1]["number"] == 2 and page["path"]["shared"] == 0
 
 
@@ -104,7 +113,7 @@ def test_steps_of_long_maps_are_sent_some_at_a_time(act, own, monkeypatch):
         rows = act("rows", tree, branch=1, step=1).page["rows"]
         assert (rows["first"], rows["last"]) == (1, 1 + expected)
         for kind in steps.SHOWN_KINDS:
-            weights = own.maps(kind).weights[:, :, 1:1 + expected]
+            weights = own.maps(kind).weights[:, :, 1 : 1 + expected]
             sent = ROOT.from_bytes(base64.b64decode(rows["rows"][kind.value]), weights.shape)
             np.testing.assert_allclose(sent, weights, atol=1e-4)
 
@@ -112,9 +121,9 @@ def test_steps_of_long_maps_are_sent_some_at_a_time(act, own, monkeypatch):
 def test_forcing_text_by_ids(act, own, tiny_translator):
     reply = act("force", branch=1, step=2, text=" red boat")
     given = tiny_translator.tokenizer.encode("red boat")
-    assert reply.tree.branches[1].ids[2:2 + len(given)] == tuple(given)
+    assert reply.tree.branches[1].ids[2 : 2 + len(given)] == tuple(given)
     joined = act("force", branch=1, step=2, text="red", joined=True).tree.branches[1]
-    assert "".join(joined.tokens[2:2 + joined.given - 2]) == "red"
+    assert "".join(joined.tokens[2 : 2 + joined.given - 2]) == "red"
 
 
 def test_text_that_the_tokenizer_would_spell_otherwise_is_shown_both_ways(act, tiny_translator):
@@ -178,15 +187,22 @@ def test_a_sentence_that_came_meanwhile_stays(act, own, tiny_translator):
     assert not stepper.is_of(reply.tree, tiny_translator.translate("Ein rotes Boot."))
 
 
-@pytest.mark.parametrize(("action", "data", "words"), [
-    ("force", {"branch": 9, "step": 0, "token": 20}, "Branch 9"),
-    ("force", {"branch": 1, "step": 99, "token": 20}, "found 99"),
-    ("force", {"branch": 1, "step": 0, "token": 99999}, "no token 99999"),
-    ("force", {"branch": 1, "step": 0, "text": "  "}, "no text"),
-    ("target", {"text": ""}, "no text"), ("target", {"text": "boat " * 200}, "the limit is 63 tokens"),
-    ("beam", {"width": 9, "penalty": 0}, "from 1 to 8, found 9"), ("beam", {"width": 2, "penalty": -1}, "from 0 to 5"),
-    ("node", {"ids": [2, 2]}, "Nothing can follow"), ("rows", {"branch": 1, "step": -1}, "found -1"),
-    ("compare", {"first": 1, "second": 2}, "Branch 2")])
+@pytest.mark.parametrize(
+    ("action", "data", "words"),
+    [
+        ("force", {"branch": 9, "step": 0, "token": 20}, "Branch 9"),
+        ("force", {"branch": 1, "step": 99, "token": 20}, "found 99"),
+        ("force", {"branch": 1, "step": 0, "token": 99999}, "no token 99999"),
+        ("force", {"branch": 1, "step": 0, "text": "  "}, "no text"),
+        ("target", {"text": ""}, "no text"),
+        ("target", {"text": "boat " * 200}, "the limit is 63 tokens"),
+        ("beam", {"width": 9, "penalty": 0}, "from 1 to 8, found 9"),
+        ("beam", {"width": 2, "penalty": -1}, "from 0 to 5"),
+        ("node", {"ids": [2, 2]}, "Nothing can follow"),
+        ("rows", {"branch": 1, "step": -1}, "found -1"),
+        ("compare", {"first": 1, "second": 2}, "Branch 2"),
+    ],
+)
 def test_what_cannot_be_done_is_said_in_words(act, action, data, words):
     with pytest.raises(ValueError, match=words):
         act(action, **data)

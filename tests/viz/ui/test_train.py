@@ -44,7 +44,7 @@ def test_a_start_tells_the_corpus_and_each_turn_what_it_brought():
     said = asked(store, visit, action="start", side="a", corpus=CORPUS, settings={**SETTINGS, "positions": "none"})
     assert said["run"]["pairs"][0]["source"] == ["a", "b", "</s>"] and said["run"]["pairs"][1]["read"][0] == "<s>"
     assert said["run"]["floor"] > 0 and said["run"]["guess"] == pytest.approx(np.log(7))
-    first, = said["turn"]["frames"]
+    (first,) = said["turn"]["frames"]
     assert first["update"] == 0 and said["turn"]["points"] == []
     frame = visit.runs["a"].frames[0]
     for kind, maps in first["maps"][1].items():
@@ -56,10 +56,17 @@ def test_a_start_tells_the_corpus_and_each_turn_what_it_brought():
     assert asked(store, visit, action="go", side="a")["turn"]["done"]
 
 
-@pytest.mark.parametrize("wrong", [
-    {"action": "go", "side": "b"}, {"action": "go", "side": None}, {"action": "start", "side": "c"},
-    {"action": "start", "side": "b", "corpus": "x"}, {"action": "start", "side": "b", "corpus": CORPUS, "settings": []},
-    {"action": "start", "side": "b", "corpus": CORPUS, "settings": {"layers": 9}}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"action": "go", "side": "b"},
+        {"action": "go", "side": None},
+        {"action": "start", "side": "c"},
+        {"action": "start", "side": "b", "corpus": "x"},
+        {"action": "start", "side": "b", "corpus": CORPUS, "settings": []},
+        {"action": "start", "side": "b", "corpus": CORPUS, "settings": {"layers": 9}},
+    ],
+)
 def test_what_cannot_be_asked_is_refused_and_changes_nothing(wrong):
     store, visit = begun()
     with pytest.raises(ValueError):
@@ -123,7 +130,9 @@ def test_the_longest_idle_runs_go_when_all_take_too_much_and_a_visits_with_its_s
 def test_a_toy_is_served_to_who_holds_it_and_stands_in_no_list(tiny_translator):
     translators, (_, visit) = Translators([tiny_translator]), begun()
     name = train.opened(translators, visit, visit.run("a"))
-    trace, = translators[name].trace_batch(["a b"], translators.route(name).direction)  # no thread of a batch holds it
+    (trace,) = translators[name].trace_batch(
+        ["a b"], translators.route(name).direction
+    )  # no thread of a batch holds it
     assert serving(translators, trace) is visit.opened and name not in list(translators)
     assert name not in {route.label for route in translators.routes}
     _, other = begun()
@@ -139,7 +148,7 @@ def test_a_toy_is_served_to_who_holds_it_and_stands_in_no_list(tiny_translator):
 def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_transformer(tiny_translator):
     translators, (_, visit) = Translators([tiny_translator]), begun(network="gru")
     toy = translators[train.opened(translators, visit, visit.run("a"))]
-    trace, = toy.trace_batch(["a b"])
+    (trace,) = toy.trace_batch(["a b"])
     selection = most_telling(trace)
     assert selection.kind is AttentionKind.ALIGNMENT and Selection().fitted(trace).kind is AttentionKind.ALIGNMENT
     assert set(payload(trace, selection)["kinds"]) == {"alignment"}
@@ -147,24 +156,31 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
     acting = [panel for panels in registry.PANELS.values() for panel in panels if panel.acts]
     for panel in acting:  # what a page may still ask of what it showed before
         with pytest.raises(ValueError, match="recurrent network"):
-            panel.act(Scene(trace, Selection().fitted(trace), toy), {"act": next(iter(panel.acts))},
-                      *(getattr(control, "start", "") for control in panel.controls))
+            panel.act(
+                Scene(trace, Selection().fitted(trace), toy),
+                {"act": next(iter(panel.acts))},
+                *(getattr(control, "start", "") for control in panel.controls),
+            )
     assert len(acting) > 3
     lacking = {entry["why"] for entry in registry.lacking(trace, toy)}
     assert len(lacking) == 1 and "recurrent network" in lacking.pop()
     scene = Scene(trace, Selection().fitted(trace), toy)
-    verify, = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
+    (verify,) = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
     *_, last = verify.content(scene)
     failed = [row[0] for row in last[1]["rows"] if row[1]["passed"] is False]
     assert failed == ["Drawn on the page = trace"], "no page has drawn it here"
 
 
-@pytest.mark.parametrize(("switch", "silent"), [
-    ({"look_ahead_mask": False}, {"attention", "scoring", "masks"}),
-    ({"scale_scores": False}, {"attention", "scoring"}),
-    ({"residual": False}, {"residual", "add-norm"}),
-    ({"positions": "learned"}, {"position-rotation"}),
-    ({"positions": "none"}, {"position-table", "position-curves", "position-rotation", "position-similarity"})])
+@pytest.mark.parametrize(
+    ("switch", "silent"),
+    [
+        ({"look_ahead_mask": False}, {"attention", "scoring", "masks"}),
+        ({"scale_scores": False}, {"attention", "scoring"}),
+        ({"residual": False}, {"residual", "add-norm"}),
+        ({"positions": "learned"}, {"position-rotation"}),
+        ({"positions": "none"}, {"position-table", "position-curves", "position-rotation", "position-similarity"}),
+    ],
+)
 def test_panels_show_a_toy_or_say_which_part_it_lacks(tiny_translator, switch, silent):
     translators, (_, visit) = Translators([tiny_translator]), begun(**switch)
     toy = translators[train.opened(translators, visit, visit.run("a"))]
@@ -176,8 +192,11 @@ def test_panels_show_a_toy_or_say_which_part_it_lacks(tiny_translator, switch, s
             if panel.missing(scene):
                 found.add(panel.name)
             else:
-                assert list(panel.content(scene, *(control.start if hasattr(control, "start") else ""
-                                                   for control in panel.controls))), panel.name
+                assert list(
+                    panel.content(
+                        scene, *(control.start if hasattr(control, "start") else "" for control in panel.controls)
+                    )
+                ), panel.name
     assert silent <= found < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
 
 

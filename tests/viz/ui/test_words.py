@@ -35,47 +35,88 @@ JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words
 # ValueErrors are left where no visitor gets: at the start of the program; in the API, which answers in English; inside
 # a check, whose failure the page shows as such; and where no control of the page leads, but a caller's slip or a forged
 # request does.
-FOR_VISITORS = ("model/translator.py", "model/translators.py", "model/decode", "model/serve",
-                "model/evaluation/bleu.py", "model/text/interface.py", "model/analysis", "model/checks", "viz/ui",
-                "viz/maps", "viz/wire")
-AT_THE_START = {("model/translators.py", "__init__"), ("model/translators.py", "load"),
-                ("model/serve/device.py", "choose_device"), ("model/serve/limits.py", "__post_init__"),
-                ("model/serve/limits.py", "longest"),
-                ("viz/ui/header.py", "_opening"), ("viz/ui/server/guard.py", "check_port")}
+FOR_VISITORS = (
+    "model/translator.py",
+    "model/translators.py",
+    "model/decode",
+    "model/serve",
+    "model/evaluation/bleu.py",
+    "model/text/interface.py",
+    "model/analysis",
+    "model/checks",
+    "viz/ui",
+    "viz/maps",
+    "viz/wire",
+)
+AT_THE_START = {
+    ("model/translators.py", "__init__"),
+    ("model/translators.py", "load"),
+    ("model/serve/device.py", "choose_device"),
+    ("model/serve/limits.py", "__post_init__"),
+    ("model/serve/limits.py", "longest"),
+    ("viz/ui/header.py", "_opening"),
+    ("viz/ui/server/guard.py", "check_port"),
+}
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
-    ("model/decode/beam.py", "beam_search"), ("model/decode/beam.py", "prefix_of"),
-    ("model/analysis/dissection.py", "dissect"), ("model/analysis/formulas/projections.py", "join_heads"),
+    ("model/decode/beam.py", "beam_search"),
+    ("model/decode/beam.py", "prefix_of"),
+    ("model/analysis/dissection.py", "dissect"),
+    ("model/analysis/formulas/projections.py", "join_heads"),
     ("model/analysis/positions/criteria.py", "judge"),
     ("model/analysis/positions/geometry.py", "waves"),
-    ("model/analysis/positions/geometry.py", "rotation_residual"), ("model/analysis/positions/schemes.py", "table"),
-    ("model/analysis/stations.py", "next_token"), ("model/analysis/why/attribution.py", "check_methods"),
-    ("model/analysis/why/case.py", "open_case"), ("model/checks/verify.py", "verify"),
+    ("model/analysis/positions/geometry.py", "rotation_residual"),
+    ("model/analysis/positions/schemes.py", "table"),
+    ("model/analysis/stations.py", "next_token"),
+    ("model/analysis/why/attribution.py", "check_methods"),
+    ("model/analysis/why/case.py", "open_case"),
+    ("model/checks/verify.py", "verify"),
     ("model/analysis/why/experiments/cutting.py", "effects_if_cut"),
-    ("model/analysis/why/experiments/removal.py", "without"), ("viz/ui/lab/panel.py", "act"),
-    ("model/analysis/survey/run.py", "__post_init__"), ("model/analysis/survey/run.py", "result"),
-    ("model/analysis/survey/corpus.py", "look"), ("model/analysis/alignment/words.py", "pieces"),
-    ("model/analysis/alignment/choose.py", "choose"), ("viz/ui/lab/heads/alignment.py", "_links"),
-    ("viz/ui/lab/heads/survey.py", "place"), ("viz/ui/lab/heads/match.py", "chosen"),
+    ("model/analysis/why/experiments/removal.py", "without"),
+    ("viz/ui/lab/panel.py", "act"),
+    ("model/analysis/survey/run.py", "__post_init__"),
+    ("model/analysis/survey/run.py", "result"),
+    ("model/analysis/survey/corpus.py", "look"),
+    ("model/analysis/alignment/words.py", "pieces"),
+    ("model/analysis/alignment/choose.py", "choose"),
+    ("viz/ui/lab/heads/alignment.py", "_links"),
+    ("viz/ui/lab/heads/survey.py", "place"),
+    ("viz/ui/lab/heads/match.py", "chosen"),
     ("model/analysis/alignment/curve.py", "curve"),
-    ("viz/ui/lab/taking.py", "file"), ("viz/ui/lab/why/smallest.py", "taken"), ("viz/ui/lab/why/parts.py", "_head"),
-    ("model/analysis/why/faithful.py", "read"), ("viz/ui/lab/why/tokens.py", "row"),
+    ("viz/ui/lab/taking.py", "file"),
+    ("viz/ui/lab/why/smallest.py", "taken"),
+    ("viz/ui/lab/why/parts.py", "_head"),
+    ("model/analysis/why/faithful.py", "read"),
+    ("viz/ui/lab/why/tokens.py", "row"),
     ("viz/ui/lab/why/tokens.py", "taken_away"),
-    ("model/analysis/why/experiments/heads.py", "other_voices"), ("model/analysis/why/averages.py", "load"),
-    ("viz/ui/experiments/cutting.py", "changes"), ("viz/ui/lab/why/heads.py", "named"),
+    ("model/analysis/why/experiments/heads.py", "other_voices"),
+    ("model/analysis/why/averages.py", "load"),
+    ("viz/ui/experiments/cutting.py", "changes"),
+    ("viz/ui/lab/why/heads.py", "named"),
     ("viz/ui/lab/why/patch.py", "replaced"),
-    ("model/analysis/why/averages.py", "collecting"), ("model/analysis/why/shelf.py", "make"),
-    ("model/analysis/sentences/__init__.py", "sentences"), ("viz/ui/lab/controls.py", "fitted"),
-    ("viz/maps/reduce.py", "of"), ("viz/wire/codecs.py", "_quantised"), ("viz/wire/codecs.py", "_signed_codes"),
+    ("model/analysis/why/averages.py", "collecting"),
+    ("model/analysis/why/shelf.py", "make"),
+    ("model/analysis/sentences/__init__.py", "sentences"),
+    ("viz/ui/lab/controls.py", "fitted"),
+    ("viz/maps/reduce.py", "of"),
+    ("viz/wire/codecs.py", "_quantised"),
+    ("viz/wire/codecs.py", "_signed_codes"),
     ("viz/ui/overlays.py", "shown"),
-    ("viz/ui/explorer.py", "exported"), ("viz/ui/lab/positions/breaking.py", "interventions_for"),
+    ("viz/ui/explorer.py", "exported"),
+    ("viz/ui/lab/positions/breaking.py", "interventions_for"),
     ("viz/ui/train.py", "start"),
-    ("viz/ui/stepper.py", "_step"), ("viz/ui/stepper.py", "rows"), ("viz/maps/reduce.py", "used_heads"),
-    ("viz/wire/payload.py", "block"), ("viz/wire/readback.py", "grid_maps")}
+    ("viz/ui/stepper.py", "_step"),
+    ("viz/ui/stepper.py", "rows"),
+    ("viz/maps/reduce.py", "used_heads"),
+    ("viz/wire/payload.py", "block"),
+    ("viz/wire/readback.py", "grid_maps"),
+}
 LANGUAGES = {language: read(path) for language, path in files().items()}
-TABLE = {section: set().union(*(given.get(section, {}) for given in LANGUAGES.values()))
-         for section in ("controls", "page", "sentences")}
+TABLE = {
+    section: set().union(*(given.get(section, {}) for given in LANGUAGES.values()))
+    for section in ("controls", "page", "sentences")
+}
 KEYS = set().union(*TABLE.values())
 LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
 
@@ -121,20 +162,27 @@ def test_nothing_matches_english_back() -> None:
         text = path.read_text(encoding="utf-8")
         uses[path.relative_to(root).as_posix()] = re.findall(r".*\batlas\.words\b.*", text)
         assert "new RegExp(" not in text, path.name
-        assert not re.search(r"message\.(match|search|replace|split|includes|startsWith)|"
-                             r"\.(test|exec)\([^)]*(message|error|say)", text), path.name
+        assert not re.search(
+            r"message\.(match|search|replace|split|includes|startsWith)|"
+            r"\.(test|exec)\([^)]*(message|error|say)",
+            text,
+        ), path.name
     assert {name: len(found) for name, found in uses.items() if found} == {"core/shared.js": 1, "core/language.js": 3}
     assert "(atlas.words?.[english] ?? english)" in uses["core/shared.js"][0]
     for path in (*label_scan.VIZ.rglob("*.py"), *label_scan.MODEL.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"\bin str\(error\)|(match|search|split|partition|startswith)\([^\n]*str\(error\)|"
-                             r"str\(error\)\.(startswith|endswith|find|index|replace|r?partition)\b", text), path
+        assert not re.search(
+            r"\bin str\(error\)|(match|search|split|partition|startswith)\([^\n]*str\(error\)|"
+            r"str\(error\)\.(startswith|endswith|find|index|replace|r?partition)\b",
+            text,
+        ), path
 
 
 def every_panel(translator) -> Iterator[object]:
     """The content of every panel of the lab with every choice, as it is sent to the page."""
-    scene = Scene(translator.translate("Der kleine Hund schläft."), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
-                  translator)
+    scene = Scene(
+        translator.translate("Der kleine Hund schläft."), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), translator
+    )
     for panel in panels.EVERY:
         for values in panels.settings(panel, scene):
             with contextlib.suppress(Refusal):  # of what was typed: said in words, as another test sees
@@ -153,15 +201,33 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
         if found.get("cell") in ("token", "strip") and isinstance(found.get("name", ""), str):
             return  # a token of the sentence
         if found.get("type") == "cards":  # title, a sentence, a note
-            found = {"items": [(title, note) for title, sentence, note in found["items"]
-                               ] + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]}
+            found = {
+                "items": [(title, note) for title, sentence, note in found["items"]]
+                + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]
+            }
         if found.get("type") == "words":  # of the sentence, and a hint
             found = {"hint": found["hint"]}
         if found.get("type") == "marked":  # sentences, word by word
             found = {"texts": [(text["title"], text["note"]) for text in found["texts"]]}
         for key, value in found.items():
-            if key not in ("type", "cell", "tone", "panel", "figure", "source", "kind", "slot", "act", "key", "look",
-                           "about", "marks", "joint", "event", "data"):
+            if key not in (
+                "type",
+                "cell",
+                "tone",
+                "panel",
+                "figure",
+                "source",
+                "kind",
+                "slot",
+                "act",
+                "key",
+                "look",
+                "about",
+                "marks",
+                "joint",
+                "event",
+                "data",
+            ):
                 yield from strings(value)
     elif isinstance(found, list | tuple):
         for value in found:
@@ -173,7 +239,8 @@ def figure_texts(found: object) -> Iterator[object]:
     if isinstance(found, dict) and "figure" in found:
         layout, lines = found["figure"]["layout"], found["figure"]["data"]
         for text in [layout[axis]["title"].get("text", "") for axis in ("xaxis", "yaxis")] + [
-                line.get(key) or "" for line in lines for key in ("name", "hovertemplate")]:
+            line.get(key) or "" for line in lines for key in ("name", "hovertemplate")
+        ]:
             yield from text["with"].values() if isinstance(text, dict) and JOINED.fullmatch(text["say"]) else [text]
     for value in found.values() if isinstance(found, dict) else found if isinstance(found, list | tuple) else ():
         yield from figure_texts(value)
@@ -181,8 +248,10 @@ def figure_texts(found: object) -> Iterator[object]:
 
 def test_what_the_panels_say_is_in_the_table(tiny_translator) -> None:
     # Not words: formulas, times, references to literature, sacreBLEU's signature, the paper's symbols.
-    silent = re.compile(r"[=·√Σ]|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^(id|logit|d_model|d_feedforward"
-                        r"|pre-norm|post-norm|softmax|FFN|ReLU|sin, cos|pos|bit i of pos|pos / .length − 1.)$")
+    silent = re.compile(
+        r"[=·√Σ]|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^(id|logit|d_model|d_feedforward"
+        r"|pre-norm|post-norm|softmax|FFN|ReLU|sin, cos|pos|bit i of pos|pos / .length − 1.)$"
+    )
     said = 0
     for found in every_panel(tiny_translator):
         for text, ours in strings(found):
@@ -200,23 +269,26 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
     trace = tiny_translator.translate("ich bin dein Vater")
     limit, end = tiny_translator.config.max_length, tiny_translator.tokenizer.end_id
     mistakes = (
-        lambda: tiny_translator.translate("  "), lambda: tiny_translator.translate("Hund " * limit),
-        lambda: tiny_translator.translate("x" * 200_000), lambda: tiny_translator.translate("a\ud800"),
-        lambda: Translators([tiny_translator])["xx"], lambda: bleu.lay_out("a", ""),
+        lambda: tiny_translator.translate("  "),
+        lambda: tiny_translator.translate("Hund " * limit),
+        lambda: tiny_translator.translate("x" * 200_000),
+        lambda: tiny_translator.translate("a\ud800"),
+        lambda: Translators([tiny_translator])["xx"],
+        lambda: bleu.lay_out("a", ""),
         lambda: shuffled("ich ich", seed=1),
         lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein Onkel"),
         lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein"),
         lambda: paths.typed_ids(tiny_translator, "", joined=False),
         lambda: paths.complete(tiny_translator, "ich", [end, end], trace.direction),
-        lambda: paths.complete(tiny_translator, "ich", [5] * (limit + 1), trace.direction))
+        lambda: paths.complete(tiny_translator, "ich", [5] * (limit + 1), trace.direction),
+    )
     for mistake in mistakes:
         with pytest.raises(Refusal) as caught:
             mistake()
         sent = for_page(words_of(caught.value))
         assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
         again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
-        assert (type(again), str(again), for_page(words_of(again))) == (
-            type(caught.value), str(caught.value), sent)
+        assert (type(again), str(again), for_page(words_of(again))) == (type(caught.value), str(caught.value), sent)
     assert stepper_error(KeyError("x")).english in KEYS
 
 
@@ -225,8 +297,10 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     seen = 0
     for component in app.build_demo(Translators([tiny_translator])).config["components"]:
         values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]
-        assert not any(isinstance(value, str) and value in TABLE["controls"] for value in values
-                       ) or component["type"] == "button", values
+        assert (
+            not any(isinstance(value, str) and value in TABLE["controls"] for value in values)
+            or component["type"] == "button"
+        ), values
         seen += len(values) > 1
     assert seen > 5
 
@@ -244,9 +318,12 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
     words = say("{name}: {share} of its mass", name=say("diagonal"), share="40%")
     assert words == "diagonal: 40% of its mass"
     sent = for_page([words, say("count"), "plain", {"rows": [1, 2]}])
-    assert sent == [{"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}},
-                                                                   "share": "40%"}},
-                    {"say": "count", "with": {}}, "plain", {"rows": [1, 2]}]
+    assert sent == [
+        {"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}}, "share": "40%"}},
+        {"say": "count", "with": {}},
+        "plain",
+        {"rows": [1, 2]},
+    ]
     assert for_page([3, say("count")]) == [3, {"say": "count", "with": {}}], "beside a number, too"
     count = say("{n} of {all}", n=15400, all="8000")
     assert count == "15,400 of 8000", "the page groups numbers in its own way"
@@ -259,8 +336,11 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
 def test_no_script_shows_english_of_its_own() -> None:
     """A string of viz/web/*.js with a capitalised word or a phrase is an argument of t(), or is none to be read."""
     silent = {"use strict", "noopener noreferrer", "px px"} | {"Escape", "Home", "End", "Enter", "Esc", "Enter, r, k"}
-    classes = {name for path in label_scan.VIZ.glob("web/**/*.css")
-               for name in re.findall(r"\.([a-z][\w-]*)", path.read_text(encoding="utf-8"))}
+    classes = {
+        name
+        for path in label_scan.VIZ.glob("web/**/*.css")
+        for name in re.findall(r"\.([a-z][\w-]*)", path.read_text(encoding="utf-8"))
+    }
     literal = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
     seen = 0
     for path in label_scan.VIZ.glob("web/**/*.js"):

@@ -55,9 +55,23 @@ OPUS_MT, NLLB = (6, 8), (12, 16)  # layers a side and heads of published models
 DEEPEST = (24, 16)  # of M2M100's largest dense ones
 
 
-@pytest.mark.parametrize(("shape", "tokens"), [
-    (OPUS_MT, 40), (OPUS_MT, 60), (OPUS_MT, 333), (NLLB, 25), (NLLB, 40), (NLLB, 60), (NLLB, 95), (NLLB, 165),
-    (DEEPEST, 60), (DEEPEST, 110), ((4, 8), 62), ((4, 8), 256)])
+@pytest.mark.parametrize(
+    ("shape", "tokens"),
+    [
+        (OPUS_MT, 40),
+        (OPUS_MT, 60),
+        (OPUS_MT, 333),
+        (NLLB, 25),
+        (NLLB, 40),
+        (NLLB, 60),
+        (NLLB, 95),
+        (NLLB, 165),
+        (DEEPEST, 60),
+        (DEEPEST, 110),
+        ((4, 8), 62),
+        ((4, 8), 256),
+    ],
+)
 def test_whatever_the_model_the_first_payload_is_no_more_than_a_megabyte(shape, tokens):
     """Random attention, which no packing makes smaller; up to the longest text that each shape is allowed."""
     layers, heads = shape
@@ -82,7 +96,7 @@ def test_long_inputs_come_layer_by_layer():
     for kind, thumbnails in zip(TRANSFORMER_KINDS, map(payload.thumbnails, [trace] * 3, TRANSFORMER_KINDS)):
         size = (4, 8, thumbnails["rows"], thumbnails["columns"])
         values, expected = SMALL.decode(thumbnails["data"], size), reduce.pool(trace.maps(kind).weights)
-        assert size[2:] == (40, 40) and np.array_equal(values == 0, expected < (0.5 / 255)**4)
+        assert size[2:] == (40, 40) and np.array_equal(values == 0, expected < (0.5 / 255) ** 4)
         # Thin lines are not averaged away.
         assert values.max() == pytest.approx(trace.maps(kind).weights.max(), abs=0.01)
         for transform in Transform:  # on no scale of colours more than what an eye can tell apart
@@ -102,7 +116,7 @@ def test_pooling_takes_the_largest_of_each_block():
     assert pooled.shape == (2, 16, 7)
     starts = [i * 50 // 16 for i in range(17)]
     for i in range(16):
-        assert np.array_equal(pooled[:, i], weights[:, starts[i]:starts[i + 1]].max(1))
+        assert np.array_equal(pooled[:, i], weights[:, starts[i] : starts[i + 1]].max(1))
 
 
 def test_names_of_traces(hand_made_trace, large_trace):

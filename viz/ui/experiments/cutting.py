@@ -23,8 +23,12 @@ def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozen
     try:
         kind, how = AttentionKind(data["kind"]), Cut(data["how"])
         heads = [(int(layer), int(head)) for layer, head in data["heads"]]
-        edges = frozenset(Edge(kind, int(query), int(key), layer, head) for layer, head in heads
-                          for query in data["queries"] for key in data["keys"])
+        edges = frozenset(
+            Edge(kind, int(query), int(key), layer, head)
+            for layer, head in heads
+            for query in data["queries"]
+            for key in data["keys"]
+        )
     except (KeyError, TypeError) as error:
         raise ValueError(f"these are no edges of a map: {data!r:.200}") from error
     if not 0 < len(edges) <= MOST:
@@ -47,9 +51,15 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked, data
     """What the page shows: both translations, and what became of the pinned token after the same prefix, in words."""
     broken = translated(translator, trace, data)
     same = broken.target_ids == trace.target_ids
-    return {"same": same, "before": trace.translation, "after": broken.translation,
-            "words": [say("The translation stays the same.") if same else say("The translation changes."),
-                      *_effect(translator, trace, asked, data)]}
+    return {
+        "same": same,
+        "before": trace.translation,
+        "after": broken.translation,
+        "words": [
+            say("The translation stays the same.") if same else say("The translation changes."),
+            *_effect(translator, trace, asked, data),
+        ],
+    }
 
 
 def _effect(translator: Translator, trace: TranslationTrace, asked: Asked, data: Mapping[str, object]) -> list[Words]:
@@ -61,10 +71,18 @@ def _effect(translator: Translator, trace: TranslationTrace, asked: Asked, data:
         return [error.words]
     before, after = case.metric(), metric_without(case, edges, how)
     token, contrast = names(trace, question)
-    values = {"token": token, "before": nats(before), "after": nats(after),
-              "change": signed(f"{after - before:+.2g}")}
+    values = {"token": token, "before": nats(before), "after": nats(after), "change": signed(f"{after - before:+.2g}")}
     if contrast is None:
-        return [say("Measured after the same prefix: log p({token}) goes from {before} to {after} nats "
-                    "({change}).", **values)]
-    return [say("Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats "
-                "({change}).", contrast=contrast, **values)]
+        return [
+            say(
+                "Measured after the same prefix: log p({token}) goes from {before} to {after} nats ({change}).",
+                **values,
+            )
+        ]
+    return [
+        say(
+            "Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats ({change}).",
+            contrast=contrast,
+            **values,
+        )
+    ]

@@ -57,24 +57,44 @@ def leading(translator: Translator) -> Lead:
     if best is None:
         measured = tuple(method.name for method in OCCLUSIONS)
         order = (*measured, *(name for name in order if name not in measured))
-        return Lead(order, frozenset(order) - frozenset(measured), say(
-            "Occlusion stands alone: over {n} sentences no method agreed with it well enough (a median rank "
-            "correlation of 0.5, and 0.15 more than attention's).", n=found.sentences))
+        return Lead(
+            order,
+            frozenset(order) - frozenset(measured),
+            say(
+                "Occlusion stands alone: over {n} sentences no method agreed with it well enough (a median rank "
+                "correlation of 0.5, and 0.15 more than attention's).",
+                n=found.sentences,
+            ),
+        )
     values = {"method": METHODS[best.method].name, "n": found.sentences, "rho": f"{best.agreement.value:.2f}"}
-    return Lead(order, frozenset(), say(
-        "{method} stands first: over {n} sentences it agreed best with occlusion by another replacement (median rank "
-        "correlation {rho}).", **values))
+    return Lead(
+        order,
+        frozenset(),
+        say(
+            "{method} stands first: over {n} sentences it agreed best with occlusion by another replacement (median "
+            "rank correlation {rho}).",
+            **values,
+        ),
+    )
 
 
 def unmeasured(found: Faithfulness | None, translator: Translator) -> Words:
     """Why there is nothing to decide by, and how to make it."""
     command = f"python -m model.faithfulness --checkpoint checkpoints/{translator.name}"
     if found is None:
-        return say("Which row to believe has not been measured for this model: {command} does. Until then {method} "
-                   "stands first: it is itself a measurement.", command=command, method=occlusion.MASK.name)
-    return say("Which row to believe was measured for other weights ({digest}); {command} does it for these. Until "
-               "then {method} stands first: it is itself a measurement.", command=command,
-               digest=found.digest, method=occlusion.MASK.name)
+        return say(
+            "Which row to believe has not been measured for this model: {command} does. Until then {method} "
+            "stands first: it is itself a measurement.",
+            command=command,
+            method=occlusion.MASK.name,
+        )
+    return say(
+        "Which row to believe was measured for other weights ({digest}); {command} does it for these. Until "
+        "then {method} stands first: it is itself a measurement.",
+        command=command,
+        digest=found.digest,
+        method=occlusion.MASK.name,
+    )
 
 
 def measured(found: Faithfulness, lead: str) -> dict:
@@ -82,17 +102,35 @@ def measured(found: Faithfulness, lead: str) -> dict:
     rows = []
     for one in found.by_agreement():
         method, last = METHODS[one.method], next(reversed(one.randomised.values()), None)
-        rows.append([method.name, EVIDENCE[method.evidence], _interval(one.agreement), _interval(one.comprehensiveness),
-                     _interval(one.sufficiency), "–" if last is None else two(last)])
+        rows.append(
+            [
+                method.name,
+                EVIDENCE[method.evidence],
+                _interval(one.agreement),
+                _interval(one.comprehensiveness),
+                _interval(one.sufficiency),
+                "–" if last is None else two(last),
+            ]
+        )
     return blocks.table(
-        (say("Method"), say("kind"), say("agreement with occlusion"), say("comprehensiveness, nats"),
-         say("sufficiency, nats"), say("all weights redrawn")), rows,
+        (
+            say("Method"),
+            say("kind"),
+            say("agreement with occlusion"),
+            say("comprehensiveness, nats"),
+            say("sufficiency, nats"),
+            say("all weights redrawn"),
+        ),
+        rows,
         marked=[i for i, one in enumerate(found.by_agreement()) if one.method == lead],
-        caption=say("Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
-                    "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
-                    "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
-                    "how much of the row stays when the model knows nothing; what stays was never about the model.",
-                    n=found.sentences))
+        caption=say(
+            "Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
+            "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
+            "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
+            "how much of the row stays when the model knows nothing; what stays was never about the model.",
+            n=found.sentences,
+        ),
+    )
 
 
 def agreements(found: Faithfulness) -> dict:
@@ -103,18 +141,42 @@ def agreements(found: Faithfulness) -> dict:
         at = [i for i, one in enumerate(known) if METHODS[one.method].evidence is evidence]
         intervals = [known[i].agreement for i in at]
         picture.add_scatter(
-            x=[one.value for one in intervals], y=at, name=EVIDENCE[evidence], mode="markers",
+            x=[one.value for one in intervals],
+            y=at,
+            name=EVIDENCE[evidence],
+            mode="markers",
             marker={"color": colour, "size": 9},
-            error_x={"type": "data", "symmetric": False, "array": [one.high - one.value for one in intervals],
-                     "arrayminus": [one.value - one.low for one in intervals], "thickness": 1.5})
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [one.high - one.value for one in intervals],
+                "arrayminus": [one.value - one.low for one in intervals],
+                "thickness": 1.5,
+            },
+        )
     picture.add_vline(BAR, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
-    picture.update_layout(template="none", **theme.figure_layout(
-        xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
-        yaxis={"tickvals": list(range(len(known))), "ticktext": [one.method for one in known], "automargin": True,
-               "range": [len(known) - 0.5, -0.5], **theme.AXIS},
-        margin={"l": 8, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.28, "x": 0}))
-    return blocks.figure(picture, height=120 + 26 * len(known), width=620, rows=[
-        METHODS[one.method].name for one in known], label=say("How well each row agrees with occlusion"))
+    picture.update_layout(
+        template="none",
+        **theme.figure_layout(
+            xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
+            yaxis={
+                "tickvals": list(range(len(known))),
+                "ticktext": [one.method for one in known],
+                "automargin": True,
+                "range": [len(known) - 0.5, -0.5],
+                **theme.AXIS,
+            },
+            margin={"l": 8, "r": 8, "t": 8, "b": 44},
+            legend={"orientation": "h", "y": -0.28, "x": 0},
+        ),
+    )
+    return blocks.figure(
+        picture,
+        height=120 + 26 * len(known),
+        width=620,
+        rows=[METHODS[one.method].name for one in known],
+        label=say("How well each row agrees with occlusion"),
+    )
 
 
 def drawn(name: str) -> dict:
@@ -131,16 +193,26 @@ def cascade(found: Faithfulness) -> dict:
     for one in found.methods:
         method = METHODS[one.method]
         picture.add_scatter(
-            x=list(range(len(found.stages) + 1)), y=[1.0, *(one.randomised[stage] for stage in found.stages)],
-            name=method.name, mode="lines+markers", marker_size=4,
-            line=drawn(method.name))
+            x=list(range(len(found.stages) + 1)),
+            y=[1.0, *(one.randomised[stage] for stage in found.stages)],
+            name=method.name,
+            mode="lines+markers",
+            marker_size=4,
+            line=drawn(method.name),
+        )
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
-    picture.update_layout(template="none", **theme.figure_layout(
-        xaxis={"title": {"text": say("parts redrawn")}, "dtick": 1, **theme.AXIS},
-        yaxis={"title": {"text": say("rank correlation with itself")}, **theme.AXIS},
-        margin={"l": 44, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.22, "x": 0}))
-    return blocks.figure(picture, height=HEIGHT, width=620,
-                         label=say("What stays of each row when weights are redrawn"))
+    picture.update_layout(
+        template="none",
+        **theme.figure_layout(
+            xaxis={"title": {"text": say("parts redrawn")}, "dtick": 1, **theme.AXIS},
+            yaxis={"title": {"text": say("rank correlation with itself")}, **theme.AXIS},
+            margin={"l": 44, "r": 8, "t": 8, "b": 44},
+            legend={"orientation": "h", "y": -0.22, "x": 0},
+        ),
+    )
+    return blocks.figure(
+        picture, height=HEIGHT, width=620, label=say("What stays of each row when weights are redrawn")
+    )
 
 
 def _interval(found: Interval | None) -> str:

@@ -77,8 +77,9 @@ class Text:
     start: str = ""
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
-        return gr.Textbox(self.start, label=self.label, placeholder=self.placeholder, scale=self.scale,
-                          elem_id=self.elem_id)
+        return gr.Textbox(
+            self.start, label=self.label, placeholder=self.placeholder, scale=self.scale, elem_id=self.elem_id
+        )
 
     def fitted(self, value: str | None, config: ModelConfig) -> str:
         """What the panel is given: without outer white space."""

@@ -14,7 +14,12 @@ def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tup
     chosen, at_layer, at_head, at = resolve(scene, kind, layer, head, query)
     maps = scene.trace.maps(chosen)
     found = dissect(scene.inspect(), chosen, at_layer, at_head, query=at)
-    title = say("{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
-                kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1, n=at + 1,
-                token=labels.display(maps.query_tokens[at]))
+    title = say(
+        "{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
+        kind=labels.KIND_TITLES[chosen],
+        layer=at_layer + 1,
+        head=at_head + 1,
+        n=at + 1,
+        token=labels.display(maps.query_tokens[at]),
+    )
     return found, title, [labels.display(token) for token in maps.key_tokens]

@@ -10,8 +10,9 @@ ACTIVATIONS = {Activation.RELU: "ReLU", Activation.SILU: "SiLU", Activation.GELU
 def feed_forward(config: ModelConfig) -> str:
     """Paper, equation 2, with the model's activation."""
     inner = "x W₁ + b₁"
-    active = f"max(0, {inner})" if config.activation is Activation.RELU else (
-        f"{ACTIVATIONS[config.activation]}({inner})")
+    active = (
+        f"max(0, {inner})" if config.activation is Activation.RELU else (f"{ACTIVATIONS[config.activation]}({inner})")
+    )
     smooth = {Activation.SILU: ",  SiLU(z) = z / (1 + exp(−z))", Activation.GELU: ",  GELU(z) = z · Φ(z)"}
     return f"FFN(x) = {active} W₂ + b₂{smooth.get(config.activation, '')}"
 

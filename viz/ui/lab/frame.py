@@ -67,14 +67,27 @@ def build(translators: Translators, header: Header) -> None:
         step = None if trace is None else selected_step(selection, trace)
         return gr.skip() if step in (None, asked.fitted(trace).step) else wanted_by({"step": step}, trace, asked)
 
-    content.needed(show, [session.trace, session.asked], content, queue=False, trigger_mode="multiple",
-                   concurrency_id="model", **PRIVATE)
+    content.needed(
+        show,
+        [session.trace, session.asked],
+        content,
+        queue=False,
+        trigger_mode="multiple",
+        concurrency_id="model",
+        **PRIVATE,
+    )
     # Through the queue: what changes a state outside it does not set off that state's own change event. Without the
     # model, so that it waits for no panel.
-    content.ask(ask, [session.trace, session.selection, session.asked], [content, session.asked, session.selection],
-                trigger_mode="multiple", **PRIVATE)
-    header.result.pin(pin, [session.trace, session.selection, session.asked], [session.asked, session.selection],
-                      **PRIVATE)
+    content.ask(
+        ask,
+        [session.trace, session.selection, session.asked],
+        [content, session.asked, session.selection],
+        trigger_mode="multiple",
+        **PRIVATE,
+    )
+    header.result.pin(
+        pin, [session.trace, session.selection, session.asked], [session.asked, session.selection], **PRIVATE
+    )
     session.selection.change(follow, [session.trace, session.selection, session.asked], session.asked, **PRIVATE)
     session.trace.change(None, outputs=content, js=stale(), **PRIVATE)
     session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
@@ -84,10 +97,15 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shel
     """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
     cannot be had. ValueError, in words, for what cannot be asked."""
     question = asked.question(translator, trace)
-    found = {"asked": name_of(asked.fitted(trace)), "about": key_of(trace), "text": trace.source_text,
-             "direction": trace.direction, "checkpoint": trace.checkpoint,
-             "beam": trace.decoding and trace.decoding.beam,
-             **question_payload(trace, question, pinned.contrasts(trace, question.step))}
+    found = {
+        "asked": name_of(asked.fitted(trace)),
+        "about": key_of(trace),
+        "text": trace.source_text,
+        "direction": trace.direction,
+        "checkpoint": trace.checkpoint,
+        "beam": trace.decoding and trace.decoding.beam,
+        **question_payload(trace, question, pinned.contrasts(trace, question.step)),
+    }
     try:
         case = case_of(translator, trace, question, shelf.find(translator, trace.direction))
     except Refusal as error:

@@ -43,8 +43,7 @@ class Beside:
     build: Callable[[Translators, Header], None]
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None
-          ) -> gr.Tabs:
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> gr.Tabs:
     """Lay out and wire the panels that the registry has for this tab; they are the tabs that are returned."""
     lab = Lab(translators, header)
     if tab.asks:
@@ -83,12 +82,22 @@ class Lab:
         Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
         streams = isgeneratorfunction(panel.compute)
-        content = Component("panel", told(stale=True), plotly=True, events=EVENTS, elem_id=f"panel-{panel.name}",
-                            options={"checks_page": panel.checks_page, "stops": panel.stops})
+        content = Component(
+            "panel",
+            told(stale=True),
+            plotly=True,
+            events=EVENTS,
+            elem_id=f"panel-{panel.name}",
+            options={"checks_page": panel.checks_page, "stops": panel.stops},
+        )
         answer = self._stream(panel) if streams else self._show(panel)
         session = self.session
-        asks = {"inputs": [session.trace, session.selection, session.asked, *controls], "outputs": content,
-                "concurrency_id": "model", **PRIVATE}
+        asks = {
+            "inputs": [session.trace, session.selection, session.asked, *controls],
+            "outputs": content,
+            "concurrency_id": "model",
+            **PRIVATE,
+        }
         once = {**asks, "queue": streams}  # the queue costs more than most panels do
         # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
         # one, and the page waits for an answer that never comes.
@@ -119,15 +128,20 @@ class Lab:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
             content.fill(self._giving(panel, panel.fills, str), **{**asks, "outputs": [content, line]})
         if panel.translates:
-            content.translate(self._giving(panel, panel.translates, lambda trace: trace, self.header.showing),
-                              **{**asks, **TRANSLATES, "outputs": [content, self.session.trace, self.header.result]})
+            content.translate(
+                self._giving(panel, panel.translates, lambda trace: trace, self.header.showing),
+                **{**asks, **TRANSLATES, "outputs": [content, self.session.trace, self.header.result]},
+            )
 
-    def _giving(self, panel: Panel, find: Callable[..., object], *ways: Callable[[object], object]
-                ) -> Callable[..., tuple]:
+    def _giving(
+        self, panel: Panel, find: Callable[..., object], *ways: Callable[[object], object]
+    ) -> Callable[..., tuple]:
         """A handler that gives other parts of the page what find(scene, what the page sent, *values of the controls)
         finds, each in its way; the panel itself is only told why there is nothing."""
-        def give(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
-                 ) -> tuple:
+
+        def give(
+            event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
+        ) -> tuple:
             question = Question.of(event)
             if trace is None:
                 return question.answer(), *[gr.skip()] * len(ways)
@@ -138,6 +152,7 @@ class Lab:
                 return question.answer(), *(way(found) for way in ways)
             except ValueError as error:
                 return question.failed(error), *[gr.skip()] * len(ways)
+
         return give
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
@@ -175,8 +190,13 @@ class Lab:
         first = self.session.trace.value
         about = gr.State(_sentence(first) if first else None)
         # Once loaded, too: the page may have gone on before the tab came.
-        gr.on([self.session.trace.change, get_blocks_context().root_block.load], changed, [self.session.trace, about],
-              [box, about], **PRIVATE)
+        gr.on(
+            [self.session.trace.change, get_blocks_context().root_block.load],
+            changed,
+            [self.session.trace, about],
+            [box, about],
+            **PRIVATE,
+        )
 
     def _show(self, panel: Panel) -> Callable[..., dict]:
         return self._answering(lambda scene, data, *values: panel.missing(scene) or panel.content(scene, *values))
@@ -186,8 +206,10 @@ class Lab:
 
     def _answering(self, blocks_for: Callable[..., list[dict]]) -> Callable[..., dict]:
         """A handler that answers with blocks_for(scene, what the page sent, *values of the controls)."""
-        def show(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
-                 ) -> dict:
+
+        def show(
+            event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
+        ) -> dict:
             question = Question.of(event)
             if trace is None:
                 return question.answer(blocks=[blocks.text(INVITATION)])
@@ -197,11 +219,13 @@ class Lab:
                     return question.answer(blocks=blocks_for(scene, question.data, *values), about=about(trace))
             except ValueError as error:
                 return question.failed(error)
+
         return show
 
     def _stream(self, panel: Panel) -> Callable[..., Iterator[dict]]:
-        def stream(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
-                   ) -> Iterator[dict]:
+        def stream(
+            event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
+        ) -> Iterator[dict]:
             question = Question.of(event)
             if trace is None:
                 yield question.answer(blocks=[blocks.text(INVITATION)])
@@ -217,29 +241,43 @@ class Lab:
                 yield question.answer(**whole, more=False)
             except ValueError as error:
                 yield question.failed(error)
+
         return stream
 
-    def scene(self, trace: TranslationTrace, selection: Selection, asked: Asked = Asked(), drawn: object = None
-              ) -> Scene:
+    def scene(
+        self, trace: TranslationTrace, selection: Selection, asked: Asked = Asked(), drawn: object = None
+    ) -> Scene:
         """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
-        return Scene(trace, selection.fitted(trace), serving(self.translators, trace), drawn, asked,
-                     self.session.shelf, self.translators)
+        return Scene(
+            trace,
+            selection.fitted(trace),
+            serving(self.translators, trace),
+            drawn,
+            asked,
+            self.session.shelf,
+            self.translators,
+        )
 
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
         one asks for more."""
-        state.change(None, outputs=self.components, cancels=self.streams or None, js=stale(len(self.components)),
-                     **PRIVATE)
+        state.change(
+            None, outputs=self.components, cancels=self.streams or None, js=stale(len(self.components)), **PRIVATE
+        )
 
 
 def about(trace: TranslationTrace) -> Words:
     """Which translation a panel is about, and how it was decoded."""
-    return say("{source} → {target} · decoding: {how}", source=shortened(trace.source_text),
-               target=shortened(trace.translation) or say("(nothing)"), how=trace.decoded_by)
+    return say(
+        "{source} → {target} · decoding: {how}",
+        source=shortened(trace.source_text),
+        target=shortened(trace.translation) or say("(nothing)"),
+        how=trace.decoded_by,
+    )
 
 
 def shortened(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[:limit - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _sentence(trace: TranslationTrace) -> tuple[str, str, str]:

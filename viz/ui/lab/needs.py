@@ -9,16 +9,21 @@ from viz.words import say
 # Parts that a toy can be built without (model.config.PARTS).
 MASKED = Need(
     lambda scene: scene.translator.config.look_ahead_mask,
-    say("This network was built without the look-ahead mask, which this panel shows."))
+    say("This network was built without the look-ahead mask, which this panel shows."),
+)
 SCALED = Need(
     lambda scene: scene.translator.config.scale_scores,
-    say("This network was built without the division by √d_k, which this panel shows."))
+    say("This network was built without the division by √d_k, which this panel shows."),
+)
 RESIDUAL = Need(
     lambda scene: scene.translator.config.residual,
-    say("This network was built without residual connections: there is no stream that layers add to."))
+    say("This network was built without residual connections: there is no stream that layers add to."),
+)
 TOLD_POSITIONS = Need(
     lambda scene: scene.translator.config.position_code is not PositionCode.NONE,
-    say("This network is told no positions: nothing is added to its embeddings."))
+    say("This network is told no positions: nothing is added to its embeddings."),
+)
 WAVES = Need(
     lambda scene: scene.translator.config.position_code is not PositionCode.LEARNED,
-    say("This model learned its positions, a row of numbers for each: there are no waves in them to look at."))
+    say("This model learned its positions, a row of numbers for each: there are no waves in them to look at."),
+)

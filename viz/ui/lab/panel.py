@@ -61,12 +61,19 @@ class Scene:
         return self.shelf.find(self.translator, self.trace.direction)
 
     def prepare_means(self) -> Iterator[Blocks]:
-        """Make the model's means where there are none and can be some, saying how far it is. Before case is asked for.
-        """
+        """Make the model's means where there are none and can be some, with progress. Before case is asked for."""
         if self.means is None and self.shelf.can_make(self.trace.direction):
             for step in self.shelf.make(self.translator, self.trace.direction):
-                yield [blocks.text(say("Finding out what each head says on average: {n} of {all} sentences.",
-                                       n=step.done, all=step.total), tone="note")]
+                yield [
+                    blocks.text(
+                        say(
+                            "Finding out what each head says on average: {n} of {all} sentences.",
+                            n=step.done,
+                            all=step.total,
+                        ),
+                        tone="note",
+                    )
+                ]
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,8 @@ class Need:
 
 TRANSFORMER = Need(
     lambda scene: isinstance(scene.translator.model, Transformer),
-    say("This panel takes a Transformer apart; the model at hand is a recurrent network."))
+    say("This panel takes a Transformer apart; the model at hand is a recurrent network."),
+)
 
 
 @dataclass(frozen=True)

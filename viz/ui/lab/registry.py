@@ -30,11 +30,33 @@ class Tab:
 TABS = (
     Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
     Tab("heads", label("Heads"), ("heads-survey", "heads-search", "heads-links", "heads-match")),
-    Tab("positions", label("Positions"), (
-        "position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break")),
-    Tab("inside", label("Inside"), (
-        "map", "embedding", "space", "plain", "projections", "attention", "scale", "scoring", "kernels", "masks",
-        "heads", "race", "residual", "add-norm", "feed-forward", "logits")),
+    Tab(
+        "positions",
+        label("Positions"),
+        ("position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break"),
+    ),
+    Tab(
+        "inside",
+        label("Inside"),
+        (
+            "map",
+            "embedding",
+            "space",
+            "plain",
+            "projections",
+            "attention",
+            "scale",
+            "scoring",
+            "kernels",
+            "masks",
+            "heads",
+            "race",
+            "residual",
+            "add-norm",
+            "feed-forward",
+            "logits",
+        ),
+    ),
     Tab("train", label("Train"), ("learned", "surprise")),
     Tab("verify", label("Verify"), ("verify", "bleu")),
 )
@@ -43,8 +65,11 @@ TABS = (
 def in_folder(tab: Tab) -> tuple[Panel, ...]:
     """The panels of the tab's folder, in its order."""
     folder = importlib.import_module(f"viz.ui.lab.{tab.name}")
-    found = [importlib.import_module(module.name).PANEL
-             for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.") if not module.ispkg]
+    found = [
+        importlib.import_module(module.name).PANEL
+        for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
+        if not module.ispkg
+    ]
     by_name = {panel.name: panel for panel in sorted(found, key=lambda panel: panel.name)}
     assert len(by_name) == len(found), f"two panels of {tab.name} have one name"
     named = [by_name.pop(name) for name in tab.order]
@@ -54,8 +79,12 @@ def in_folder(tab: Tab) -> tuple[Panel, ...]:
 def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
     """The panels that do not apply to this translation and model, and why, JSON-ready."""
     scene = Scene(trace, Selection().fitted(trace), translator)
-    return [{"panel": drawn(panel.title), "why": need.words} for panels in PANELS.values() for panel in panels
-            for need in panel.unmet(scene)]
+    return [
+        {"panel": drawn(panel.title), "why": need.words}
+        for panels in PANELS.values()
+        for panel in panels
+        for need in panel.unmet(scene)
+    ]
 
 
 PANELS: dict[str, tuple[Panel, ...]] = {tab.name: in_folder(tab) for tab in TABS}  # a tab's name -> its panels

@@ -8,9 +8,17 @@ from viz.ui.lab.panel import Scene
 from viz.ui.lab.sides import deepest
 from viz.ui.language import label
 
-KIND = Choice(label("Attention"), {
-    "": label("as selected elsewhere"), "encoder_self": label("Encoder self-attention"),
-    "decoder_self": label("Decoder self-attention"), "cross": label("Cross-attention")}, "", folded=True)
+KIND = Choice(
+    label("Attention"),
+    {
+        "": label("as selected elsewhere"),
+        "encoder_self": label("Encoder self-attention"),
+        "decoder_self": label("Decoder self-attention"),
+        "cross": label("Cross-attention"),
+    },
+    "",
+    folded=True,
+)
 LAYER = Slider(label("Layer"), 0, deepest, 0, info=label("0: as selected"))
 HEAD = Slider(label("Head"), 0, lambda config: config.num_heads, 0, info=label("0: as selected"))
 QUERY = Slider(label("Query token"), 0, 64, 0, info=label("0: as selected"))
@@ -23,5 +31,9 @@ def resolve(scene: Scene, kind: str, layer: int, head: int, query: int = 0) -> t
     maps = scene.trace.maps(chosen)
     queries = len(maps.query_tokens)
     at = query - 1 if query else selected.query if selected.query is not None else min(1, queries - 1)
-    return (chosen, min(layer - 1 if layer else selected.layer, maps.num_layers - 1),
-            min(head - 1 if head else selected.head, maps.num_heads - 1), min(at, queries - 1))
+    return (
+        chosen,
+        min(layer - 1 if layer else selected.layer, maps.num_layers - 1),
+        min(head - 1 if head else selected.head, maps.num_heads - 1),
+        min(at, queries - 1),
+    )

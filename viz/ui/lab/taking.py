@@ -18,8 +18,12 @@ EXPORT = "export"
 def exports(given: Mapping[str, object] | None = None) -> dict:
     """The buttons, as a block. A panel that has it has an act EXPORT, which answers with file(). given: what the page
     sends that act besides, where the panel's answer would take too long to be found again."""
-    return {"type": "exports", "act": EXPORT, "data": dict(given or {}), "formats": [
-        {"cell": "token", "text": name, "about": form.about} for name, form in FORMATS.items() if form.why]}
+    return {
+        "type": "exports",
+        "act": EXPORT,
+        "data": dict(given or {}),
+        "formats": [{"cell": "token", "text": name, "about": form.about} for name, form in FORMATS.items() if form.why],
+    }
 
 
 def take(scene: Scene, data: Mapping[str, object]) -> list[dict]:
@@ -37,8 +41,14 @@ def file(data: Mapping[str, object], found: Explained, name: str) -> list[dict]:
     form = data.get("format")
     if form not in FORMATS or not FORMATS[form].why:
         raise ValueError(f"unknown export {form!r}")
-    return [{"type": "download", "file": f"{name}.{form}", "media": FORMATS[form].media_type,
-             "data": base64.b64encode(FORMATS[form].why.write(found)).decode("ascii")}]
+    return [
+        {
+            "type": "download",
+            "file": f"{name}.{form}",
+            "media": FORMATS[form].media_type,
+            "data": base64.b64encode(FORMATS[form].why.write(found)).decode("ascii"),
+        }
+    ]
 
 
 def translation(scene: Scene) -> dict:

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
     """The endpoint with its answer in the schema's envelope. Errors are answers too: a caller gets words, not an empty
     stream, and the log gets where it happened, never what was asked."""
+
     @functools.wraps(endpoint)
     def answer(*args: object, **options: object) -> dict:
         try:
@@ -30,8 +31,12 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
             return _error("invalid", str(error))
         except Exception as error:  # the outermost edge: nothing of ours is above it
             log.error("%s failed:\n%s", endpoint.__name__, describe(error))
-            return _error("internal", f"The server could not answer ({type(error).__name__}). Other requests are "
-                                      "unaffected; please report this.")
+            return _error(
+                "internal",
+                f"The server could not answer ({type(error).__name__}). Other requests are "
+                "unaffected; please report this.",
+            )
+
     return answer
 
 

@@ -32,6 +32,7 @@ ENDPOINTS = ("translate", "attention", "step", "score", *why_api.ENDPOINTS)
 
 def build(translators: Translators) -> None:
     """Add the endpoints to the page that is being built."""
+
     def chosen(label: str) -> tuple[Translator, str]:
         route = translators.route(string("direction", label) or translators.routes[0].label)
         return translators[route.label], route.direction
@@ -58,25 +59,26 @@ def build(translators: Translators) -> None:
         return described(traced(text, direction, beam))
 
     @answering
-    def attention(text: str, kind: str = "all", layer: int = 0, head: int = 0, format: str = "json",
-                  direction: str = "") -> dict:
+    def attention(
+        text: str, kind: str = "all", layer: int = 0, head: int = 0, format: str = "json", direction: str = ""
+    ) -> dict:
         """Translate one sentence and return attention maps, exact to the last bit of every float32.
 
-    Its six parameters are the fields of a request.
+        Its six parameters are the fields of a request.
 
-        Args:
-            text: the sentence
-            kind: "encoder_self", "decoder_self" or "cross" for one map, of a recurrent model "alignment"; "all" for
-                every map of every layer and head
-            layer: of one map, from 0
-            head: of one map, from 0
-            format: "json", "npz" for a NumPy archive in base64, or another format that the page can export
-            direction: such as "de-en"; empty for the app's first
+            Args:
+                text: the sentence
+                kind: "encoder_self", "decoder_self" or "cross" for one map, of a recurrent model "alignment"; "all" for
+                    every map of every layer and head
+                layer: of one map, from 0
+                head: of one map, from 0
+                format: "json", "npz" for a NumPy archive in base64, or another format that the page can export
+                direction: such as "de-en"; empty for the app's first
 
-        Returns:
-            One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head.
-            All: the trace in the project's own schema. JSON stands under "map" or "trace", any other format under its
-            own name: a text as it is, all else in base64.
+            Returns:
+                One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head.
+                All: the trace in the project's own schema. JSON stands under "map" or "trace", any other format under
+                its own name: a text as it is, all else in base64.
         """
         wanted = None if kind == "all" else _kind(kind)
         able = [name for name, form in FORMATS.items() if (form.trace if wanted is None else form.map)]
@@ -110,8 +112,13 @@ def build(translators: Translators) -> None:
         trace = paths.follow(translator, string("text", text), [*ids, end], code)
         rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
         found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
-        return {"prefix": ids, "prefix_tokens": list(trace.target_tokens[:-1]), "candidates": found[:candidates],
-                "entropy": float(trace.entropy[-1]), "end_id": end}
+        return {
+            "prefix": ids,
+            "prefix_tokens": list(trace.target_tokens[:-1]),
+            "candidates": found[:candidates],
+            "entropy": float(trace.entropy[-1]),
+            "end_id": end,
+        }
 
     @answering
     def score(text: str, target: str, direction: str = "") -> dict:
@@ -140,26 +147,39 @@ def answer_tools_in_json(demo: gr.Blocks) -> None:
     Gradio would write each answer the way Python prints it. For a page that is launched."""
     if (server := demo.mcp_server_obj) is not None:
         server.postprocess_output_data = lambda answers, root_url: [
-            server.types.TextContent(type="text", text=json.dumps(answer)) for answer in answers]
+            server.types.TextContent(type="text", text=json.dumps(answer)) for answer in answers
+        ]
 
 
 def described(trace: TranslationTrace) -> dict:
     """A trace in brief: everything but its maps."""
     return {
-        "translation": trace.translation, "direction": trace.direction, "finished": trace.finished,
-        "source_ids": list(trace.source_ids), "source_tokens": list(trace.source_tokens),
-        "target_ids": list(trace.target_ids), "target_tokens": list(trace.target_tokens),
-        "probabilities": np.exp(trace.log_probability).tolist(), "ranks": trace.chosen_rank.tolist(),
-        "entropies": trace.entropy.tolist(), "log_probability": float(trace.log_probability.sum()),
+        "translation": trace.translation,
+        "direction": trace.direction,
+        "finished": trace.finished,
+        "source_ids": list(trace.source_ids),
+        "source_tokens": list(trace.source_tokens),
+        "target_ids": list(trace.target_ids),
+        "target_tokens": list(trace.target_tokens),
+        "probabilities": np.exp(trace.log_probability).tolist(),
+        "ranks": trace.chosen_rank.tolist(),
+        "entropies": trace.entropy.tolist(),
+        "log_probability": float(trace.log_probability.sum()),
         "decoding": to_plain(trace.decoding),
-        "seconds": trace.seconds, "device": trace.device, "checkpoint": trace.checkpoint, "digest": trace.digest}
+        "seconds": trace.seconds,
+        "device": trace.device,
+        "checkpoint": trace.checkpoint,
+        "digest": trace.digest,
+    }
 
 
 def _all_maps(trace: TranslationTrace, form: str) -> dict:
     numbers = sum(trace.maps(kind).weights.size for kind in trace.kinds)
     if FORMATS[form].media_type == "application/json" and numbers > MAX_JSON_NUMBERS:
-        raise ValueError(f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
-                         "Ask for format \"npz\", or for one map.")
+        raise ValueError(
+            f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
+            'Ask for format "npz", or for one map.'
+        )
     view = View(trace.kinds[-1])
     data = FORMATS[form].trace.write(Taken(trace, view, score_map(trace, view)))
     return _file("trace", form, data)

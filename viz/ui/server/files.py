@@ -59,10 +59,19 @@ class Files:
         # The addresses of Gradio's files have their content's digest in them; ours have the time of their change.
         lasting = path.is_relative_to(FRONT_END) or scope["query_string"].startswith(b"v=")
         body = await self._read(path)
-        await send({"type": "http.response.start", "status": 200, "headers": [
-            (b"content-type", f"{mimetypes.types_map[path.suffix]}; charset=utf-8".encode()),
-            (b"content-encoding", b"gzip"), (b"content-length", str(len(body)).encode()), (b"vary", b"accept-encoding"),
-            (b"cache-control", FOREVER if lasting else b"no-cache")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [
+                    (b"content-type", f"{mimetypes.types_map[path.suffix]}; charset=utf-8".encode()),
+                    (b"content-encoding", b"gzip"),
+                    (b"content-length", str(len(body)).encode()),
+                    (b"vary", b"accept-encoding"),
+                    (b"cache-control", FOREVER if lasting else b"no-cache"),
+                ],
+            }
+        )
         await send({"type": "http.response.body", "body": body})
 
     async def _read(self, path: Path) -> bytes:

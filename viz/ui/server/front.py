@@ -73,8 +73,11 @@ def hints(components: Sequence[Mapping]) -> Iterator[str]:
     config has them. Of a hidden one Gradio loads no script."""
     hidden = {part["props"].get("elem_id") for part in components if part["props"].get("visible") is False}
     for name in front_end({part["type"] for part in components}):
-        yield (f'<link rel="modulepreload" href="./assets/{name}">' if name.endswith(".js")
-               else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">')
+        yield (
+            f'<link rel="modulepreload" href="./assets/{name}">'
+            if name.endswith(".js")
+            else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">'
+        )
     ours = dict.fromkeys(path for name in FIRST if name not in hidden for path in assets.scripts(name))
     # Itself, and no hint: Gradio adds no style sheet of which there is a link of any kind.
     yield f'<link rel="stylesheet" href="{url(assets.style("explorer"))}">'

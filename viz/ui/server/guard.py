@@ -13,9 +13,24 @@ from viz.ui.server.api import ENDPOINTS
 MAX_BODY = 8_000_000  # bytes of one request: a million characters, each written as an escape of six bytes, and some
 
 # Routes of Gradio that this app has no use for: uploads, recordings, fetching other hosts' files, developers' tools.
-REFUSED = tuple(f"/gradio_api/{name}" for name in (
-    "upload", "upload_progress", "proxy=", "stream/", "process_recording", "deep_link", "dev/", "custom_component/",
-    "vibe-", "undo-vibe-edit", "run-history/", "profiling/", "token")) + ("/monitoring", "/custom_component/", "/login")
+REFUSED = tuple(
+    f"/gradio_api/{name}"
+    for name in (
+        "upload",
+        "upload_progress",
+        "proxy=",
+        "stream/",
+        "process_recording",
+        "deep_link",
+        "dev/",
+        "custom_component/",
+        "vibe-",
+        "undo-vibe-edit",
+        "run-history/",
+        "profiling/",
+        "token",
+    )
+) + ("/monitoring", "/custom_component/", "/login")
 
 # Where Gradio answers calls by name. The page's own handlers have names there, too, though they are private.
 CALLS = re.compile(r"/gradio_api/(?:call/(?:v2/)?|run/|api/)([^/]+)")
@@ -29,15 +44,32 @@ PAGE = "predict"  # what the page posts to for handlers outside the queue, which
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three
 # must be allowed. What is left still says: load from here alone, and send nothing anywhere else.
-POLICY = "; ".join((
-    "default-src 'self'", "script-src 'self' 'unsafe-inline' 'unsafe-eval'", "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data: blob:", "font-src 'self' data:", "connect-src 'self' data: blob:", "worker-src 'self' blob:",
-    "object-src 'none'", "frame-src 'none'", "base-uri 'self'", "form-action 'self'",
-    "frame-ancestors 'self' https://huggingface.co https://*.hf.space"))  # a Space is shown inside Hugging Face's page
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "frame-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'self' https://huggingface.co https://*.hf.space",
+    )
+)  # a Space is shown inside Hugging Face's page
 
-HEADERS = tuple((name.encode(), value.encode()) for name, value in (
-    ("content-security-policy", POLICY), ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"), ("permissions-policy", "camera=(), microphone=(), geolocation=()")))
+HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in (
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
+    )
+)
 RETRY = ((b"retry-after", b"2"),)
 
 Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
@@ -49,8 +81,10 @@ def check_port(host: str, port: int) -> None:
         with socket.create_server((host, port), reuse_port=False):
             pass
     except OSError as error:
-        why = {errno.EADDRINUSE: "is already in use: stop what runs there, or choose another with --port",
-               errno.EACCES: "may not be used by this user: choose one above 1023 with --port"}
+        why = {
+            errno.EADDRINUSE: "is already in use: stop what runs there, or choose another with --port",
+            errno.EACCES: "may not be used by this user: choose one above 1023 with --port",
+        }
         if error.errno in why:
             raise ValueError(f"port {port} of {host} {why[error.errno]}") from error
         raise ValueError(f"cannot serve on {host}, port {port}: {error}") from error
@@ -148,6 +182,11 @@ async def _refuse(send: Send, status: int, words: str) -> None:
 
 async def _answer(send: Send, status: int, content: dict) -> None:
     body = json.dumps(content).encode()
-    await send({"type": "http.response.start", "status": status,
-                "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())],
+        }
+    )
     await send({"type": "http.response.body", "body": body})

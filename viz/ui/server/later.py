@@ -87,24 +87,41 @@ class Later(BlocksConfig):
             children = [pruned(child) for child in layout.get("children", ()) if child["id"] not in inside]
             return {**layout, **({"children": children} if "children" in layout else {})}
 
-        pages = {name: {"layout": pruned(page["layout"]),
-                        "components": [i for i in page["components"] if i not in inside],
-                        "dependencies": [i for i in page["dependencies"] if i not in homes]}
-                 for name, page in config["page"].items()}
-        return {**config, "page": pages, "dependencies": [
-            _brief(one) if self.fns[one["id"]].renderable else one for one in config["dependencies"]]}
+        pages = {
+            name: {
+                "layout": pruned(page["layout"]),
+                "components": [i for i in page["components"] if i not in inside],
+                "dependencies": [i for i in page["dependencies"] if i not in homes],
+            }
+            for name, page in config["page"].items()
+        }
+        return {
+            **config,
+            "page": pages,
+            "dependencies": [_brief(one) if self.fns[one["id"]].renderable else one for one in config["dependencies"]],
+        }
 
     def _listeners(self, opening: Opening, homes: dict[int, Opening]) -> list[dict]:
         """Those of the tab, and all others to the same events of other parts of the page: what comes with a tab takes
         the place of whoever listened to an event before (read in Gradio 6.31's front end). So does, at last, the
         opening's own without a handler: the tab is not asked for again."""
         inside = self._inside(opening)
-        shared = {key for i, function in self.fns.items() if homes.get(i) is opening
-                  for key in function.targets if key[0] not in inside and key[1] != "load"}
+        shared = {
+            key
+            for i, function in self.fns.items()
+            if homes.get(i) is opening
+            for key in function.targets
+            if key[0] not in inside and key[1] != "load"
+        }
         found = [function.get_config() for i, function in self.fns.items() if homes.get(i) is opening]
-        found += [{**config, "targets": [key for key in config["targets"] if key[1] != "load"]}
-                  for config in (function.get_config() for i, function in self.fns.items()
-                                 if homes.get(i) is not opening and shared.intersection(function.targets))]
+        found += [
+            {**config, "targets": [key for key in config["targets"] if key[1] != "load"]}
+            for config in (
+                function.get_config()
+                for i, function in self.fns.items()
+                if homes.get(i) is not opening and shared.intersection(function.targets)
+            )
+        ]
         own = next(function for function in self.fns.values() if function.renderable is opening)
         return [*found, {**own.get_config(), "backend_fn": False}]
 
@@ -131,5 +148,6 @@ class Later(BlocksConfig):
 
 def _brief(listener: dict) -> dict:
     """Without what is so where nothing is said; of "queue" that would be true."""
-    return {name: value for name, value in listener.items()
-            if (value is not None and value is not False) or name == "queue"}
+    return {
+        name: value for name, value in listener.items() if (value is not None and value is not False) or name == "queue"
+    }

@@ -17,31 +17,56 @@ MODELS_VARIABLE = "ATTENTION_ATLAS_MODELS"
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The command line; what it leaves out comes from the environment. Each option's help names its variable."""
     parser = argparse.ArgumentParser(
-        prog="python app.py", description="Serve Attention Atlas: translate a sentence, look at every attention head.",
+        prog="python app.py",
+        description="Serve Attention Atlas: translate a sentence, look at every attention head.",
         epilog="Each option can be given as the environment variable in brackets. SIGTERM or Ctrl+C ends the server. "
-               "The API is described in README.md and on the page under 'Use via API'.")
+        "The API is described in README.md and on the page under 'Use via API'.",
+    )
 
     def option(name: str, variable: str, default: object, words: str, kind: Callable = str) -> None:
-        parser.add_argument(name, type=kind, default=os.environ.get(variable) or default,
-                            help=f"{words} (default {default}) [{variable}]")
+        parser.add_argument(
+            name,
+            type=kind,
+            default=os.environ.get(variable) or default,
+            help=f"{words} (default {default}) [{variable}]",
+        )
 
     # A Space's container is reached from outside it; everywhere else the page is for this machine unless one says so.
-    option("--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1",
-           "address to serve on")
+    option(
+        "--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1", "address to serve on"
+    )
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", _number(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N or auto: cuda if there is one, else cpu")
-    option("--max-sessions", "ATTENTION_ATLAS_MAX_SESSIONS", "50",
-           "visitors whose state is kept; beyond it the one longest idle is forgotten", _number(1, 10_000))
-    option("--concurrency", "ATTENTION_ATLAS_CONCURRENCY", str(min(cores(), MAX_PASSES)),
-           "passes through the model that run at once, sharing the cores; requests that wait share a batch",
-           _number(1, 256))
-    option("--queue", "ATTENTION_ATLAS_QUEUE", "128",
-           "requests that may wait; beyond it one is told at once to come back", _number(1, 10_000))
+    option(
+        "--max-sessions",
+        "ATTENTION_ATLAS_MAX_SESSIONS",
+        "50",
+        "visitors whose state is kept; beyond it the one longest idle is forgotten",
+        _number(1, 10_000),
+    )
+    option(
+        "--concurrency",
+        "ATTENTION_ATLAS_CONCURRENCY",
+        str(min(cores(), MAX_PASSES)),
+        "passes through the model that run at once, sharing the cores; requests that wait share a batch",
+        _number(1, 256),
+    )
+    option(
+        "--queue",
+        "ATTENTION_ATLAS_QUEUE",
+        "128",
+        "requests that may wait; beyond it one is told at once to come back",
+        _number(1, 10_000),
+    )
     parser.add_argument(
-        "--model", action="append", default=os.environ.get(MODELS_VARIABLE, "").split(), metavar="FOLDER_OR_ID",
+        "--model",
+        action="append",
+        default=os.environ.get(MODELS_VARIABLE, "").split(),
+        metavar="FOLDER_OR_ID",
         help="an OPUS-MT, M2M100, NLLB or mBART model to serve, too: a folder, or an id on the Hugging Face Hub, which "
-             f"is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]")
+        f"is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
+    )
     args = parser.parse_args(argv)
     args.device = None if args.device == "auto" else args.device
     return args
@@ -52,4 +77,5 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         if not text.isdecimal() or not least <= int(text) <= most:
             raise argparse.ArgumentTypeError(f"expected a number from {least} to {most}, found {text!r}")
         return int(text)
+
     return number

@@ -16,14 +16,19 @@ import gradio as gr
 from viz import assets, theme, words
 
 NEEDED = ("atlas-title", "source-text", "direction", "decoding", "translate", "languages", "examples", "translation")
-TOLD = ("The stronger the colour, the more probable. Point at a token the model wrote for its probability and the "
-        "runners-up; click it to ask why it was written.")  # below the tokens: as many lines as it takes
+TOLD = (
+    "The stronger the colour, the more probable. Point at a token the model wrote for its probability and the "
+    "runners-up; click it to ask why it was written."
+)  # below the tokens: as many lines as it takes
 LABEL = "__i18n__"  # begins a label that Gradio translates: {"key": English}
 SAID = re.compile(r"<[^>]* data-say>([^<]*)<")
 SHELL = assets.WEB / "page" / "shell.js"
 SLATE = gr.themes.colors.slate
 FIELDS = {  # what Gradio's theme gives fields and their labels, on light and on dark pages
-    "field": (SLATE.c100, SLATE.c700), "text": (SLATE.c800, SLATE.c100), "label": (SLATE.c500, SLATE.c200)}
+    "field": (SLATE.c100, SLATE.c700),
+    "text": (SLATE.c800, SLATE.c100),
+    "label": (SLATE.c500, SLATE.c200),
+}
 
 
 def shell(config: Mapping) -> str:
@@ -34,14 +39,18 @@ def shell(config: Mapping) -> str:
         return ""
     drawn = "".join(_parts(found, tabs))
     said = {unescape(text) for text in SAID.findall(drawn)}
-    own = {language: {text: section[text] for section in words.read(path).values() for text in said & set(section)}
-           for language, path in words.files().items()}
+    own = {
+        language: {text: section[text] for section in words.read(path).values() for text in said & set(section)}
+        for language, path in words.files().items()
+    }
     light, dark = ("; ".join(f"--shell-{name}: {pair[i]}" for name, pair in FIELDS.items()) for i in (0, 1))
     colours = f"{theme.css_variables()}.atlas-shell {{ {light} }} .atlas-shell.dark {{ {dark} }}"
     texts = json.dumps(own, ensure_ascii=False).replace("</", "<\\/")  # nothing in it ends the script
     script = f"{SHELL.read_text(encoding='utf-8')}AttentionAtlas.shell({texts});"
-    return (f"<style>{colours}{SHELL.with_suffix('.css').read_text(encoding='utf-8')}</style>"
-            f'<div class="atlas-shell" aria-hidden="true"><div>{drawn}</div></div><script>{script}</script>')
+    return (
+        f"<style>{colours}{SHELL.with_suffix('.css').read_text(encoding='utf-8')}</style>"
+        f'<div class="atlas-shell" aria-hidden="true"><div>{drawn}</div></div><script>{script}</script>'
+    )
 
 
 def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
@@ -54,7 +63,7 @@ def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
         menu = found[name]
         chosen = next(text for text, value in menu["choices"] if value == menu["value"])
         yield _field(name, menu["label"], _said("b", chosen))
-    yield f'</div>{_said("i", found["translate"]["value"])}</div>'
+    yield f"</div>{_said('i', found['translate']['value'])}</div>"
     # Below stands only what has a known height: menus of languages have none, nor has what a large model costs, nor a
     # page without an example.
     offer, written = found["examples"]["value"], found["translation"]["value"].get("text")
@@ -73,7 +82,7 @@ def _field(kind: str, label: object, content: str) -> str:
 def _said(tag: str, value: object) -> str:
     """An element with a text as a component's properties hold it, marked if the languages have words for it."""
     english = value["say"] if isinstance(value, dict) else _english(str(value))
-    return _plain(tag, str(value)) if english is None else f'<{tag} data-say>{escape(english)}</{tag}>'
+    return _plain(tag, str(value)) if english is None else f"<{tag} data-say>{escape(english)}</{tag}>"
 
 
 def _english(text: str) -> str | None:

@@ -64,7 +64,8 @@ class Visitors(StateHolder):
         session.keep_bounds = self.keep_bounds
         session.config_values = {
             key: {**config, "props": copy(config["props"])} if config and "props" in config else config
-            for key, config in self._described.config_values.items()}
+            for key, config in self._described.config_values.items()
+        }
         return session
 
 
@@ -77,8 +78,13 @@ def held_bytes(value: object, seen: set[int] | None = None) -> int:
     seen.add(id(value))
     if isinstance(value, np.ndarray):
         whole = value if value.base is None else value.base
-        return value.nbytes if whole is value else held_bytes(whole, seen) if isinstance(whole, np.ndarray) \
+        return (
+            value.nbytes
+            if whole is value
+            else held_bytes(whole, seen)
+            if isinstance(whole, np.ndarray)
             else value.nbytes
+        )
     size = sys.getsizeof(value)
     if is_dataclass(value):
         return size + sum(held_bytes(getattr(value, field.name), seen) for field in fields(value))

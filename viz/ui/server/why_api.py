@@ -41,8 +41,9 @@ def build(traced: Traced) -> None:
         return Scene(trace, Selection(), translator, asked=wanted, shelf=shelf)
 
     @answering
-    def why(text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
-            ) -> dict:
+    def why(
+        text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
+    ) -> dict:
         """Why the model wrote one token of its translation and not another: words taken away, logits taken apart.
 
         Args:
@@ -87,27 +88,34 @@ def build(traced: Traced) -> None:
         return {**asked(about), **heads_dict(*found)}
 
     @answering
-    def why_patch(text: str, second: str, step: int = -1, contrast: str = "", place: str = "decoder stream",
-                  way: str = "denoise", direction: str = "") -> dict:
+    def why_patch(
+        text: str,
+        second: str,
+        step: int = -1,
+        contrast: str = "",
+        place: str = "decoder stream",
+        way: str = "denoise",
+        direction: str = "",
+    ) -> dict:
         """Put what one sentence's run had at one place into another's, after the same prefix: where is the difference?
 
-    Its seven parameters are the fields of a request.
+        Its seven parameters are the fields of a request.
 
-        Args:
-            text: the sentence
-            second: another one, such as the same with one word changed
-            step: which token of the translation, from 0; -1 for the least certain content word
-            contrast: another word to compare with; empty for the next most probable token
-            place: "decoder stream", "encoder stream", "decoder self", "decoder cross", "decoder feed", "encoder self",
-                "encoder feed", "cross heads", "decoder heads" or "encoder heads"
-            way: "denoise" (this sentence into the second: is it enough?) or "noise" (the second into this one)
-            direction: such as "de-en"; empty for the app's first
+            Args:
+                text: the sentence
+                second: another one, such as the same with one word changed
+                step: which token of the translation, from 0; -1 for the least certain content word
+                contrast: another word to compare with; empty for the next most probable token
+                place: "decoder stream", "encoder stream", "decoder self", "decoder cross", "decoder feed", "encoder
+                    self", "encoder feed", "cross heads", "decoder heads" or "encoder heads"
+                way: "denoise" (this sentence into the second: is it enough?) or "noise" (the second into this one)
+                direction: such as "de-en"; empty for the app's first
 
-        Returns:
-            question and metric as why does; base and other: the metric of the run that receives and of the one that
-            gives; rows (layer, evidence, unit, values: the metric with that place patched, null where the sentences
-            have no common place), columns: tokens or heads; recovered: shares of the way from base to other, null where
-            they are less than 1 nat apart; text, second, translation and target_tokens.
+            Returns:
+                question and metric as why does; base and other: the metric of the run that receives and of the one that
+                gives; rows (layer, evidence, unit, values: the metric with that place patched, null where the sentences
+                have no common place), columns: tokens or heads; recovered: shares of the way from base to other, null
+                where they are less than 1 nat apart; text, second, translation and target_tokens.
         """
         if string("place", place) not in GRIDS:
             raise ValueError(f"Unknown place {place!r}: there are {', '.join(GRIDS)}.")

@@ -56,8 +56,9 @@ def invitation(translators: Translators) -> dict | None:
     return first and {"name": first.name, "minutes": first.minutes}
 
 
-def answered(translators: Translators, every: Mapping[str, Tour], data: Mapping[str, object],
-             shown: str | None = None) -> dict:
+def answered(
+    translators: Translators, every: Mapping[str, Tour], data: Mapping[str, object], shown: str | None = None
+) -> dict:
     """What the page draws of the stop that it asks for with {tour, stop, direction}; stop counts from 1, shown: the
     direction that the page is at. A Refusal for a tour that cannot be given here."""
     tour = every.get(str(data.get("tour")))
@@ -67,11 +68,18 @@ def answered(translators: Translators, every: Mapping[str, Tour], data: Mapping[
     number = data.get("stop")
     number = number if isinstance(number, int) and 1 <= number <= len(tour.stops) else 1
     stop = tour.stops[number - 1]
-    listed = [{"name": one.name, "title": words(one.title, {}), "minutes": one.minutes}
-              for one in offered(translators, every)]
-    return {"tour": tour.name, "stop": number, "stops": len(tour.stops), "direction": route.direction,
-            "tours": listed, "look": stop.look,
-            **at(translators[route.label], route.direction, tour, stop)}
+    listed = [
+        {"name": one.name, "title": words(one.title, {}), "minutes": one.minutes} for one in offered(translators, every)
+    ]
+    return {
+        "tour": tour.name,
+        "stop": number,
+        "stops": len(tour.stops),
+        "direction": route.direction,
+        "tours": listed,
+        "look": stop.look,
+        **at(translators[route.label], route.direction, tour, stop),
+    }
 
 
 def route_of(translators: Translators, tour: Tour, *wanted: str | None) -> Route:
@@ -80,14 +88,22 @@ def route_of(translators: Translators, tour: Tour, *wanted: str | None) -> Route
     for direction in (*wanted, *tour.directions):
         if direction in tour.directions and (found := _route(translators, direction)):
             return found
-    raise Refusal("No model that is served here translates in a direction that this tour is for: {directions}.",
-                  directions=", ".join(tour.directions))
+    raise Refusal(
+        "No model that is served here translates in a direction that this tour is for: {directions}.",
+        directions=", ".join(tour.directions),
+    )
 
 
 def _route(translators: Translators, direction: str) -> Route | None:
     """The first route of this direction whose model is a Transformer."""
-    return next((route for route in translators.routes if route.direction == direction
-                 and isinstance(translators[route.label].model, Transformer)), None)
+    return next(
+        (
+            route
+            for route in translators.routes
+            if route.direction == direction and isinstance(translators[route.label].model, Transformer)
+        ),
+        None,
+    )
 
 
 def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
@@ -116,10 +132,18 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
 def _values(place: Place) -> dict[str, object]:
     """What a stop's text may name."""
     config, trace = place.translator.config, place.trace
-    found = {"read": trace.source_text, "wrote": trace.translation, "vocabulary": config.num_target_tokens,
-             "layers": config.num_decoder_layers, "heads": config.num_heads, "size": config.d_model,
-             "each": config.d_model // config.num_heads, "inner": config.d_feedforward,
-             "encoder": config.num_encoder_layers, "grid": config.num_decoder_layers * config.num_heads}
+    found = {
+        "read": trace.source_text,
+        "wrote": trace.translation,
+        "vocabulary": config.num_target_tokens,
+        "layers": config.num_decoder_layers,
+        "heads": config.num_heads,
+        "size": config.d_model,
+        "each": config.d_model // config.num_heads,
+        "inner": config.d_feedforward,
+        "encoder": config.num_encoder_layers,
+        "grid": config.num_decoder_layers * config.num_heads,
+    }
     if place.pair:
         found |= {"source": place.pair.source, "target": place.written}
     if place.head:
@@ -140,10 +164,14 @@ def claimed(place: Place, claim: Claim, measured: Measured, values: Mapping[str,
     """A claim with what was measured: whether it holds, and the number. values: what its text may name besides."""
     bound = claim.at_least if claim.at_least is not None else claim.at_most
     found = measured.value
-    holds = found is not None and (claim.at_least is None or found >= claim.at_least) and (
-        claim.at_most is None or found <= claim.at_most)
+    holds = (
+        found is not None
+        and (claim.at_least is None or found >= claim.at_least)
+        and (claim.at_most is None or found <= claim.at_most)
+    )
     said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=place.trace.translation)
     if found is not None:
-        said = words(claim.text, {**values, "value": written(found, measured.unit),
-                                  "bound": written(bound, measured.unit)})
+        said = words(
+            claim.text, {**values, "value": written(found, measured.unit), "bound": written(bound, measured.unit)}
+        )
     return {"text": said, "holds": holds, "learned": claim.learned}

@@ -30,15 +30,19 @@ def reads(place: Place) -> Head:
 
 def _by(kind: AttentionKind, statistic: str) -> Callable[[Place], Head]:
     """The head of a kind that has most of a statistic over many sentences, if it is named for that there."""
+
     def find(place: Place) -> Head:
         survey = surveyed(place.translator, place.trace.direction)
         if survey is None:
-            raise Refusal("No survey of this model's heads lies beside its weights, so that nothing is known of what "
-                          "they do in general. The tab Heads can take one.")
+            raise Refusal(
+                "No survey of this model's heads lies beside its weights, so that nothing is known of what "
+                "they do in general. The tab Heads can take one."
+            )
         found = survey.kinds.get(kind)
         if found is None or statistic not in found.statistics:
             raise Refusal("The survey of this model's heads does not count this.")
         return kind, *_largest(found.statistics[statistic].value)
+
     return find
 
 
@@ -48,7 +52,10 @@ def _largest(values: np.ndarray) -> tuple[int, int]:
 
 
 HEADS: Mapping[str, Callable[[Place], Head]] = {
-    "points": points, "reads": reads,
-    "previous_encoder": _by(ENCODER, "previous"), "previous_decoder": _by(DECODER, "previous"),
-    "aligned": _by(CROSS, "alignment_predicted"), "aligned_read": _by(CROSS, "alignment_read"),
+    "points": points,
+    "reads": reads,
+    "previous_encoder": _by(ENCODER, "previous"),
+    "previous_decoder": _by(DECODER, "previous"),
+    "aligned": _by(CROSS, "alignment_predicted"),
+    "aligned_read": _by(CROSS, "alignment_read"),
 }

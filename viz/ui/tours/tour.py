@@ -99,10 +99,15 @@ def read(path: Path) -> Tour:
     """A tour's file. TypeError or KeyError for a field that is missing or that there is not: it is our own."""
     found = json.loads(path.read_text(encoding="utf-8"))
     sentences = {
-        name: {direction: Sentence(one["text"], {
-            pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()})
-            for direction, one in directions.items()}
-        for name, directions in found.pop("sentences").items()}
+        name: {
+            direction: Sentence(
+                one["text"],
+                {pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()},
+            )
+            for direction, one in directions.items()
+        }
+        for name, directions in found.pop("sentences").items()
+    }
     stops = tuple(Stop(**{**stop, "claim": Claim(**stop["claim"])}) for stop in found.pop("stops"))
     return Tour(path.stem, sentences=sentences, stops=stops, **found)
 

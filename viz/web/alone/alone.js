@@ -2,7 +2,9 @@
 // document, or in that of another frame of the same notebook, which leaves it in the window that both can see.
 (async () => {
   "use strict";
-  const byId = (id) => document.getElementById(id), root = byId("explorer"), own = byId("bundle");
+  const byId = (id) => document.getElementById(id),
+    root = byId("explorer"),
+    own = byId("bundle");
   const notebook = (() => {
     try {
       return window.parent.document && window.parent !== window ? window.parent : null;
@@ -13,7 +15,9 @@
 
   function unpack(text) {
     const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    return new Response(
+      new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")),
+    ).text();
   }
 
   async function bundle(name) {
@@ -32,7 +36,8 @@
 
   // The frame that holds it may come later: a notebook draws its cells in no certain order.
   function waiting(name) {
-    const words = root.querySelector(".waiting"), said = globalThis.AttentionAtlas.words?.[words.textContent];
+    const words = root.querySelector(".waiting"),
+      said = globalThis.AttentionAtlas.words?.[words.textContent];
     if (said) words.textContent = said;
     words.hidden = false;
     return new Promise((resolve) => notebook?.addEventListener(name, resolve, { once: true }));
@@ -42,7 +47,10 @@
   const system = matchMedia("(prefers-color-scheme: dark)");
   function isDark() {
     for (let node = notebook && frameElement; node; node = node.parentElement) {
-      const [red, green, blue, alpha = 1] = notebook.getComputedStyle(node).backgroundColor.match(/[\d.]+/g).map(Number);
+      const [red, green, blue, alpha = 1] = notebook
+        .getComputedStyle(node)
+        .backgroundColor.match(/[\d.]+/g)
+        .map(Number);
       if (alpha > 0.5) return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
     }
     return !notebook && system.matches;
@@ -51,9 +59,12 @@
   const follow = () => document.body.classList.toggle("dark", isDark());
 
   function followNotebook() {
-    const page = notebook.document, changed = () => [0, 500].forEach((wait) => setTimeout(follow, wait)); // its sheets load
-    for (const node of [page.documentElement, page.body]) new MutationObserver(changed).observe(node, { attributes: true });
-    const fit = () => (frameElement.style.height = `${Math.ceil(document.documentElement.getBoundingClientRect().height)}px`);
+    const page = notebook.document,
+      changed = () => [0, 500].forEach((wait) => setTimeout(follow, wait)); // its sheets load
+    for (const node of [page.documentElement, page.body])
+      new MutationObserver(changed).observe(node, { attributes: true });
+    const fit = () =>
+      (frameElement.style.height = `${Math.ceil(document.documentElement.getBoundingClientRect().height)}px`);
     new ResizeObserver(fit).observe(document.documentElement);
   }
 
@@ -63,14 +74,22 @@
   if (notebook) followNotebook();
 
   const { style, scripts, languages } = JSON.parse(await bundle(root.dataset.bundle));
-  const add = (tag, text) => document.head.append(Object.assign(document.createElement(tag), { textContent: text }));
+  const add = (tag, text) =>
+    document.head.append(Object.assign(document.createElement(tag), { textContent: text }));
   add("style", style);
   for (const script of scripts) add("script", script);
   AttentionAtlas.speak(languages);
 
   const traces = [...document.querySelectorAll("script.payload")].map((node) => node.textContent);
   let more = () => {}; // as when a person translates one sentence after another
-  root.addEventListener("atlas-drawn", () => traces.length && more({ id: null, json: traces.shift() }));
+  root.addEventListener(
+    "atlas-drawn",
+    () => traces.length && more({ id: null, json: traces.shift() }),
+  );
   AttentionAtlas.components.explorer(root, {
-    value: () => ({ id: null, json: traces.shift() }), onValue: (told) => (more = told), trigger: () => {}, server: null });
+    value: () => ({ id: null, json: traces.shift() }),
+    onValue: (told) => (more = told),
+    trigger: () => {},
+    server: null,
+  });
 })();

@@ -14,7 +14,8 @@
 
   // The page says which language it is in. Gradio says it, too, later, of its own labels.
   function keep(language) {
-    const page = document.documentElement, set = () => page.lang === language || (page.lang = language);
+    const page = document.documentElement,
+      set = () => page.lang === language || (page.lang = language);
     set();
     new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
   }
@@ -23,7 +24,8 @@
   // atlas.words: English -> text. Without one, or if it cannot be had, the page is in English.
   // atlas.spoken: a promise that the matter is settled, while it is not.
   atlas.speak = function (languages) {
-    const language = chosen(languages), given = languages[language];
+    const language = chosen(languages),
+      given = languages[language];
     const settle = (sections) => {
       atlas.words = Object.assign(Object.create(null), ...Object.values(sections));
       keep(language);
@@ -32,22 +34,33 @@
     if (language === undefined) english();
     else if (typeof given === "object") settle(given);
     else {
-      atlas.spoken = sections(given).then(settle).catch(english).finally(() => (atlas.spoken = null));
+      atlas.spoken = sections(given)
+        .then(settle)
+        .catch(english)
+        .finally(() => (atlas.spoken = null));
     }
   };
 
-  const sections = (address) => fetch(address, { signal: AbortSignal.timeout(10000) })
-    .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)));
+  const sections = (address) =>
+    fetch(address, { signal: AbortSignal.timeout(10000) }).then((answer) =>
+      answer.ok ? answer.json() : Promise.reject(answer.status),
+    );
 
   // Gradio's menus of the tabs that a strip has no room for: it names them in English alone. To be called once they stand.
   atlas.nameMenus = function () {
-    for (const menu of document.querySelectorAll(".overflow-menu > button[aria-label]")) menu.ariaLabel = atlas.t("More tabs");
+    for (const menu of document.querySelectorAll(".overflow-menu > button[aria-label]"))
+      menu.ariaLabel = atlas.t("More tabs");
   };
 
   // More words, of what few visitors open: languages as above. A promise that they are there, or cannot be had.
   atlas.learn = function (languages) {
     const language = chosen(languages);
-    return language === undefined ? Promise.resolve()
-      : sections(languages[language]).then((more) => Object.assign(atlas.words ||= Object.create(null), ...Object.values(more))).catch(() => {});
+    return language === undefined
+      ? Promise.resolve()
+      : sections(languages[language])
+          .then((more) =>
+            Object.assign((atlas.words ||= Object.create(null)), ...Object.values(more)),
+          )
+          .catch(() => {});
   };
 })();

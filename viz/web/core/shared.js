@@ -27,27 +27,52 @@
 
   // Once Plotly.js is there. It is most of all that is loaded, and reading it takes longer than all else together: it is
   // fetched when somebody first asks, and after what is on the page by then has been painted.
-  let address = null, loading = null;
+  let address = null,
+    loading = null;
   atlas.plotly = function () {
-    loading ||= window.Plotly ? Promise.resolve() : painted().then(() => new Promise((resolve, reject) => {
-      const script = atlas.element("script", { src: address, onload: resolve, onerror: () => reject(new Error(address)) });
-      document.head.append(script);
-    }));
+    loading ||= window.Plotly
+      ? Promise.resolve()
+      : painted().then(
+          () =>
+            new Promise((resolve, reject) => {
+              const script = atlas.element("script", {
+                src: address,
+                onload: resolve,
+                onerror: () => reject(new Error(address)),
+              });
+              document.head.append(script);
+            }),
+        );
     return loading;
   };
 
   // After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
-  const painted = () => new Promise((resolve) => {
-    if (document.hidden) return resolve();
-    requestAnimationFrame(() => (window.requestIdleCallback ? requestIdleCallback(resolve, { timeout: 500 }) : setTimeout(resolve)));
-  });
+  const painted = () =>
+    new Promise((resolve) => {
+      if (document.hidden) return resolve();
+      requestAnimationFrame(() =>
+        window.requestIdleCallback
+          ? requestIdleCallback(resolve, { timeout: 500 })
+          : setTimeout(resolve),
+      );
+    });
 
   // What few visitors need, fetched once they do: {script, style}. A promise that it is there.
   atlas.fetched = function ({ script, style }) {
-    const load = (tag, attributes) => new Promise((resolve, reject) => {
-      document.head.append(atlas.element(tag, { ...attributes, onload: resolve, onerror: () => reject(new Error(script)) }));
-    });
-    return Promise.all([load("link", { rel: "stylesheet", href: style }), load("script", { src: script })]);
+    const load = (tag, attributes) =>
+      new Promise((resolve, reject) => {
+        document.head.append(
+          atlas.element(tag, {
+            ...attributes,
+            onload: resolve,
+            onerror: () => reject(new Error(script)),
+          }),
+        );
+      });
+    return Promise.all([
+      load("link", { rel: "stylesheet", href: style }),
+      load("script", { src: script }),
+    ]);
   };
 
   // A component's script ends with this.
@@ -59,8 +84,12 @@
   // English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
   // a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
   // A whole number in words has its thousands apart by a narrow space: no language reads that as a decimal point.
-  const written = (value) => (Number.isInteger(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : said(value));
-  const split = (english, value) => (atlas.words?.[english] ?? english).split(/\{(\w+)\}/).flatMap((part, i) => (i % 2 ? value(part) : part));
+  const written = (value) =>
+    Number.isInteger(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : said(value);
+  const split = (english, value) =>
+    (atlas.words?.[english] ?? english)
+      .split(/\{(\w+)\}/)
+      .flatMap((part, i) => (i % 2 ? value(part) : part));
   atlas.parts = (english, values = {}) => split(english, (name) => written(values[name]));
   atlas.t = (english, values) => atlas.parts(english, values).join("");
 
@@ -72,7 +101,10 @@
   atlas.said = said;
 
   // Words of the server as a list of texts and nodes: wrap(text) in place of each value whose name is among these.
-  atlas.saidParts = (given, names, wrap) => split(given.say, (name) => (names.includes(name) ? wrap(written(given.with[name])) : written(given.with[name])));
+  atlas.saidParts = (given, names, wrap) =>
+    split(given.say, (name) =>
+      names.includes(name) ? wrap(written(given.with[name])) : written(given.with[name]),
+    );
 
   // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
   atlas.views ||= {};
@@ -81,8 +113,11 @@
   atlas.link = () => new URLSearchParams(location.hash.replace(/^#/, ""));
 
   // Whether a link's fields are about a translation, an object that has these names; of what either does not say, any will do.
-  atlas.isAbout = (link, { text, direction, checkpoint, beam }) => Object.entries({ text, direction, checkpoint })
-    .every(([name, value]) => !link.get(name) || link.get(name) === value) && (beam === null || Number(link.get("beam") ?? 1) === beam);
+  atlas.isAbout = (link, { text, direction, checkpoint, beam }) =>
+    Object.entries({ text, direction, checkpoint }).every(
+      ([name, value]) => !link.get(name) || link.get(name) === value,
+    ) &&
+    (beam === null || Number(link.get("beam") ?? 1) === beam);
 
   // Copy the page's address with these fields. Where that is not allowed: a field to copy it from, to be shown; else null.
   atlas.copyLink = async function (fields, label) {
@@ -91,7 +126,13 @@
       await navigator.clipboard.writeText(address);
       return null;
     } catch {
-      return atlas.element("input", { class: "link", readonly: true, value: address, "aria-label": label, onfocus: (event) => event.target.select() });
+      return atlas.element("input", {
+        class: "link",
+        readonly: true,
+        value: address,
+        "aria-label": label,
+        onfocus: (event) => event.target.select(),
+      });
     }
   };
 
@@ -105,7 +146,12 @@
       else if (key === "style") node.style.cssText = value;
       else node.setAttribute(key, value === true ? "" : String(said(value)));
     }
-    node.append(...children.flat().filter((child) => child !== null && child !== undefined).map(said));
+    node.append(
+      ...children
+        .flat()
+        .filter((child) => child !== null && child !== undefined)
+        .map(said),
+    );
     return node;
   };
 
@@ -117,16 +163,21 @@
   };
 
   // For Plotly, which reads tags and entities in labels: the same text, literally.
-  atlas.escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  atlas.escape = (text) =>
+    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-  atlas.shorten = (text, limit = 18) => ([...text].length <= limit ? text : [...text].slice(0, limit - 1).join("") + "…");
+  atlas.shorten = (text, limit = 18) =>
+    [...text].length <= limit ? text : [...text].slice(0, limit - 1).join("") + "…";
 
   // Colours "#rrggbb" in order -> 256 steps [red, green, blue], for drawing on a canvas.
   atlas.steps = function (colours) {
     const parsed = colours.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
     return Array.from({ length: 256 }, (_, step) => {
-      const at = (step / 255) * (parsed.length - 1), low = Math.min(Math.floor(at), parsed.length - 2);
-      return parsed[low].map((value, i) => Math.round(value + (at - low) * (parsed[low + 1][i] - value)));
+      const at = (step / 255) * (parsed.length - 1),
+        low = Math.min(Math.floor(at), parsed.length - 2);
+      return parsed[low].map((value, i) =>
+        Math.round(value + (at - low) * (parsed[low + 1][i] - value)),
+      );
     });
   };
 

@@ -6,9 +6,14 @@
   function palette(colours, transform, maximum, signed = false) {
     const place = atlas.explorerModel.placer(transform, maximum, signed);
     return {
-      place, strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place, steps: atlas.steps(colours),
-      ticks: atlas.explorerModel.ticks(transform, maximum, signed), colours, maximum,
-      plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]), unit: "",
+      place,
+      strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
+      steps: atlas.steps(colours),
+      ticks: atlas.explorerModel.ticks(transform, maximum, signed),
+      colours,
+      maximum,
+      plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
+      unit: "",
     };
   }
 
@@ -21,9 +26,17 @@
   // Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
   function ofMap(state, map, colours, diverging) {
     const whole = map?.range?.[1] ?? 1;
-    const maximum = (state.range === "own" && map && atlas.explorerModel.largest(map.values)) || whole;
-    if (!map?.signed) return { ...palette(scale(state, colours), state.transform, maximum), unit: map?.overlay ? map.unit : "" };
-    return { ...palette(diverging[atlas.isDark() ? "dark" : "light"], state.transform, maximum, true), unit: map.unit };
+    const maximum =
+      (state.range === "own" && map && atlas.explorerModel.largest(map.values)) || whole;
+    if (!map?.signed)
+      return {
+        ...palette(scale(state, colours), state.transform, maximum),
+        unit: map?.overlay ? map.unit : "",
+      };
+    return {
+      ...palette(diverging[atlas.isDark() ? "dark" : "light"], state.transform, maximum, true),
+      unit: map.unit,
+    };
   }
 
   atlas.explorerColouring = { palette, scale, ofMap };

@@ -1,8 +1,14 @@
 // The attention explorer: its state, its memory of translations, and the drawing of what the state says.
 AttentionAtlas.register("explorer", (root, api) => {
   "use strict";
-  const atlas = AttentionAtlas, { element: el, t } = atlas;
-  const { explorerModel: model, explorerState: states, explorerWords: words, explorerColouring: colouring } = atlas;
+  const atlas = AttentionAtlas,
+    { element: el, t } = atlas;
+  const {
+    explorerModel: model,
+    explorerState: states,
+    explorerWords: words,
+    explorerColouring: colouring,
+  } = atlas;
   const REMEMBERED = 6; // translations that stay reachable
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
 
@@ -13,42 +19,105 @@ AttentionAtlas.register("explorer", (root, api) => {
   let awaited = null; // a state to take on when the translation of a shared link arrives
 
   const clock = () => performance.now();
-  const echo = atlas.explorerEcho.create(clock), requests = atlas.explorerRequests.create(ask, clock);
+  const echo = atlas.explorerEcho.create(clock),
+    requests = atlas.explorerRequests.create(ask, clock);
   const overlays = atlas.explorerOverlays.create(api.options?.overlays);
   const controls = atlas.explorerControls.create((changes) => update(changes), openTrace, overlays);
   const thumbnails = atlas.explorerAtlas.create({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
-    toggle: toggleHeads, hover: hoverThumbnail,
+    toggle: toggleHeads,
+    hover: hoverThumbnail,
   });
-  const views = atlas.explorerViews.create({ hover: showCell, pin, update, trace: () => trace, traces: () => traces, mapOf,
-    askFor: requests.waitFor });
+  const views = atlas.explorerViews.create({
+    hover: showCell,
+    pin,
+    update,
+    trace: () => trace,
+    traces: () => traces,
+    mapOf,
+    askFor: requests.waitFor,
+  });
 
   const guide = el("p", { class: "guide" });
   const heading = el("h2", { class: "heading-line" });
-  const decoded = el("span", { class: "decoded" }), reading = el("p", { class: "reading" });
+  const decoded = el("span", { class: "decoded" }),
+    reading = el("p", { class: "reading" });
   const status = el("p", { class: "status", role: "status" });
   const summary = el("p", { class: "sr-only", "aria-live": "polite" });
   const legend = el("div", { class: "legend" });
   const tip = el("p", { class: "tip" });
-  const actions = atlas.explorerActions.create({ ask, formats: api.options?.formats, state: () => state, trace: () => trace, map: () => map, views,
-    thumbnails, overlays, say: (text) => status.replaceChildren(text) });
-  const cut = atlas.explorerCut.create({ able: Boolean(api.options?.formats), ask, state: () => state, trace: () => trace, map: () => map, pinned: () => pinnedCells() });
-  const help = atlas.explorerHelp.create(overlays.available.length > 0, Boolean(api.options?.formats));
-  const caption = () => `${trace.text} → ${trace.translation}`, moves = { move: step, hint: t("← → heads · ↑ ↓ layers") };
-  const heads = atlas.pictured(el("div", {}, thumbnails.root, legend), { title: () => thumbnails.root.getAttribute("aria-label"), caption, ...moves });
-  const shown = atlas.pictured(views.root, { title: () => `${atlas.said(words.TITLES[state.kind])}, ${heading.textContent}`, caption,
-    svg: () => atlas.explorerPicture.svg({ views, state: () => state }), main: true, ...moves, fit: (room) => {
+  const actions = atlas.explorerActions.create({
+    ask,
+    formats: api.options?.formats,
+    state: () => state,
+    trace: () => trace,
+    map: () => map,
+    views,
+    thumbnails,
+    overlays,
+    say: (text) => status.replaceChildren(text),
+  });
+  const cut = atlas.explorerCut.create({
+    able: Boolean(api.options?.formats),
+    ask,
+    state: () => state,
+    trace: () => trace,
+    map: () => map,
+    pinned: () => pinnedCells(),
+  });
+  const help = atlas.explorerHelp.create(
+    overlays.available.length > 0,
+    Boolean(api.options?.formats),
+  );
+  const caption = () => `${trace.text} → ${trace.translation}`,
+    moves = { move: step, hint: t("← → heads · ↑ ↓ layers") };
+  const heads = atlas.pictured(el("div", {}, thumbnails.root, legend), {
+    title: () => thumbnails.root.getAttribute("aria-label"),
+    caption,
+    ...moves,
+  });
+  const shown = atlas.pictured(views.root, {
+    title: () => `${atlas.said(words.TITLES[state.kind])}, ${heading.textContent}`,
+    caption,
+    svg: () => atlas.explorerPicture.svg({ views, state: () => state }),
+    main: true,
+    ...moves,
+    fit: (room) => {
       views.fit(room);
       if (trace) draw(state);
-    } });
+    },
+  });
   const parts = [
     el("div", { class: "bar" }, controls.kind, guide),
-    el("div", { class: "panes" },
-      el("section", { class: "atlas-pane", "aria-label": t("All heads") }, heads, tip, thumbnails.several, controls.options),
-      el("section", { class: "detail-pane", "aria-label": t("Selected head") },
-        el("div", { class: "detail-head" }, el("div", { class: "titles" }, heading, decoded, reading), controls.view),
-        shown, status, cut.root)),
-    el("div", { class: "actions" }, actions.root, help.button), summary, help.root];
+    el(
+      "div",
+      { class: "panes" },
+      el(
+        "section",
+        { class: "atlas-pane", "aria-label": t("All heads") },
+        heads,
+        tip,
+        thumbnails.several,
+        controls.options,
+      ),
+      el(
+        "section",
+        { class: "detail-pane", "aria-label": t("Selected head") },
+        el(
+          "div",
+          { class: "detail-head" },
+          el("div", { class: "titles" }, heading, decoded, reading),
+          controls.view,
+        ),
+        shown,
+        status,
+        cut.root,
+      ),
+    ),
+    el("div", { class: "actions" }, actions.root, help.button),
+    summary,
+    help.root,
+  ];
 
   // Change the state and redraw what depends on it.
   function update(changes, { tell = true } = {}) {
@@ -57,7 +126,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (changes.kind && changes.kind !== state.kind) next = states.withKind(next, changes.kind);
     const { predicted, ...rest } = changes;
     next = { ...next, ...rest };
-    if (typeof predicted === "boolean") next.predicted = { ...next.predicted, [next.kind]: predicted };
+    if (typeof predicted === "boolean")
+      next.predicted = { ...next.predicted, [next.kind]: predicted };
     else if (predicted) next.predicted = predicted;
     // Several heads as one map: of attention alone.
     if (changes.heads?.length || (changes.combine || "single") !== "single") next.overlay = "";
@@ -74,7 +144,8 @@ AttentionAtlas.register("explorer", (root, api) => {
   function mapOf(one, wanted) {
     const view = states.viewOf(wanted);
     if (wanted.overlay) {
-      const kept = overlays.kept(one, wanted), event = overlays.find(wanted).model ? "model_overlay" : "overlay";
+      const kept = overlays.kept(one, wanted),
+        event = overlays.find(wanted).model ? "model_overlay" : "overlay";
       if (!kept) requests.request(event, { key: one.key, ...overlays.question(wanted) });
       return kept;
     }
@@ -87,18 +158,29 @@ AttentionAtlas.register("explorer", (root, api) => {
     const overlay = overlays.find(state);
     map = mapOf(trace, state);
     controls.show(state, map);
-    const used = model.usedHeads(trace, states.viewOf(state)), name = words.heading(state, used, overlay);
+    const used = model.usedHeads(trace, states.viewOf(state)),
+      name = words.heading(state, used, overlay);
     heading.textContent = name;
-    decoded.textContent = t("Decoding: {how}.", { how: trace.payload.decoding }) + (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
-    reading.textContent = map ? words.reading(state, trace, map, overlay) : overlay ? t("Computing …") : t("Loading this layer…");
+    decoded.textContent =
+      t("Decoding: {how}.", { how: trace.payload.decoding }) +
+      (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
+    reading.textContent = map
+      ? words.reading(state, trace, map, overlay)
+      : overlay
+        ? t("Computing …")
+        : t("Loading this layer…");
     clearTimeout(draw.wait);
     requests.waitForNone();
     if (map) {
       const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
-      views.draw(state, map, colours, { ...words.titles(state, map), label: `${atlas.said(words.TITLES[state.kind])}, ${name}` });
+      views.draw(state, map, colours, {
+        ...words.titles(state, map),
+        label: `${atlas.said(words.TITLES[state.kind])}, ${name}`,
+      });
     } else if (overlay) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
     else views.wait();
-    const repaint = !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
+    const repaint =
+      !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
     if (repaint) drawAtlas();
     else if (before.overlay !== state.overlay) hoverThumbnail(null);
     thumbnails.select(state);
@@ -106,42 +188,68 @@ AttentionAtlas.register("explorer", (root, api) => {
     showPinned();
     requests.ahead(trace, state.kind);
     clearTimeout(draw.timer);
-    draw.timer = setTimeout(() => map && (summary.textContent = words.summary(state, trace, map, used, overlay)), 400);
+    draw.timer = setTimeout(
+      () => map && (summary.textContent = words.summary(state, trace, map, used, overlay)),
+      400,
+    );
   }
 
   function drawAtlas() {
-    const colours = colouring.scale(state, trace.payload.colours), palette = colouring.palette(colours, state.transform, 1);
+    const colours = colouring.scale(state, trace.payload.colours),
+      palette = colouring.palette(colours, state.transform, 1);
     thumbnails.draw(trace, state.kind, palette);
     legend.replaceChildren(
-      el("span", { class: "ramp", style: `background: linear-gradient(to right, ${colours.join(", ")})` }),
-      el("span", { class: "ramp-ticks" }, palette.ticks.texts.map((text, i) => {
-        const tick = el("span", {}, text);
-        tick.style.left = `${100 * palette.ticks.places[i]}%`;
-        return tick;
-      })));
+      el("span", {
+        class: "ramp",
+        style: `background: linear-gradient(to right, ${colours.join(", ")})`,
+      }),
+      el(
+        "span",
+        { class: "ramp-ticks" },
+        palette.ticks.texts.map((text, i) => {
+          const tick = el("span", {}, text);
+          tick.style.left = `${100 * palette.ticks.places[i]}%`;
+          return tick;
+        }),
+      ),
+    );
     hoverThumbnail(null);
   }
 
   function hoverThumbnail(layer, head) {
-    const { entropies, readings } = trace.kinds[state.kind], named = layer === null ? "" : words.named(trace, state.kind, layer, head);
-    tip.textContent = layer !== null
-      ? t("Layer {layer}, head {head}: {reading} · {bits} bits", { layer: layer + 1, head: head + 1, reading: readings[layer][head], bits: entropies[layer][head].toFixed(2) }) + (named && ` · ${named}`)
-      : words.thumbnailsTip(overlays.find(state));
+    const { entropies, readings } = trace.kinds[state.kind],
+      named = layer === null ? "" : words.named(trace, state.kind, layer, head);
+    tip.textContent =
+      layer !== null
+        ? t("Layer {layer}, head {head}: {reading} · {bits} bits", {
+            layer: layer + 1,
+            head: head + 1,
+            reading: readings[layer][head],
+            bits: entropies[layer][head].toFixed(2),
+          }) + (named && ` · ${named}`)
+        : words.thumbnailsTip(overlays.find(state));
   }
 
   // To the head so many layers below and heads to the right.
   function step(down, right) {
-    const { layers, heads } = trace.kinds[state.kind], within = (value, count) => Math.min(count - 1, Math.max(0, value));
+    const { layers, heads } = trace.kinds[state.kind],
+      within = (value, count) => Math.min(count - 1, Math.max(0, value));
     update({ layer: within(state.layer + down, layers), head: within(state.head + right, heads) });
   }
 
   // Add these heads to the choice; if all of them are in it, take them out. A choice begins with the selected head.
   function toggleHeads(pairs) {
-    const within = (list, [layer, head]) => list.some((pair) => pair[0] === layer && pair[1] === head);
-    const start = state.heads.length || pairs.length > 1 ? state.heads : [[state.layer, state.head]];
-    const heads = pairs.every((pair) => within(start, pair)) ? start.filter((pair) => !within(pairs, pair))
+    const within = (list, [layer, head]) =>
+      list.some((pair) => pair[0] === layer && pair[1] === head);
+    const start =
+      state.heads.length || pairs.length > 1 ? state.heads : [[state.layer, state.head]];
+    const heads = pairs.every((pair) => within(start, pair))
+      ? start.filter((pair) => !within(pairs, pair))
       : [...start, ...pairs.filter((pair) => !within(start, pair))];
-    update({ heads, combine: state.combine === "single" && state.view !== "lines" ? "mean" : state.combine });
+    update({
+      heads,
+      combine: state.combine === "single" && state.view !== "lines" ? "mean" : state.combine,
+    });
   }
 
   function pinnedCells() {
@@ -166,7 +274,10 @@ AttentionAtlas.register("explorer", (root, api) => {
     if (!map) return status.replaceChildren();
     const { row, column } = pinnedCells();
     views.pin({ row, column });
-    if (row !== null || column !== null) status.replaceChildren(...atlas.parts("Pinned: {what}", { what: words.pointing(map, row, column) }));
+    if (row !== null || column !== null)
+      status.replaceChildren(
+        ...atlas.parts("Pinned: {what}", { what: words.pointing(map, row, column) }),
+      );
     else status.replaceChildren(views.hint(state));
   }
 
@@ -212,8 +323,10 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
 
   function receiveSelection(selection) {
-    const text = JSON.stringify(selection), isTaken = echo.said(text, Boolean(tellOthers.timer));
-    if (isTaken && text !== JSON.stringify(states.selectionOf(state))) update(selection, { tell: false });
+    const text = JSON.stringify(selection),
+      isTaken = echo.said(text, Boolean(tellOthers.timer));
+    if (isTaken && text !== JSON.stringify(states.selectionOf(state)))
+      update(selection, { tell: false });
   }
 
   async function receivePart({ key, layers = [], thumbnails: small = [], overlay, as }) {
@@ -235,7 +348,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   async function receiveTrace(payload) {
     root.dispatchEvent(new CustomEvent("atlas-received"));
     const known = traces.find((one) => one.key === payload.key);
-    const next = known || await atlas.explorerTrace.Trace.from(payload);
+    const next = known || (await atlas.explorerTrace.Trace.from(payload));
     traces = [...traces.filter((one) => one !== next), next].slice(-REMEMBERED);
     trace = next;
     lay();
@@ -243,7 +356,8 @@ AttentionAtlas.register("explorer", (root, api) => {
     controls.history(traces, trace);
     const { selection } = payload;
     if (awaited) [state, awaited] = [awaited, null];
-    else if (selection && echo.brought(JSON.stringify(selection), Boolean(tellOthers.timer))) state = { ...state, ...selection };
+    else if (selection && echo.brought(JSON.stringify(selection), Boolean(tellOthers.timer)))
+      state = { ...state, ...selection };
     state = fitted(state, trace);
     draw();
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
@@ -254,20 +368,36 @@ AttentionAtlas.register("explorer", (root, api) => {
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
   atlas.drawn = () => trace && { key: trace.key, layers: trace.digests() };
 
-  atlas.explorerKeys.listen(root, { state: () => state, trace: () => trace, update, step, toggleHeads, thumbnails, views, help, overlays });
+  atlas.explorerKeys.listen(root, {
+    state: () => state,
+    trace: () => trace,
+    update,
+    step,
+    toggleHeads,
+    thumbnails,
+    views,
+    help,
+    overlays,
+  });
   atlas.onTheme(() => trace && draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
-  new ResizeObserver(atlas.debounce(() => {
-    if (!trace || views.root.clientWidth === drawnWidth) return;
-    drawnWidth = views.root.clientWidth;
-    draw(state);
-  }, 80)).observe(views.root);
+  new ResizeObserver(
+    atlas.debounce(() => {
+      if (!trace || views.root.clientWidth === drawnWidth) return;
+      drawnWidth = views.root.clientWidth;
+      draw(state);
+    }, 80),
+  ).observe(views.root);
   function openLink() {
     const link = states.fromFragment(location.hash);
     if (!link) return;
-    const { state: wanted, ...named } = link, what = { beam: 1, ...named };
+    const { state: wanted, ...named } = link,
+      what = { beam: 1, ...named };
     // Of the sentence that is shown nothing would come back: Gradio passes on no value that equals the one before.
-    if (trace && Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])) {
+    if (
+      trace &&
+      Object.keys(what).every((name) => trace[name] === null || what[name] === trace[name])
+    ) {
       state = fitted(wanted, trace);
       draw();
       return tellOthers();
@@ -277,7 +407,10 @@ AttentionAtlas.register("explorer", (root, api) => {
   }
   window.addEventListener("hashchange", openLink);
   // A panel shows a head here.
-  document.addEventListener("atlas-look", ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }));
+  document.addEventListener(
+    "atlas-look",
+    ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }),
+  );
   const rpc = atlas.rpc(api, receive);
   rpc.take(api.value()).then(openLink);
 });

@@ -10,11 +10,15 @@
   function isOurs(root, event) {
     if (event.altKey || event.ctrlKey || event.metaKey || !root.offsetParent) return false;
     const target = event.target;
-    if (target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog")) return false;
+    if (target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog"))
+      return false;
     return target === document.body || root.contains(target);
   }
 
-  function listen(root, { state, trace, update, step, toggleHeads, thumbnails, views, help, overlays }) {
+  function listen(
+    root,
+    { state, trace, update, step, toggleHeads, thumbnails, views, help, overlays },
+  ) {
     const next = (name) => {
       const all = atlas.explorerState.CHOICES[name];
       update({ [name]: all[(all.indexOf(state()[name]) + 1) % all.length] });
@@ -28,18 +32,21 @@
     }
 
     function handle(event) {
-      const { key } = event, now = state();
+      const { key } = event,
+        now = state();
       if (ARROWS[key]) {
         if (event.target.type === "range") return false;
         move(ARROWS[key], event);
-      } else if (key === "1" || key === "2" || key === "3") update({ kind: ["cross", "encoder_self", "decoder_self"][key - 1] });
+      } else if (key === "1" || key === "2" || key === "3")
+        update({ kind: ["cross", "encoder_self", "decoder_self"][key - 1] });
       else if (VIEWS[key]) update({ view: VIEWS[key] });
       else if (CYCLES[key]) next(CYCLES[key]);
       else if (key === "o" && overlays.available.length) update({ overlay: overlays.next(now) });
       else if (key === "x") toggleHeads([[now.layer, now.head]]);
       else if (key === "y") toggleHeads(atlas.explorerModel.allHeads(trace(), now.kind, now.layer));
       else if (key === "w") update({ words: !now.words });
-      else if (key === "p" && now.kind !== "encoder_self") update({ predicted: !now.predicted[now.kind] });
+      else if (key === "p" && now.kind !== "encoder_self")
+        update({ predicted: !now.predicted[now.kind] });
       else if (key === "d") views.focus();
       else if (key === "a") thumbnails.focus(now.layer, now.head);
       else if (key === "Escape") update({ query: null, key: null, heads: [] });

@@ -8,7 +8,8 @@
   // Which (layer, head) pairs a view combines.
   function usedHeads(trace, view) {
     if (view.combine === "single") return [[view.layer, view.head]];
-    if (view.combine === "rollout" || !view.heads.length) return allHeads(trace, view.kind, view.layer);
+    if (view.combine === "rollout" || !view.heads.length)
+      return allHeads(trace, view.kind, view.layer);
     return view.heads;
   }
 
@@ -24,12 +25,16 @@
       return [...layers].map((layer) => [view.kind, layer]);
     }
     if (view.kind === "encoder_self") return upTo("encoder_self", view.layer + 1);
-    return [...upTo("encoder_self", trace.kinds.encoder_self.layers), ...upTo("decoder_self", view.layer + 1),
-      ...upTo("cross", view.layer + 1)];
+    return [
+      ...upTo("encoder_self", trace.kinds.encoder_self.layers),
+      ...upTo("decoder_self", view.layer + 1),
+      ...upTo("cross", view.layer + 1),
+    ];
   }
 
   // Of these, the ones that have not been sent yet.
-  const missing = (trace, view) => neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
+  const missing = (trace, view) =>
+    neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
 
   function meanOfHeads(trace, kind, heads) {
     const { queries, keys } = trace.kinds[kind];
@@ -91,7 +96,13 @@
     let flow = new Float64Array(target * width);
     for (let i = 0; i < target; i++) flow[i * width + source + i] = 1;
     for (let layer = 0; layer < layers; layer++) {
-      flow = multiply(halfWithIdentity(trace, "decoder_self", layer, target), flow, target, target, width);
+      flow = multiply(
+        halfWithIdentity(trace, "decoder_self", layer, target),
+        flow,
+        target,
+        target,
+        width,
+      );
       const mean = meanOfHeads(trace, "cross", allHeads(trace, "cross", layer));
       const across = multiply(mean, encoder, target, source, source);
       for (let i = 0; i < target; i++) {
@@ -107,7 +118,8 @@
     const values = new Float64Array(rows.length * columns.length);
     let hidden = 0;
     rows.forEach((row, i) => {
-      let total = 0, all = 0;
+      let total = 0,
+        all = 0;
       for (let c = 0; c < map.columns.length; c++) all += map.values[row * map.columns.length + c];
       columns.forEach((column, j) => {
         const value = map.values[row * map.columns.length + column];
@@ -132,32 +144,42 @@
       if (!present.length) return;
       columns.forEach((keys, j) => {
         const cells = present.flatMap((row) => keys.map((key) => values[row * width + key]));
-        out[i * columns.length + j] = attention ? cells.reduce((a, b) => a + b, 0) / present.length : Math.max(...cells);
+        out[i * columns.length + j] = attention
+          ? cells.reduce((a, b) => a + b, 0) / present.length
+          : Math.max(...cells);
       });
     });
     return out;
   }
 
   function unitOf(view, used) {
-    if (view.combine === "rollout") return atlas.t("attention rollout, input to layer {layer}", { layer: view.layer + 1 });
+    if (view.combine === "rollout")
+      return atlas.t("attention rollout, input to layer {layer}", { layer: view.layer + 1 });
     if (view.combine === "single" || used.length === 1) return atlas.t("attention weight");
-    if (view.combine === "max") return atlas.t("largest weight of {n} heads (a score, not attention)", { n: used.length });
+    if (view.combine === "max")
+      return atlas.t("largest weight of {n} heads (a score, not attention)", { n: used.length });
     return atlas.t("mean attention weight of {n} heads", { n: used.length });
   }
 
   function combined(trace, view, used) {
     if (view.combine === "rollout") {
-      return view.kind === "encoder_self" ? rollout(trace, view.layer + 1) : decoderRollout(trace, view.layer + 1);
+      return view.kind === "encoder_self"
+        ? rollout(trace, view.layer + 1)
+        : decoderRollout(trace, view.layer + 1);
     }
     if (used.length === 1) return trace.head(view.kind, used[0][0], used[0][1]);
-    return view.combine === "max" ? maxOfHeads(trace, view.kind, used) : meanOfHeads(trace, view.kind, used);
+    return view.combine === "max"
+      ? maxOfHeads(trace, view.kind, used)
+      : meanOfHeads(trace, view.kind, used);
   }
 
   function joined(first, second) {
     const offset = first.labels.length;
     return {
-      labels: [...first.labels, ...second.labels], raw: [...first.raw, ...second.raw],
-      special: [...first.special, ...second.special], word_labels: [...first.word_labels, ...second.word_labels],
+      labels: [...first.labels, ...second.labels],
+      raw: [...first.raw, ...second.raw],
+      special: [...first.special, ...second.special],
+      word_labels: [...first.word_labels, ...second.word_labels],
       words: [...first.words, ...second.words.map((group) => group.map((i) => i + offset))],
     };
   }
@@ -168,49 +190,85 @@
     const used = usedHeads(trace, view);
     const joint = view.combine === "rollout" && view.kind !== "encoder_self";
     const queries = trace.rowTokens(view.kind, view.predicted);
-    const keys = joint ? joined(trace.tokens.source, trace.tokens.read) : trace.keyTokens(view.kind);
-    const entry = (tokens) => (i) => ({ label: tokens.labels[i], positions: [i], special: Boolean(tokens.special[i]) });
+    const keys = joint
+      ? joined(trace.tokens.source, trace.tokens.read)
+      : trace.keyTokens(view.kind);
+    const entry = (tokens) => (i) => ({
+      label: tokens.labels[i],
+      positions: [i],
+      special: Boolean(tokens.special[i]),
+    });
     const positions = (tokens) => tokens.labels.map((_, i) => i);
     let map = {
-      values: combined(trace, view, used), rows: positions(queries).map(entry(queries)),
-      columns: positions(keys).map(entry(keys)), unit: unitOf(view, used), attention: view.combine !== "max", hidden: null,
+      values: combined(trace, view, used),
+      rows: positions(queries).map(entry(queries)),
+      columns: positions(keys).map(entry(keys)),
+      unit: unitOf(view, used),
+      attention: view.combine !== "max",
+      hidden: null,
     };
     if (view.special !== "show") {
       const shown = (tokens) => positions(tokens).filter((i) => !tokens.special[i]);
-      const rows = shown(queries), columns = shown(keys);
+      const rows = shown(queries),
+        columns = shown(keys);
       const left = hide(map, rows, columns, view.special === "renormalise" && map.attention);
-      map = { ...map, values: left.values, hidden: map.attention ? left.hidden : null,
-        rows: rows.map(entry(queries)), columns: columns.map(entry(keys)) };
+      map = {
+        ...map,
+        values: left.values,
+        hidden: map.attention ? left.hidden : null,
+        rows: rows.map(entry(queries)),
+        columns: columns.map(entry(keys)),
+      };
     }
     if (view.words) {
       const grouped = (tokens, shown) => {
         const place = new Map(shown.map((item, i) => [item.positions[0], i]));
-        return tokens.words.map((group, word) => ({ label: tokens.word_labels[word], positions: group }))
+        return tokens.words
+          .map((group, word) => ({ label: tokens.word_labels[word], positions: group }))
           .filter((item) => place.has(item.positions[0]))
           .map((item) => ({ ...item, places: item.positions.map((i) => place.get(i)) }));
       };
-      const rows = grouped(queries, map.rows), columns = grouped(keys, map.columns);
-      map = { ...map, rows, columns, values: mergeWords(
-        map.values, map.columns.length, rows.map((r) => r.places), columns.map((c) => c.places), map.attention) };
+      const rows = grouped(queries, map.rows),
+        columns = grouped(keys, map.columns);
+      map = {
+        ...map,
+        rows,
+        columns,
+        values: mergeWords(
+          map.values,
+          map.columns.length,
+          rows.map((r) => r.places),
+          columns.map((c) => c.places),
+          map.attention,
+        ),
+      };
     }
     const source = joint ? trace.tokens.source.labels.length : Infinity;
-    return { ...map, joint, sourceColumns: map.columns.filter((c) => c.positions[0] < source).length };
+    return {
+      ...map,
+      joint,
+      sourceColumns: map.columns.filter((c) => c.positions[0] < source).length,
+    };
   }
 
   // The largest absolute value.
   function largest(values) {
     let found = 0;
-    for (let i = 0; i < values.length; i++) if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
+    for (let i = 0; i < values.length; i++)
+      if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
     return found;
   }
 
   // The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].
   function edges(map, coverage) {
-    const width = map.columns.length, found = [];
+    const width = map.columns.length,
+      found = [];
     for (let row = 0; row < map.rows.length; row++) {
       const values = map.values.subarray(row * width, (row + 1) * width);
       if (Number.isNaN(values[0])) continue;
-      const order = Array.from(values.keys()).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b);
+      const order = Array.from(values.keys()).sort(
+        (a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b,
+      );
       const total = values.reduce((sum, value) => sum + Math.abs(value), 0);
       let covered = 0;
       for (const column of order) {
@@ -229,16 +287,26 @@
       const above = placer(transform, maximum);
       return (value) => 0.5 + (Math.sign(value) * above(Math.abs(value))) / 2;
     }
-    if (transform === "sqrt") return (value) => Math.sqrt(Math.min(1, Math.max(0, value / maximum)));
+    if (transform === "sqrt")
+      return (value) => Math.sqrt(Math.min(1, Math.max(0, value / maximum)));
     if (transform === "log") {
-      return (value) => 1 + Math.log10(Math.max(Math.min(1, value / maximum), Math.pow(10, -DECADES))) / DECADES;
+      return (value) =>
+        1 + Math.log10(Math.max(Math.min(1, value / maximum), Math.pow(10, -DECADES))) / DECADES;
     }
     return (value) => Math.min(1, Math.max(0, value / maximum));
   }
 
-  const TICKS = { linear: [0, 0.25, 0.5, 0.75, 1], sqrt: [0, 0.05, 0.2, 0.5, 1], log: [1e-4, 1e-3, 1e-2, 0.1, 1] };
+  const TICKS = {
+    linear: [0, 0.25, 0.5, 0.75, 1],
+    sqrt: [0, 0.05, 0.2, 0.5, 1],
+    log: [1e-4, 1e-3, 1e-2, 0.1, 1],
+  };
 
-  const SIGNED_TICKS = { linear: [-1, -0.5, 0, 0.5, 1], sqrt: [-1, -0.2, 0, 0.2, 1], log: [-1, -0.01, 0, 0.01, 1] };
+  const SIGNED_TICKS = {
+    linear: [-1, -0.5, 0, 0.5, 1],
+    sqrt: [-1, -0.2, 0, 0.2, 1],
+    log: [-1, -0.01, 0, 0.01, 1],
+  };
 
   function ticks(transform, maximum, signed = false) {
     const values = (signed ? SIGNED_TICKS : TICKS)[transform].map((share) => share * maximum);
@@ -267,13 +335,31 @@
     const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
     const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));
     const width = map.columns.length;
-    const lines = [["query \\ key", ...map.columns.map((column) => column.label)].map(quoted).join(",")];
-    map.rows.forEach((row, r) => lines.push([quoted(row.label),
-      ...Array.from(map.values.subarray(r * width, (r + 1) * width), number)].join(",")));
+    const lines = [
+      ["query \\ key", ...map.columns.map((column) => column.label)].map(quoted).join(","),
+    ];
+    map.rows.forEach((row, r) =>
+      lines.push(
+        [
+          quoted(row.label),
+          ...Array.from(map.values.subarray(r * width, (r + 1) * width), number),
+        ].join(","),
+      ),
+    );
     return lines.join("\r\n") + "\r\n";
   }
 
   atlas.explorerModel = {
-    usedHeads, allHeads, missing, csv, scoreMap, edges, placer, ticks, largest, weightText, valueText,
+    usedHeads,
+    allHeads,
+    missing,
+    csv,
+    scoreMap,
+    edges,
+    placer,
+    ticks,
+    largest,
+    weightText,
+    valueText,
   };
 })(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));

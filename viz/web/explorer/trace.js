@@ -2,7 +2,6 @@
 (function (atlas) {
   "use strict";
 
-
   // uint16 code -> weight, see viz/wire/codecs.py
   const DECODED = new Float32Array(65536);
   for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
@@ -23,38 +22,66 @@
 
   // int16 codes after the largest absolute value, see viz/wire/codecs.py
   function decodeSigned(data) {
-    const limit = new DataView(data.buffer, data.byteOffset, 4).getFloat32(0, true), codes = data.subarray(4), count = codes.length / 2;
+    const limit = new DataView(data.buffer, data.byteOffset, 4).getFloat32(0, true),
+      codes = data.subarray(4),
+      count = codes.length / 2;
     return Float32Array.from({ length: count }, (_, i) => {
-      const code = ((codes[i] << 8) | codes[count + i]) << 16 >> 16; // with its sign
+      const code = (((codes[i] << 8) | codes[count + i]) << 16) >> 16; // with its sign
       return code === -32768 ? NaN : Math.sign(code) * limit * Math.pow(Math.abs(code) / 32767, 4);
     });
   }
 
   // name -> what it makes of the unpacked bytes
-  const CODECS = { root16: decode, root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)), signed16: decodeSigned, float32: (data) => new Float32Array(data.buffer) };
+  const CODECS = {
+    root16: decode,
+    root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)),
+    signed16: decodeSigned,
+    float32: (data) => new Float32Array(data.buffer),
+  };
 
   // One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
   // as that layer has not been sent.
   class Trace {
     constructor(payload) {
       Object.assign(this, {
-        key: payload.key, text: payload.text, translation: payload.translation, direction: payload.direction, checkpoint: payload.checkpoint, beam: payload.beam,
-        tokens: payload.tokens, kinds: payload.kinds, lazy: payload.lazy, payload,
+        key: payload.key,
+        text: payload.text,
+        translation: payload.translation,
+        direction: payload.direction,
+        checkpoint: payload.checkpoint,
+        beam: payload.beam,
+        tokens: payload.tokens,
+        kinds: payload.kinds,
+        lazy: payload.lazy,
+        payload,
       });
-      this.weights = Object.fromEntries(Object.keys(this.kinds).map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]));
+      this.weights = Object.fromEntries(
+        Object.keys(this.kinds).map((kind) => [
+          kind,
+          new Array(this.kinds[kind].layers).fill(null),
+        ]),
+      );
       this.thumbnails = {};
       this.overlays = new Map(); // name of a question -> map; see overlays.js
     }
 
     // What a head is named by a survey of these weights: [{mark, title, value}], mostly of none.
     names(kind, layer, head) {
-      return (this.payload.marks?.named ?? []).filter((one) => one.kind === kind).flatMap(({ mark, title, heads }) =>
-        heads.filter(([l, h]) => l === layer && h === head).map(([, , value]) => ({ mark, title, value })));
+      return (this.payload.marks?.named ?? [])
+        .filter((one) => one.kind === kind)
+        .flatMap(({ mark, title, heads }) =>
+          heads
+            .filter(([l, h]) => l === layer && h === head)
+            .map(([, , value]) => ({ mark, title, value })),
+        );
     }
 
     static async from(payload) {
       const trace = new Trace(payload);
-      await Promise.all([...payload.blocks.map((block) => trace.add(block)), ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one))]);
+      await Promise.all([
+        ...payload.blocks.map((block) => trace.add(block)),
+        ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one)),
+      ]);
       payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
       return trace;
     }
@@ -80,7 +107,12 @@
 
     // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
     digests() {
-      return Object.fromEntries(Object.keys(this.kinds).map((kind) => [kind, this.weights[kind].map((weights) => weights && digest(weights))]));
+      return Object.fromEntries(
+        Object.keys(this.kinds).map((kind) => [
+          kind,
+          this.weights[kind].map((weights) => weights && digest(weights)),
+        ]),
+      );
     }
 
     head(kind, layer, head) {
@@ -121,12 +153,14 @@
   // The largest weight of each block, so that thin lines stay visible.
   function pool(values, rows, columns, size) {
     if (rows <= size && columns <= size) return { values, rows, columns };
-    const height = Math.min(rows, size), width = Math.min(columns, size);
+    const height = Math.min(rows, size),
+      width = Math.min(columns, size);
     const pooled = new Float32Array(height * width);
     for (let r = 0; r < rows; r++) {
       const target = blockOf(r, rows, height) * width;
       for (let c = 0; c < columns; c++) {
-        const at = target + blockOf(c, columns, width), value = values[r * columns + c];
+        const at = target + blockOf(c, columns, width),
+          value = values[r * columns + c];
         if (value > pooled[at]) pooled[at] = value;
       }
     }

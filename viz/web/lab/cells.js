@@ -10,25 +10,73 @@
   function create(grid, hooks = {}) {
     const tag = hooks.act ? "button" : "span";
     let at = [0, 0];
-    const nodes = grid.rows.map((row, r) => row.cells.map((cell, c) => {
-      const share = cell.value === null ? 0 : Math.min(1, Math.abs(cell.value));
-      return el(tag, { class: ["cell", cell.value === null ? "none" : cell.value < 0 ? "minus" : "plus", ...(cell.marks || [])].join(" "),
-        type: hooks.act ? "button" : null, role: hooks.act ? null : "gridcell", style: `--share: ${share.toFixed(3)}`, tabindex: "-1",
-        "aria-label": cell.name, "aria-pressed": hooks.pressed ? String(hooks.pressed(r, c)) : null, "data-at": `${r} ${c}`,
-        onclick: hooks.act && (() => (move(r, c), hooks.act(r, c))) }, cell.text);
-    }));
-    const label = (row, r) => (hooks.actRow
-      ? el("button", { type: "button", class: "row-label", onclick: () => hooks.actRow(r), title: row.title }, row.label)
-      : el("span", { class: "row-label" }, row.label));
+    const nodes = grid.rows.map((row, r) =>
+      row.cells.map((cell, c) => {
+        const share = cell.value === null ? 0 : Math.min(1, Math.abs(cell.value));
+        return el(
+          tag,
+          {
+            class: [
+              "cell",
+              cell.value === null ? "none" : cell.value < 0 ? "minus" : "plus",
+              ...(cell.marks || []),
+            ].join(" "),
+            type: hooks.act ? "button" : null,
+            role: hooks.act ? null : "gridcell",
+            style: `--share: ${share.toFixed(3)}`,
+            tabindex: "-1",
+            "aria-label": cell.name,
+            "aria-pressed": hooks.pressed ? String(hooks.pressed(r, c)) : null,
+            "data-at": `${r} ${c}`,
+            onclick: hooks.act && (() => (move(r, c), hooks.act(r, c))),
+          },
+          cell.text,
+        );
+      }),
+    );
+    const label = (row, r) =>
+      hooks.actRow
+        ? el(
+            "button",
+            {
+              type: "button",
+              class: "row-label",
+              onclick: () => hooks.actRow(r),
+              title: row.title,
+            },
+            row.label,
+          )
+        : el("span", { class: "row-label" }, row.label);
     const line = (role, ...children) => el("div", { role, class: "line" }, ...children);
-    const root = el("div", { class: "cells", role: hooks.act ? "group" : "grid", "aria-label": grid.name, style: `--columns: ${grid.columns.length}` },
-      line(hooks.act ? null : "row", el("span", { class: "corner", role: hooks.act ? null : grid.corner ? "columnheader" : "gridcell" }, grid.corner || ""),
-        grid.columns.map((name) => el("span", { class: "column-label", role: hooks.act ? null : "columnheader", title: name }, name))),
+    const root = el(
+      "div",
+      {
+        class: "cells",
+        role: hooks.act ? "group" : "grid",
+        "aria-label": grid.name,
+        style: `--columns: ${grid.columns.length}`,
+      },
+      line(
+        hooks.act ? null : "row",
+        el(
+          "span",
+          { class: "corner", role: hooks.act ? null : grid.corner ? "columnheader" : "gridcell" },
+          grid.corner || "",
+        ),
+        grid.columns.map((name) =>
+          el(
+            "span",
+            { class: "column-label", role: hooks.act ? null : "columnheader", title: name },
+            name,
+          ),
+        ),
+      ),
       grid.rows.map((row, r) => {
         const head = label(row, r);
         if (!hooks.act) head.setAttribute("role", "rowheader");
         return line(hooks.act ? null : "row", head, nodes[r]);
-      }));
+      }),
+    );
 
     function move(row, column) {
       nodes[at[0]]?.[at[1]]?.setAttribute("tabindex", "-1");
@@ -38,8 +86,11 @@
     if (nodes.length && nodes[0].length) move(0, 0);
 
     root.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-      if (!step || !event.target.dataset.at || event.altKey || event.ctrlKey || event.metaKey) return;
+      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
+        event.key
+      ];
+      if (!step || !event.target.dataset.at || event.altKey || event.ctrlKey || event.metaKey)
+        return;
       const clamp = (value, count) => Math.min(count - 1, Math.max(0, value));
       move(clamp(at[0] + step[0], nodes.length), clamp(at[1] + step[1], nodes[0].length));
       nodes[at[0]][at[1]].focus();
@@ -55,11 +106,15 @@
 
     return {
       root,
-      press() { // what pressed() says now
-        nodes.forEach((row, r) => row.forEach((node, c) => node.setAttribute("aria-pressed", String(hooks.pressed(r, c)))));
+      press() {
+        // what pressed() says now
+        nodes.forEach((row, r) =>
+          row.forEach((node, c) => node.setAttribute("aria-pressed", String(hooks.pressed(r, c)))),
+        );
       },
       // The focus, as a place to give it back to the grid that takes this one's.
-      focused: () => (root.contains(document.activeElement) && document.activeElement.dataset.at ? at : null),
+      focused: () =>
+        root.contains(document.activeElement) && document.activeElement.dataset.at ? at : null,
       focus(place) {
         if (!nodes[place[0]]?.[place[1]]) return;
         move(...place);

@@ -5,19 +5,51 @@
   const SHOWN = 24; // heads of the basket that are named
   const { same } = atlas.kept;
   let drawn = null; // the block that stands on the page now: its focus, and how it takes a basket that a link brought
-  document.addEventListener("atlas-kept", ({ detail }) => drawn?.about === detail.about && drawn.changed());
+  document.addEventListener(
+    "atlas-kept",
+    ({ detail }) => drawn?.about === detail.about && drawn.changed(),
+  );
 
   // Grids of all kinds under one status line, which says the cell that is pointed at.
   function kinds(block, about, hooksFor) {
     const status = el("p", { class: "status", role: "status" }, block.hint);
-    const grids = block.kinds.map((kind) => atlas.cells({
-      name: kind.title, corner: t("head"), columns: kind.rows[0].map((_, i) => String(i + 1)),
-      rows: kind.rows.map((cells, i) => ({ label: t("layer {n}", { n: i + 1 }), title: t("Switch the whole layer off, or on"), cells })),
-    }, { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) }));
-    const root = el("div", { class: "heads" },
-      atlas.pictured(el("div", { class: "kinds" }, block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root))), about("")),
-      block.legend.length ? el("p", { class: "legend" }, block.legend.map(({ marks, text }) =>
-        el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text))) : null, status);
+    const grids = block.kinds.map((kind) =>
+      atlas.cells(
+        {
+          name: kind.title,
+          corner: t("head"),
+          columns: kind.rows[0].map((_, i) => String(i + 1)),
+          rows: kind.rows.map((cells, i) => ({
+            label: t("layer {n}", { n: i + 1 }),
+            title: t("Switch the whole layer off, or on"),
+            cells,
+          })),
+        },
+        { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) },
+      ),
+    );
+    const root = el(
+      "div",
+      { class: "heads" },
+      atlas.pictured(
+        el(
+          "div",
+          { class: "kinds" },
+          block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root)),
+        ),
+        about(""),
+      ),
+      block.legend.length
+        ? el(
+            "p",
+            { class: "legend" },
+            block.legend.map(({ marks, text }) =>
+              el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text),
+            ),
+          )
+        : null,
+      status,
+    );
     return { root, grids };
   }
 
@@ -25,17 +57,28 @@
   // joint: the slot that says what is switched off together; none: to be read alone.
   function heads(block, keep, api) {
     if (!block.joint) return kinds(block, api.about, () => ({})).root;
-    const basket = atlas.kept(block.about).off, held = drawn?.focused() ?? null;
-    const known = (kind, layer, head) => block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
+    const basket = atlas.kept(block.about).off,
+      held = drawn?.focused() ?? null;
+    const known = (kind, layer, head) =>
+      block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
     const { root, grids } = kinds(block, api.about, (kind) => ({
       act: (layer, head) => toggle([[kind.kind, layer, head]]),
       actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
       pressed: (layer, head) => basket.has(same([kind.kind, layer, head])),
     }));
-    const chips = el("div", { class: "basket", role: "group", "aria-label": t("Heads that are switched off") });
+    const chips = el("div", {
+      class: "basket",
+      role: "group",
+      "aria-label": t("Heads that are switched off"),
+    });
     root.append(chips);
 
-    const name = ([kind, layer, head]) => t("{kind} {layer}.{head}", { kind: said(block.kinds.find((one) => one.kind === kind).title), layer: layer + 1, head: head + 1 });
+    const name = ([kind, layer, head]) =>
+      t("{kind} {layer}.{head}", {
+        kind: said(block.kinds.find((one) => one.kind === kind).title),
+        layer: layer + 1,
+        head: head + 1,
+      });
     const list = () => [...basket.values()];
     const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
 
@@ -62,21 +105,47 @@
     }
 
     function show() {
-      const chip = (one) => el("button", { type: "button", class: "chip", "aria-label": t("Switch on again: {head}", { head: name(one) }),
-        onclick: () => (toggle([one]), (chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")).focus()) }, `${name(one)} ×`);
-      const button = (text, onclick) => el("button", { type: "button", class: "plain", onclick }, text);
-      chips.replaceChildren(...(basket.size ? [
-        el("span", { class: "caption" }, t("Off:")), ...list().slice(0, SHOWN).map(chip),
-        ...(basket.size > SHOWN ? [el("span", {}, t("and {n} more", { n: basket.size - SHOWN }))] : []),
-        button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
-        button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
-      ] : []));
+      const chip = (one) =>
+        el(
+          "button",
+          {
+            type: "button",
+            class: "chip",
+            "aria-label": t("Switch on again: {head}", { head: name(one) }),
+            onclick: () => (
+              toggle([one]),
+              (
+                chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")
+              ).focus()
+            ),
+          },
+          `${name(one)} ×`,
+        );
+      const button = (text, onclick) =>
+        el("button", { type: "button", class: "plain", onclick }, text);
+      chips.replaceChildren(
+        ...(basket.size
+          ? [
+              el("span", { class: "caption" }, t("Off:")),
+              ...list().slice(0, SHOWN).map(chip),
+              ...(basket.size > SHOWN
+                ? [el("span", {}, t("and {n} more", { n: basket.size - SHOWN }))]
+                : []),
+              button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
+              button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
+            ]
+          : []),
+      );
     }
 
     sort();
     show();
     keep.push(() => {
-      drawn = { about: block.about, changed, focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null };
+      drawn = {
+        about: block.about,
+        changed,
+        focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null,
+      };
       if (held) grids[held[0]]?.focus(held[1]);
       if (basket.size) measure();
     });
@@ -86,8 +155,18 @@
   // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
   function grid(block, keep, api) {
     const status = el("p", { class: "status", role: "status" });
-    const { root } = atlas.cells(block, { point: (name) => (status.textContent = name ? said(name) : "") });
-    return el("div", { class: "heads wide" }, atlas.pictured(atlas.scroll(root, { tabindex: null, role: null }), { ...api.about(said(block.name)), svg: () => atlas.picture.element(root) }), status);
+    const { root } = atlas.cells(block, {
+      point: (name) => (status.textContent = name ? said(name) : ""),
+    });
+    return el(
+      "div",
+      { class: "heads wide" },
+      atlas.pictured(atlas.scroll(root, { tabindex: null, role: null }), {
+        ...api.about(said(block.name)),
+        svg: () => atlas.picture.element(root),
+      }),
+      status,
+    );
   }
 
   Object.assign(atlas.panelBlocks, { heads, grid });

@@ -4,11 +4,21 @@ AttentionAtlas.register("panel", async (root, api) => {
   const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
   let drawing = null; // a name for what stands here, where a panel draws in parts
   let about = null; // which translation the panel is about, in words
-  let shown = false, acts = 0, asked; // asked: what the page drew when the last question went out, for a panel that checks it
+  let shown = false,
+    acts = 0,
+    asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
   await AttentionAtlas.plotly();
 
-  const stop = el("button", { type: "button", class: "plain stop", onclick: () => (api.trigger("stop", {}), stop.remove()) }, AttentionAtlas.t("Stop"));
+  const stop = el(
+    "button",
+    {
+      type: "button",
+      class: "plain stop",
+      onclick: () => (api.trigger("stop", {}), stop.remove()),
+    },
+    AttentionAtlas.t("Stop"),
+  );
 
   function show(value) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
@@ -31,22 +41,42 @@ AttentionAtlas.register("panel", async (root, api) => {
   function place(parent, blocks) {
     for (const figure of parent.querySelectorAll(".figure")) Plotly.purge(figure);
     const after = [];
-    parent.replaceChildren(...blocks.map((block) => AttentionAtlas.panelBlocks[block.type](block, after, { ...api, act, request, ask: beside, about: pictureOf })));
+    parent.replaceChildren(
+      ...blocks.map((block) =>
+        AttentionAtlas.panelBlocks[block.type](block, after, {
+          ...api,
+          act,
+          request,
+          ask: beside,
+          about: pictureOf,
+        }),
+      ),
+    );
     for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
   }
 
   // Of a picture in it: what it is called, else what the panel is, and the sentence.
-  const pictureOf = (title) => ({ title: () => title || root.closest("[role=tabpanel]")?.parentElement.querySelector(":scope > .tab-wrapper [role=tab][aria-selected=true]")?.textContent.trim() || "",
-    caption: () => AttentionAtlas.said(about) || "" });
+  const pictureOf = (title) => ({
+    title: () =>
+      title ||
+      root
+        .closest("[role=tabpanel]")
+        ?.parentElement.querySelector(":scope > .tab-wrapper [role=tab][aria-selected=true]")
+        ?.textContent.trim() ||
+      "",
+    caption: () => AttentionAtlas.said(about) || "",
+  });
 
-  const request = (name, data, answered) => rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
+  const request = (name, data, answered) =>
+    rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
 
   // What a block asks for that other parts of the page show; here only why it cannot be had.
   const beside = (event, data) => rpc.ask(event, data, show, null, { beside: true });
 
   // What a block asks for besides: its answer takes the place of what stood in a slot. Of several, the last one counts.
   function act(name, slot, data = {}) {
-    const box = root.querySelector(`[data-slot="${slot}"]`), mine = String(++acts);
+    const box = root.querySelector(`[data-slot="${slot}"]`),
+      mine = String(++acts);
     box.dataset.act = mine;
     box.setAttribute("aria-busy", "true");
     request(name, data, (value) => {
@@ -58,7 +88,7 @@ AttentionAtlas.register("panel", async (root, api) => {
 
   function ask() {
     root.setAttribute("aria-busy", "true");
-    asked = api.options?.checks_page ? AttentionAtlas.drawn?.() ?? null : undefined;
+    asked = api.options?.checks_page ? (AttentionAtlas.drawn?.() ?? null) : undefined;
     rpc.ask("needed", { drawn: asked }, show);
   }
 
@@ -76,12 +106,19 @@ AttentionAtlas.register("panel", async (root, api) => {
 
   // A tab that opens changes its style: told at once, the question is on its way while the tab is still being painted.
   // The other observer sees what this one does not, such as a first opening.
-  for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
+  for (
+    let tab = root.closest("[role=tabpanel]");
+    tab;
+    tab = tab.parentElement.closest("[role=tabpanel]")
+  )
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   const rpc = AttentionAtlas.rpc(api, show, { replaces: true });
   // The explorer may draw a new translation after this panel has asked about it.
   if (api.options?.checks_page)
-    document.addEventListener("atlas-drawn", () => shown && asked?.key !== AttentionAtlas.drawn().key && ask());
+    document.addEventListener(
+      "atlas-drawn",
+      () => shown && asked?.key !== AttentionAtlas.drawn().key && ask(),
+    );
   look();
 });

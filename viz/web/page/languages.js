@@ -1,7 +1,10 @@
 // Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
 AttentionAtlas.register("languages", (root, api) => {
   const { element: el, t } = AttentionAtlas;
-  const known = new Intl.DisplayNames([document.documentElement.lang || "en", "en"], { type: "language", fallback: "none" });
+  const known = new Intl.DisplayNames([document.documentElement.lang || "en", "en"], {
+    type: "language",
+    fallback: "none",
+  });
   let value = null;
 
   // "zho_Hans": with its script or country; "zho": without. Undefined for what the browser has no name for.
@@ -15,60 +18,114 @@ AttentionAtlas.register("languages", (root, api) => {
 
   // code -> name, by name; the script or the country only where a language stands in the list twice
   function names(codes) {
-    const short = codes.map((code) => named(code.split("_")[0]) ?? code), count = new Map();
+    const short = codes.map((code) => named(code.split("_")[0]) ?? code),
+      count = new Map();
     short.forEach((name) => count.set(name, (count.get(name) || 0) + 1));
-    const found = codes.map((code, i) => [code, count.get(short[i]) > 1 ? named(code) ?? code : short[i]]);
-    const twice = new Set(found.map(([, name]) => name).filter((name, i, all) => all.indexOf(name) !== i));
-    return new Map(found.map(([code, name]) => [code, twice.has(name) ? `${name} (${code})` : name])
-      .sort((a, b) => a[1].localeCompare(b[1])));
+    const found = codes.map((code, i) => [
+      code,
+      count.get(short[i]) > 1 ? (named(code) ?? code) : short[i],
+    ]);
+    const twice = new Set(
+      found.map(([, name]) => name).filter((name, i, all) => all.indexOf(name) !== i),
+    );
+    return new Map(
+      found
+        .map(([code, name]) => [code, twice.has(name) ? `${name} (${code})` : name])
+        .sort((a, b) => a[1].localeCompare(b[1])),
+    );
   }
 
   // The code that a person means: by its name, itself, or the only name that begins so.
   function meant(text, all) {
-    const plain = (word) => word.trim().toLocaleLowerCase(), wanted = plain(text);
+    const plain = (word) => word.trim().toLocaleLowerCase(),
+      wanted = plain(text);
     const exact = [...all].find(([code, name]) => plain(name) === wanted || plain(code) === wanted);
     const begun = [...all].filter(([, name]) => wanted && plain(name).startsWith(wanted));
     return exact?.[0] ?? (begun.length === 1 ? begun[0][0] : null);
   }
 
   function menu(side, title, codes) {
-    const all = names(codes), list = `atlas-${side}`;
+    const all = names(codes),
+      list = `atlas-${side}`;
     const show = () => (input.value = all.get(value[side]) ?? value[side]);
-    const input = el("input", { type: "text", list, "data-side": side, autocomplete: "off", spellcheck: "false",
-      onfocus: () => ([input.placeholder, input.value] = [input.value, ""]), onblur: show, onchange: take,
+    const input = el("input", {
+      type: "text",
+      list,
+      "data-side": side,
+      autocomplete: "off",
+      spellcheck: "false",
+      onfocus: () => ([input.placeholder, input.value] = [input.value, ""]),
+      onblur: show,
+      onchange: take,
       oninput: () => [...all.values()].includes(input.value) && take(),
-      onkeydown: (event) => event.key === "Enter" && take() });
+      onkeydown: (event) => event.key === "Enter" && take(),
+    });
     function take() {
       const code = meant(input.value, all);
       if (code) choose({ [side]: code });
       show();
     }
     show();
-    return [el("label", {}, el("span", {}, title), input), el("datalist", { id: list }, [...all].map(([code, name]) => el("option", { value: name, label: code })))];
+    return [
+      el("label", {}, el("span", {}, title), input),
+      el(
+        "datalist",
+        { id: list },
+        [...all].map(([code, name]) => el("option", { value: name, label: code })),
+      ),
+    ];
   }
 
   // A language cannot be translated into itself: the other side then takes the place that this one had.
   function choose(changed) {
     const next = { ...value, ...changed };
-    if (next.source === next.target) [next.source, next.target] = changed.source ? [next.source, value.source] : [value.target, next.target];
+    if (next.source === next.target)
+      [next.source, next.target] = changed.source
+        ? [next.source, value.source]
+        : [value.target, next.target];
     if (next.source === value.source && next.target === value.target) return;
     if (!next.sources.includes(next.source) || !next.targets.includes(next.target)) return;
     value = next;
-    root.querySelectorAll("input").forEach((input) => (input.value = names(value[`${input.dataset.side}s`]).get(value[input.dataset.side])));
+    root
+      .querySelectorAll("input")
+      .forEach(
+        (input) =>
+          (input.value = names(value[`${input.dataset.side}s`]).get(value[input.dataset.side])),
+      );
     swap();
     api.trigger("choose", { direction: `${value.source}-${value.target}` });
   }
 
-  const button = el("button", { type: "button", class: "plain swap", onclick: () => choose({ source: value.target, target: value.source }) }, "⇄");
-  const swap = () => (button.disabled = !value.sources.includes(value.target) || !value.targets.includes(value.source));
+  const button = el(
+    "button",
+    {
+      type: "button",
+      class: "plain swap",
+      onclick: () => choose({ source: value.target, target: value.source }),
+    },
+    "⇄",
+  );
+  const swap = () =>
+    (button.disabled =
+      !value.sources.includes(value.target) || !value.targets.includes(value.source));
 
   function draw(next) {
     value = next;
     if (!value) return root.replaceChildren();
     const label = t("Swap the two languages");
     for (const name of ["aria-label", "title"]) button.setAttribute(name, label);
-    root.replaceChildren(...menu("source", t("From"), value.sources), button, ...menu("target", t("Into"), value.targets),
-      el("span", { class: "caption" }, t("{n} languages: type a name or a code.", { n: new Set([...value.sources, ...value.targets]).size })));
+    root.replaceChildren(
+      ...menu("source", t("From"), value.sources),
+      button,
+      ...menu("target", t("Into"), value.targets),
+      el(
+        "span",
+        { class: "caption" },
+        t("{n} languages: type a name or a code.", {
+          n: new Set([...value.sources, ...value.targets]).size,
+        }),
+      ),
+    );
     swap();
   }
   draw(api.value());

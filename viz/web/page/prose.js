@@ -1,8 +1,19 @@
 // A line of prose, with a heading before it or a link after it.
 AttentionAtlas.register("prose", (root, api) => {
-  const { element: el } = AttentionAtlas, { heading, text, link } = api.value();
+  const { element: el } = AttentionAtlas,
+    { heading, text, link } = api.value();
   root.replaceChildren(
     ...(heading ? [el("h1", {}, heading)] : []),
-    el("p", {}, text, ...(link ? [" ", el("a", { href: link.url, target: "_blank", rel: "noopener noreferrer" }, link.text)] : []))
+    el(
+      "p",
+      {},
+      text,
+      ...(link
+        ? [
+            " ",
+            el("a", { href: link.url, target: "_blank", rel: "noopener noreferrer" }, link.text),
+          ]
+        : []),
+    ),
   );
 });

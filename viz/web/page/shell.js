@@ -4,15 +4,27 @@ AttentionAtlas.shell = function (words) {
   "use strict";
   const shell = document.querySelector(".atlas-shell");
   const own = words[AttentionAtlas.language(words)] || {};
-  for (const node of shell.querySelectorAll("[data-say]")) node.textContent = own[node.textContent] || node.textContent;
+  for (const node of shell.querySelectorAll("[data-say]"))
+    node.textContent = own[node.textContent] || node.textContent;
   // Gradio chooses by the same rule.
   const theme = new URLSearchParams(location.search).get("__theme");
-  const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  const dark =
+    theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   shell.classList.toggle("dark", dark);
   // A link names another sentence.
-  for (const node of location.hash.length > 1 ? shell.querySelectorAll(".sentence > b, .written > b") : []) node.textContent = "";
-  const parts = ["#atlas-title h1", "#translate", ".atlas-translation[data-mounted]", "#tab-explorer-button"];
-  const watch = new MutationObserver(() => parts.every((part) => document.querySelector(part)) && leave());
+  for (const node of location.hash.length > 1
+    ? shell.querySelectorAll(".sentence > b, .written > b")
+    : [])
+    node.textContent = "";
+  const parts = [
+    "#atlas-title h1",
+    "#translate",
+    ".atlas-translation[data-mounted]",
+    "#tab-explorer-button",
+  ];
+  const watch = new MutationObserver(
+    () => parts.every((part) => document.querySelector(part)) && leave(),
+  );
   const leave = () => {
     watch.disconnect();
     clearTimeout(late);

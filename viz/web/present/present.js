@@ -2,11 +2,19 @@
 // picture stays where it is in the page, lifted into the browser's top layer: whatever changes it changes it here, too.
 (function (atlas) {
   "use strict";
-  const HEIGHT = 360, WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
+  const HEIGHT = 360,
+    WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
   const LARGEST = 4; // times
   const PATIENCE = 1000; // milliseconds for the browser's full screen
   const SETTLED = 300; // and after a change
-  const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], PageUp: [0, -1], PageDown: [0, 1] };
+  const STEPS = {
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    PageUp: [0, -1],
+    PageDown: [0, 1],
+  };
 
   const visible = (node) => Boolean(node?.isConnected && node.getClientRects().length);
   const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
@@ -14,14 +22,42 @@
   atlas.presentation = function () {
     const { element: el, t } = atlas;
     const stilled = []; // what cannot be reached meanwhile
-    let on = false, shown = null, wanted = null, opener = null, laid = "", reached = [], met = null, place = Number(atlas.link().get("present"));
+    let on = false,
+      shown = null,
+      wanted = null,
+      opener = null,
+      laid = "",
+      reached = [],
+      met = null,
+      place = Number(atlas.link().get("present"));
 
-    const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }), hint = el("p", { class: "hint" }), caption = el("p", { class: "caption", dir: "auto" });
-    const button = (sign, words, onclick) => el("button", { type: "button", "aria-label": words, title: words, onclick }, sign);
-    const back = button("‹", t("Back"), () => go(0, -1)), next = button("›", t("Next"), () => go(0, 1));
+    const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
+      hint = el("p", { class: "hint" }),
+      caption = el("p", { class: "caption", dir: "auto" });
+    const button = (sign, words, onclick) =>
+      el("button", { type: "button", "aria-label": words, title: words, onclick }, sign);
+    const back = button("‹", t("Back"), () => go(0, -1)),
+      next = button("›", t("Next"), () => go(0, 1));
     const room = el("div", { class: "room" });
-    const lectern = el("section", { class: "atlas-lectern", popover: "manual", "aria-label": t("Presentation") },
-      el("header", {}, title, el("div", { class: "keys" }, hint, back, next, button("✕", t("End the presentation"), leave))), room, caption);
+    const lectern = el(
+      "section",
+      { class: "atlas-lectern", popover: "manual", "aria-label": t("Presentation") },
+      el(
+        "header",
+        {},
+        title,
+        el(
+          "div",
+          { class: "keys" },
+          hint,
+          back,
+          next,
+          button("✕", t("End the presentation"), leave),
+        ),
+      ),
+      room,
+      caption,
+    );
     document.body.append(lectern);
 
     // --- which picture ----------------------------------------------------------------------------------------------
@@ -31,15 +67,21 @@
 
     // Those of the open tab; the one that it is about comes first.
     function pictures() {
-      return [...(tab()?.querySelectorAll(".pictured") ?? [])].filter(visible).sort((a, b) => isMain(b) - isMain(a));
+      return [...(tab()?.querySelectorAll(".pictured") ?? [])]
+        .filter(visible)
+        .sort((a, b) => isMain(b) - isMain(a));
     }
 
     const panel = () => [...(tab()?.querySelectorAll("[id^=panel-]") ?? [])].find(visible);
 
     // What a stop of a tour is about: a picture, or the part of the page with several, or with none.
     function pointed() {
-      const about = document.querySelector(".atlas-pointed"), within = pictures().filter((one) => about?.contains(one));
-      return about?.closest(".pictured") ?? (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : about);
+      const about = document.querySelector(".atlas-pointed"),
+        within = pictures().filter((one) => about?.contains(one));
+      return (
+        about?.closest(".pictured") ??
+        (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : about)
+      );
     }
 
     function choose() {
@@ -54,7 +96,8 @@
     // --- how it is shown --------------------------------------------------------------------------------------------
     const about = () => atlas.pictures.get(shown);
     const write = (node, text) => node.textContent !== text && (node.textContent = text);
-    const style = (node, name, value) => node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
+    const style = (node, name, value) =>
+      node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
 
     function show(next) {
       if (next === shown) return;
@@ -93,12 +136,14 @@
       if (!these.length) return;
       still(document.body, these);
       const tour = sheet();
-      if (tour ? !tour.contains(document.activeElement) : !lectern.contains(document.activeElement)) (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
+      if (tour ? !tour.contains(document.activeElement) : !lectern.contains(document.activeElement))
+        (tour?.querySelector(".moves .strong") ?? shown ?? lectern).focus({ preventScroll: true });
     }
 
     function still(node, but) {
       for (const child of node.children) {
-        if (but.includes(child) || child.inert || child.matches("dialog, script, style, link")) continue;
+        if (but.includes(child) || child.inert || child.matches("dialog, script, style, link"))
+          continue;
         if (but.some((one) => child.contains(one))) still(child, but);
         else stilled.push(Object.assign(child, { inert: true }));
       }
@@ -106,8 +151,11 @@
 
     // Laid out for a small screen, then enlarged to this one: its letters grow with it.
     function fit() {
-      const free = room.getBoundingClientRect(), least = Math.min(free.height / HEIGHT, free.width / WIDTH);
-      const large = Math.max(1, Math.min(LARGEST, least)), width = Math.floor(free.width / large), height = Math.floor(free.height / large);
+      const free = room.getBoundingClientRect(),
+        least = Math.min(free.height / HEIGHT, free.width / WIDTH);
+      const large = Math.max(1, Math.min(LARGEST, least)),
+        width = Math.floor(free.width / large),
+        height = Math.floor(free.height / large);
       const now = about();
       style(shown, "--w", `${width}px`);
       style(shown, "--h", `${height}px`);
@@ -116,19 +164,43 @@
         now?.fit?.({ width, height });
       }
       const box = now ? extent(now.node) : { x: 0, y: 0, width, height };
-      const scale = large * (now ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
+      const scale =
+        large * (now ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
       style(shown, "--s", scale.toFixed(4));
-      style(shown, "--x", `${Math.round(free.left + (free.width - box.width * scale) / 2 - box.x * scale)}px`);
-      style(shown, "--y", `${Math.round(free.top + (free.height - box.height * scale) / 2 - box.y * scale)}px`);
+      style(
+        shown,
+        "--x",
+        `${Math.round(free.left + (free.width - box.width * scale) / 2 - box.x * scale)}px`,
+      );
+      style(
+        shown,
+        "--y",
+        `${Math.round(free.top + (free.height - box.height * scale) / 2 - box.y * scale)}px`,
+      );
     }
 
     // Where a picture's content lies in it, in its own pixels: it may leave some of its width free.
     function extent(node) {
-      const frame = shown.getBoundingClientRect(), scale = frame.width / shown.offsetWidth || 1;
-      const boxes = [...node.children].filter(visible).map((child) => child.getBoundingClientRect());
-      const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
-      const [right, bottom] = [Math.max(...boxes.map((box) => box.right)), Math.max(...boxes.map((box) => box.bottom))];
-      return boxes.length ? { x: (left - frame.left) / scale, y: (top - frame.top) / scale, width: (right - left) / scale || 1, height: (bottom - top) / scale || 1 }
+      const frame = shown.getBoundingClientRect(),
+        scale = frame.width / shown.offsetWidth || 1;
+      const boxes = [...node.children]
+        .filter(visible)
+        .map((child) => child.getBoundingClientRect());
+      const [left, top] = [
+        Math.min(...boxes.map((box) => box.left)),
+        Math.min(...boxes.map((box) => box.top)),
+      ];
+      const [right, bottom] = [
+        Math.max(...boxes.map((box) => box.right)),
+        Math.max(...boxes.map((box) => box.bottom)),
+      ];
+      return boxes.length
+        ? {
+            x: (left - frame.left) / scale,
+            y: (top - frame.top) / scale,
+            width: (right - left) / scale || 1,
+            height: (bottom - top) / scale || 1,
+          }
         : { x: 0, y: 0, width: shown.offsetWidth || 1, height: shown.offsetHeight || 1 };
     }
 
@@ -141,36 +213,54 @@
       if (tour) lift(tour);
       reach([lectern, shown, tour, document.querySelector(".atlas-told")].filter(Boolean));
       style(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
-      write(title, now?.title() ?? (shown ? "" : tab()?.querySelector(".invitation")?.textContent ?? ""));
-      write(caption, tour ? "" : now?.caption() ?? "");
-      write(hint, `${tour ? t("← → stops of the tour") : now?.hint ?? t("← → pictures of this tab")} · ${t("Esc ends the presentation")}`);
-      for (const [one, by] of [[back, -1], [next, 1]]) one.setAttribute("aria-disabled", String(!further(by)));
+      write(
+        title,
+        now?.title() ?? (shown ? "" : (tab()?.querySelector(".invitation")?.textContent ?? "")),
+      );
+      write(caption, tour ? "" : (now?.caption() ?? ""));
+      write(
+        hint,
+        `${tour ? t("← → stops of the tour") : (now?.hint ?? t("← → pictures of this tab"))} · ${t("Esc ends the presentation")}`,
+      );
+      for (const [one, by] of [
+        [back, -1],
+        [next, 1],
+      ])
+        one.setAttribute("aria-disabled", String(!further(by)));
       if (shown) fit();
       clearTimeout(refresh.later);
       refresh.later = setTimeout(remember, SETTLED);
     }
     const changed = () => (refresh.frame ||= requestAnimationFrame(refresh));
-    const observer = new MutationObserver(changed), sizes = new ResizeObserver(changed);
+    const observer = new MutationObserver(changed),
+      sizes = new ResizeObserver(changed);
 
     // The address is a link to what is shown.
     function remember() {
       if (!on || !shown) return;
-      const open = tab(), name = open?.id.replace("tab-", ""), view = atlas.views[name] ?? atlas.views.explorer;
+      const open = tab(),
+        name = open?.id.replace("tab-", ""),
+        view = atlas.views[name] ?? atlas.views.explorer;
       const fields = sheet() ? atlas.link() : new URLSearchParams(view?.() ?? "");
       if (open) fields.set("tab", name);
       const within = panel();
       if (within) fields.set("panel", within.id.replace("panel-", ""));
       else fields.delete("panel");
       fields.set("present", sheet() ? 1 : Math.max(1, pictures().indexOf(shown) + 1));
-      if (atlas.link().toString() !== fields.toString()) history.replaceState(history.state, "", `${location.pathname}${location.search}#${fields}`);
+      if (atlas.link().toString() !== fields.toString())
+        history.replaceState(history.state, "", `${location.pathname}${location.search}#${fields}`);
     }
 
     // --- what a person does -----------------------------------------------------------------------------------------
     function go(down, right) {
       const tour = sheet();
-      if (tour) return right && tour.querySelector(right > 0 ? ".moves .strong" : ".moves :not(.strong)").click();
+      if (tour)
+        return (
+          right && tour.querySelector(right > 0 ? ".moves .strong" : ".moves :not(.strong)").click()
+        );
       if (about()?.move) return moved(about(), down, right);
-      const all = pictures(), at = all.indexOf(shown) + (right || down);
+      const all = pictures(),
+        at = all.indexOf(shown) + (right || down);
       if (!all[at]) return;
       wanted = all[at];
       place = at + 1;
@@ -181,22 +271,29 @@
     function moved(picture, down, right) {
       const from = picture.title();
       picture.move(down, right);
-      if (right) setTimeout(() => {
-        if (picture.title() === from) met = { from, by: right };
-        changed();
-      }, SETTLED);
+      if (right)
+        setTimeout(() => {
+          if (picture.title() === from) met = { from, by: right };
+          changed();
+        }, SETTLED);
     }
 
     // Whether something comes next (1) or before (-1). Not asked before it is tried of a picture with steps of its own.
     function further(by) {
-      const tour = sheet(), all = pictures();
-      if (tour) return !tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)").disabled;
-      return about()?.move ? met?.by !== by || met.from !== about().title() : Boolean(all[all.indexOf(shown) + by]);
+      const tour = sheet(),
+        all = pictures();
+      if (tour)
+        return !tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)").disabled;
+      return about()?.move
+        ? met?.by !== by || met.from !== about().title()
+        : Boolean(all[all.indexOf(shown) + by]);
     }
 
     function keys(event) {
-      if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("dialog")) return;
-      const typing = event.target.closest?.("input, textarea, select, [contenteditable]"), step = STEPS[event.key];
+      if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("dialog"))
+        return;
+      const typing = event.target.closest?.("input, textarea, select, [contenteditable]"),
+        step = STEPS[event.key];
       if (event.key === "Escape") leave();
       else if (event.key === "f" && !typing) enlarge();
       else if (step && !typing && !(sheet() && !step[1])) go(...step);
@@ -207,7 +304,8 @@
 
     // The whole screen, where the browser permits it; the window else.
     function enlarge() {
-      if (document.fullscreenElement || !navigator.userActivation?.isActive) return Promise.resolve();
+      if (document.fullscreenElement || !navigator.userActivation?.isActive)
+        return Promise.resolve();
       const asked = document.documentElement.requestFullscreen?.().catch(() => {});
       return Promise.race([asked, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
     }
@@ -227,7 +325,13 @@
       window.addEventListener("keydown", keys, true);
       window.addEventListener("resize", changed);
       document.addEventListener("fullscreenchange", screen);
-      observer.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "style", "hidden"] });
+      observer.observe(document.body, {
+        subtree: true,
+        childList: true,
+        characterData: true,
+        attributes: true,
+        attributeFilter: ["class", "style", "hidden"],
+      });
       sizes.observe(lectern);
       refresh();
     }
@@ -249,8 +353,15 @@
       if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
       const fields = atlas.link();
       fields.delete("present");
-      history.replaceState(history.state, "", `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`);
-      const to = opener?.isConnected && opener !== document.body ? opener : document.querySelector(".atlas-examples .present");
+      history.replaceState(
+        history.state,
+        "",
+        `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
+      );
+      const to =
+        opener?.isConnected && opener !== document.body
+          ? opener
+          : document.querySelector(".atlas-examples .present");
       to?.focus({ preventScroll: true });
     }
 

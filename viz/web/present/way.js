@@ -8,15 +8,22 @@
     let loading = null;
 
     async function start() {
-      const opener = document.activeElement, pointed = document.querySelector(".pictured:hover, .pictured:focus-within");
-      loading ||= atlas.fetched(files).then(() => atlas.presentation()).catch(() => (loading = null));
+      const opener = document.activeElement,
+        pointed = document.querySelector(".pictured:hover, .pictured:focus-within");
+      loading ||= atlas
+        .fetched(files)
+        .then(() => atlas.presentation())
+        .catch(() => (loading = null));
       (await loading)?.start({ opener, pointed });
     }
 
     const follow = () => atlas.link().get("present") && start();
     document.addEventListener("keydown", (event) => {
       if (event.key !== "f" || event.altKey || event.ctrlKey || event.metaKey) return;
-      if (event.target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog")) return;
+      if (
+        event.target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog")
+      )
+        return;
       event.preventDefault();
       start();
     });

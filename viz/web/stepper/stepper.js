@@ -1,14 +1,30 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
 AttentionAtlas.register("stepper", (root, api) => {
-  const atlas = AttentionAtlas, { element: el, t } = atlas;
+  const atlas = AttentionAtlas,
+    { element: el, t } = atlas;
   const { Path, written } = atlas.stepperPath;
   const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
   const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
-  const PANELS = [["branches", t("Branches")], ["compare", t("Compare")], ["lens", t("Layer by layer")], ["beam", t("Beam search")], ["own", t("Your own target")]];
+  const PANELS = [
+    ["branches", t("Branches")],
+    ["compare", t("Compare")],
+    ["lens", t("Layer by layer")],
+    ["beam", t("Beam search")],
+    ["own", t("Your own target")],
+  ];
 
-  let tree = null, path = null, branch = null, heads = null, at = 0, temperature = 1, panel = "branches";
-  let selection = { kind: "cross", layer: 0, head: 0 }, shade = "mean", stale = false, frame = 0;
+  let tree = null,
+    path = null,
+    branch = null,
+    heads = null,
+    at = 0,
+    temperature = 1,
+    panel = "branches";
+  let selection = { kind: "cross", layer: 0, head: 0 },
+    shade = "mean",
+    stale = false,
+    frame = 0;
   let opening = 0; // actions that will open a branch
   const later = []; // moves made meanwhile
   let wanted = null; // what a link names, until its sentence is the one that is shown
@@ -26,17 +42,27 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   function sendNext() {
     if (waiting || !queue.length) return;
-    const [data, opens] = queue.shift(), held = path; // shown when this is asked for
-    const holds = held && { tree: tree.key, branches: tree.branches.map((b) => b.number), path: held.number };
+    const [data, opens] = queue.shift(),
+      held = path; // shown when this is asked for
+    const holds = held && {
+      tree: tree.key,
+      branches: tree.branches.map((b) => b.number),
+      path: held.number,
+    };
     waiting = true;
-    rpc.ask("act", { ...data, holds }, async (answer) => {
-      waiting = false;
-      await take({ ...answer, held });
-      if (opens) opening -= 1;
-      if (!opening) later.splice(0).forEach((move) => go(move(at)));
-      root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
-      sendNext();
-    }, PATIENCE);
+    rpc.ask(
+      "act",
+      { ...data, holds },
+      async (answer) => {
+        waiting = false;
+        await take({ ...answer, held });
+        if (opens) opening -= 1;
+        if (!opening) later.splice(0).forEach((move) => go(move(at)));
+        root.setAttribute("aria-busy", queue.length || waiting ? "true" : "false");
+        sendNext();
+      },
+      PATIENCE,
+    );
   }
 
   // Unasked: what the page opens with, another selection, or that the other tabs show another sentence.
@@ -62,7 +88,13 @@ AttentionAtlas.register("stepper", (root, api) => {
       schedule();
     }
     atlas.invite(root, value.invitation);
-    if (value.tree) tree = { ...value.tree, branches: value.tree.branches.map((b) => (typeof b === "number" ? tree.branches.find((old) => old.number === b) : b)) };
+    if (value.tree)
+      tree = {
+        ...value.tree,
+        branches: value.tree.branches.map((b) =>
+          typeof b === "number" ? tree.branches.find((old) => old.number === b) : b,
+        ),
+      };
     if (value.path) await open(value.path, value.at, value.held);
     if (value.publish) publish();
     if (value.details && value.details.number === path.number) {
@@ -120,7 +152,8 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   function openLink() {
     const link = atlas.link();
-    wanted = link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "") ? link : null;
+    wanted =
+      link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "") ? link : null;
     follow();
   }
 
@@ -135,13 +168,25 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   function linked() {
     const { text, direction, checkpoint, beam } = tree;
-    return new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "stepper", step: at + 1 });
+    return new URLSearchParams({
+      text,
+      direction,
+      checkpoint,
+      ...(beam > 1 ? { beam } : {}),
+      tab: "stepper",
+      step: at + 1,
+    });
   }
   atlas.views.stepper = () => path && linked();
 
   async function copyLink() {
     const field = await atlas.copyLink(linked(), t("Link to this view"));
-    copied.replaceChildren(field ?? t("Link copied: it opens this very view. The sentence stands behind # and reaches no server log."));
+    copied.replaceChildren(
+      field ??
+        t(
+          "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
+        ),
+    );
     field?.focus();
   }
 
@@ -187,41 +232,106 @@ AttentionAtlas.register("stepper", (root, api) => {
     alert.textContent = words;
     alert.hidden = !words;
   };
-  const shading = el("select", { "aria-label": t("Source shaded by"), onchange: () => ((shade = shading.value), schedule()) },
-    el("option", { value: "mean" }, t("mean of all heads")), el("option", { value: "head" }, t("selected head")));
-  const sharing = el("button", { type: "button", class: "plain", title: t("A link that restores this view"), onclick: copyLink }, t("Copy link"));
+  const shading = el(
+    "select",
+    { "aria-label": t("Source shaded by"), onchange: () => ((shade = shading.value), schedule()) },
+    el("option", { value: "mean" }, t("mean of all heads")),
+    el("option", { value: "head" }, t("selected head")),
+  );
+  const sharing = el(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      title: t("A link that restores this view"),
+      onclick: copyLink,
+    },
+    t("Copy link"),
+  );
   const copied = el("span", { class: "caption", role: "status" });
-  const transport = atlas.stepperTransport.create({ go, move, isAtEnd: () => at >= path.length, force },
-    [el("label", { class: "caption shading" }, `${t("Shade by")} `, shading), sharing, copied]);
+  const transport = atlas.stepperTransport.create(
+    { go, move, isAtEnd: () => at >= path.length, force },
+    [el("label", { class: "caption shading" }, `${t("Shade by")} `, shading), sharing, copied],
+  );
   const jump = (step) => (transport.pause(), move(() => step));
-  const about = (title) => ({ title: () => `${title} · ${transport.where()}`, caption: () => `${tree.text} → ${written(branch.tokens)}` });
+  const about = (title) => ({
+    title: () => `${title} · ${transport.where()}`,
+    caption: () => `${tree.text} → ${written(branch.tokens)}`,
+  });
   const say = (words) => (said.textContent = words);
   const said = el("p", { class: "caption said", "aria-live": "polite" });
   const sentences = atlas.stepperTokens.sentences({ jump, say });
-  const candidates = atlas.stepperTokens.candidates({ force, forceText, about, temperature: (value) => {
-    temperature = value;
-    if (value !== 1) need("details");
-    schedule();
-  } });
+  const candidates = atlas.stepperTokens.candidates({
+    force,
+    forceText,
+    about,
+    temperature: (value) => {
+      temperature = value;
+      if (value !== 1) need("details");
+      schedule();
+    },
+  });
   const panels = {
-    branches: atlas.stepperPanels.branches({ open: (number) => ask("open", { branch: number }, true) }),
-    compare: atlas.stepperPanels.comparison({ compare: (a, b) => ask("compare", { first: a, second: b }), select, about }),
+    branches: atlas.stepperPanels.branches({
+      open: (number) => ask("open", { branch: number }, true),
+    }),
+    compare: atlas.stepperPanels.comparison({
+      compare: (a, b) => ask("compare", { first: a, second: b }),
+      select,
+      about,
+    }),
     lens: atlas.stepperPanels.lens({ jump, about }),
-    beam: atlas.stepperBeam.create({ search: (width, penalty) => ask("beam", { width, penalty }), node: (ids) => ask("node", { ids }, true), about }),
+    beam: atlas.stepperBeam.create({
+      search: (width, penalty) => ask("beam", { width, penalty }),
+      node: (ids) => ask("node", { ids }, true),
+      about,
+    }),
     own: atlas.stepperPanels.ownTarget({ target: (text) => ask("target", { text }, true) }),
   };
-  const tabs = Object.fromEntries(PANELS.map(([name, title]) => [name, el("button", { type: "button", "aria-pressed": "false", "data-panel": name, onclick: () => showPanel(name) }, title)]));
-  const stage = el("div", { class: "panel-stage" }), panes = el("div", { class: "panes" }, candidates.root);
-  const steps = { title: transport.where, caption: about("").caption, main: true, hint: t("← → steps"), move: (down, right) => {
-    transport.pause();
-    move((now) => now + (right || down));
-  } };
-  root.replaceChildren(alert, transport.root, atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps), said,
-    el("div", { class: "segmented choose-panel", role: "group", "aria-label": t("More") }, Object.values(tabs)), stage);
+  const tabs = Object.fromEntries(
+    PANELS.map(([name, title]) => [
+      name,
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": "false",
+          "data-panel": name,
+          onclick: () => showPanel(name),
+        },
+        title,
+      ),
+    ]),
+  );
+  const stage = el("div", { class: "panel-stage" }),
+    panes = el("div", { class: "panes" }, candidates.root);
+  const steps = {
+    title: transport.where,
+    caption: about("").caption,
+    main: true,
+    hint: t("← → steps"),
+    move: (down, right) => {
+      transport.pause();
+      move((now) => now + (right || down));
+    },
+  };
+  root.replaceChildren(
+    alert,
+    transport.root,
+    atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
+    said,
+    el(
+      "div",
+      { class: "segmented choose-panel", role: "group", "aria-label": t("More") },
+      Object.values(tabs),
+    ),
+    stage,
+  );
 
   function showPanel(name) {
     panel = name;
-    for (const [key, tab] of Object.entries(tabs)) tab.setAttribute("aria-pressed", String(key === name));
+    for (const [key, tab] of Object.entries(tabs))
+      tab.setAttribute("aria-pressed", String(key === name));
     stage.replaceChildren(panels[name].root);
     drawPanel();
   }
@@ -248,9 +358,20 @@ AttentionAtlas.register("stepper", (root, api) => {
     if (!path) return;
     const inside = at < path.length;
     if (inside) need("rows");
-    const shown = inside && path.has(at), head = shade === "head" && selection.kind === "cross";
-    const weights = !shown ? null : head ? path.row("cross", selection.layer, selection.head, at) : path.meanRow("cross", at);
-    sentences.step(at, weights, head ? t("layer {layer}, head {head}", { layer: selection.layer + 1, head: selection.head + 1 }) : t("the mean of all heads"));
+    const shown = inside && path.has(at),
+      head = shade === "head" && selection.kind === "cross";
+    const weights = !shown
+      ? null
+      : head
+        ? path.row("cross", selection.layer, selection.head, at)
+        : path.meanRow("cross", at);
+    sentences.step(
+      at,
+      weights,
+      head
+        ? t("layer {layer}, head {head}", { layer: selection.layer + 1, head: selection.head + 1 })
+        : t("the mean of all heads"),
+    );
     candidates.draw(path, at, temperature);
     heads.step(at, selection);
     panels.lens.step(at);
@@ -261,7 +382,10 @@ AttentionAtlas.register("stepper", (root, api) => {
   }
 
   transport.listen(root, () => path);
-  new IntersectionObserver((entries) => entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart()).observe(root);
+  new IntersectionObserver(
+    (entries) =>
+      entries[entries.length - 1].isIntersecting && (stale || !path) && !opening && restart(),
+  ).observe(root);
   showPanel("branches");
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
   const rpc = atlas.rpc(api, told);

@@ -2,8 +2,18 @@
 (function (atlas) {
   "use strict";
 
-  const SPEEDS = [["0.5×", 1600], ["1×", 800], ["2×", 400], ["4×", 200]];
-  const MOVES = { first: () => 0, back: (now) => now - 1, next: (now) => now + 1, last: () => Infinity };
+  const SPEEDS = [
+    ["0.5×", 1600],
+    ["1×", 800],
+    ["2×", 400],
+    ["4×", 200],
+  ];
+  const MOVES = {
+    first: () => 0,
+    back: (now) => now - 1,
+    next: (now) => now + 1,
+    last: () => Infinity,
+  };
   const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" };
 
   // steps: go(step), move(change): to change(step), isAtEnd(), force(i): the candidate of this rank. beside: nodes at the end
@@ -13,13 +23,50 @@
     let timer = null;
 
     const buttons = {};
-    const button = (name, text, label, key) => (buttons[name] = el("button", { type: "button", "data-move": name, "aria-label": label, title: `${label} (${key})`, onclick: () => press(name) }, text));
-    const speed = el("select", { "aria-label": t("Speed"), onchange: () => timer && (pause(), play()) }, SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)));
-    const slider = el("input", { type: "range", min: "0", max: "1", step: "1", value: "0", "aria-label": t("Decoding step"), oninput: () => move(() => Number(slider.value)) });
+    const button = (name, text, label, key) =>
+      (buttons[name] = el(
+        "button",
+        {
+          type: "button",
+          "data-move": name,
+          "aria-label": label,
+          title: `${label} (${key})`,
+          onclick: () => press(name),
+        },
+        text,
+      ));
+    const speed = el(
+      "select",
+      { "aria-label": t("Speed"), onchange: () => timer && (pause(), play()) },
+      SPEEDS.map(([name, wait]) => el("option", { value: wait, selected: wait === 800 }, name)),
+    );
+    const slider = el("input", {
+      type: "range",
+      min: "0",
+      max: "1",
+      step: "1",
+      value: "0",
+      "aria-label": t("Decoding step"),
+      oninput: () => move(() => Number(slider.value)),
+    });
     const counter = el("output", { class: "counter" });
-    const bar = el("div", { class: "transport", role: "toolbar", "aria-label": t("Steps") }, el("div", { class: "segmented" },
-      button("first", "⇤", t("First"), "Home"), button("back", "←", t("Back"), "←"), button("play", "▶", t("Play"), t("Space")),
-      button("next", "→", t("Next"), "→"), button("last", "⇥", t("Last"), "End")), speed, slider, counter, beside);
+    const bar = el(
+      "div",
+      { class: "transport", role: "toolbar", "aria-label": t("Steps") },
+      el(
+        "div",
+        { class: "segmented" },
+        button("first", "⇤", t("First"), "Home"),
+        button("back", "←", t("Back"), "←"),
+        button("play", "▶", t("Play"), t("Space")),
+        button("next", "→", t("Next"), "→"),
+        button("last", "⇥", t("Last"), "End"),
+      ),
+      speed,
+      slider,
+      counter,
+      beside,
+    );
 
     function press(name) {
       if (name === "play") return play();
@@ -51,7 +98,8 @@
       const inside = at < length;
       slider.max = length;
       slider.value = at;
-      counter.textContent = inside ? t("Step {n} of {total}", { n: at + 1, total: length })
+      counter.textContent = inside
+        ? t("Step {n} of {total}", { n: at + 1, total: length })
         : t("Done: {n} tokens", { n: length }) + (finished ? "" : `, ${t("stopped by the limit")}`);
       for (const name of ["first", "back"]) buttons[name].disabled = at === 0 && !opening;
       for (const name of ["next", "last"]) buttons[name].disabled = !inside && !opening;
@@ -60,7 +108,8 @@
     // isReady(): whether there is something to move through.
     function listen(root, isReady) {
       document.addEventListener("keydown", (event) => {
-        if (!isReady() || !root.offsetParent || event.altKey || event.ctrlKey || event.metaKey) return;
+        if (!isReady() || !root.offsetParent || event.altKey || event.ctrlKey || event.metaKey)
+          return;
         const target = event.target;
         if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
         if (target !== document.body && !root.contains(target)) return;

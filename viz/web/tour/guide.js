@@ -18,7 +18,12 @@ AttentionAtlas.register("guide", (root, api) => {
   // A link names a tour, its stop and a direction; while a stop is shown, its own view is a link, too.
   function follow() {
     const link = atlas.link();
-    if (link.get("tour")) start({ tour: link.get("tour"), stop: Number(link.get("stop")) || 1, direction: link.get("direction") || "" });
+    if (link.get("tour"))
+      start({
+        tour: link.get("tour"),
+        stop: Number(link.get("stop")) || 1,
+        direction: link.get("direction") || "",
+      });
     else if (loading) loading.then((tour) => tour?.leave());
   }
 

@@ -7,18 +7,34 @@
 
   atlas.tour = function (root, api) {
     const { element: el, t, said } = atlas;
-    let shown = null, wanted = null, asked = 0, pointed = null, opener = null;
+    let shown = null,
+      wanted = null,
+      asked = 0,
+      pointed = null,
+      opener = null;
 
     const heading = el("h2", { tabindex: "-1", id: "atlas-tour-title" });
-    const text = el("p", { class: "text" }), claim = el("p", { class: "claim" });
+    const text = el("p", { class: "text" }),
+      claim = el("p", { class: "claim" });
     const story = el("div", { class: "story", "aria-live": "polite" }, heading, text, claim);
-    const list = el("select", { "aria-label": t("Choose a tour"), onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }) });
+    const list = el("select", {
+      "aria-label": t("Choose a tour"),
+      onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
+    });
     const count = el("span", { class: "count" });
-    const button = (words, onclick, kind = "plain") => el("button", { type: "button", class: kind, onclick }, words);
-    const back = button(t("Back"), () => move(-1)), next = button(t("Next"), () => move(1), "strong");
-    const link = button(t("Copy link"), copy), leaving = button(t("Leave the tour"), leave);
-    const sheet = el("section", { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
-      el("div", { class: "bar" }, list, count, link, leaving), story, el("div", { class: "moves" }, back, next));
+    const button = (words, onclick, kind = "plain") =>
+      el("button", { type: "button", class: kind, onclick }, words);
+    const back = button(t("Back"), () => move(-1)),
+      next = button(t("Next"), () => move(1), "strong");
+    const link = button(t("Copy link"), copy),
+      leaving = button(t("Leave the tour"), leave);
+    const sheet = el(
+      "section",
+      { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
+      el("div", { class: "bar" }, list, count, link, leaving),
+      story,
+      el("div", { class: "moves" }, back, next),
+    );
     root.replaceChildren(sheet);
 
     const rpc = atlas.rpc(api, () => {});
@@ -51,8 +67,15 @@
       text.classList.toggle("missing", Boolean(answer.missing));
       claim.hidden = !answer.claim;
       if (answer.claim) drawClaim(answer.claim);
-      list.replaceChildren(...answer.tours.map((one) => el("option", { value: one.name, selected: one.name === answer.tour },
-        t("{title} ({n} min)", { title: said(one.title), n: one.minutes }))));
+      list.replaceChildren(
+        ...answer.tours.map((one) =>
+          el(
+            "option",
+            { value: one.name, selected: one.name === answer.tour },
+            t("{title} ({n} min)", { title: said(one.title), n: one.minutes }),
+          ),
+        ),
+      );
       count.textContent = t("{n} of {all}", { n: answer.stop, all: answer.stops });
       [back, next, link].forEach((one) => (one.hidden = false));
       back.disabled = answer.stop === 1;
@@ -64,29 +87,61 @@
     function drawClaim({ text: words, holds, learned }) {
       claim.className = `claim ${holds ? "holds" : "fails"}`;
       claim.replaceChildren(
-        el("span", { class: "mark", role: "img", "aria-label": holds ? t("The claim holds") : t("The claim does not hold") }, holds ? "✓" : "✗"),
-        el("span", {}, said(words), " ", el("small", { title: learned ? t("Training brought this about: a model with random weights fails here.") : t("Any network of this construction fulfils this, trained or not.") },
-          learned ? t("learned") : t("by construction"))));
+        el(
+          "span",
+          {
+            class: "mark",
+            role: "img",
+            "aria-label": holds ? t("The claim holds") : t("The claim does not hold"),
+          },
+          holds ? "✓" : "✗",
+        ),
+        el(
+          "span",
+          {},
+          said(words),
+          " ",
+          el(
+            "small",
+            {
+              title: learned
+                ? t("Training brought this about: a model with random weights fails here.")
+                : t("Any network of this construction fulfils this, trained or not."),
+            },
+            learned ? t("learned") : t("by construction"),
+          ),
+        ),
+      );
     }
 
     // The focus is where the person moves on from; what the page needs below, so that nothing stays covered.
     function settle(first) {
       document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
       document.body.classList.add("atlas-touring");
-      if (first || !sheet.contains(document.activeElement) || document.activeElement.disabled || document.activeElement.hidden) (next.hidden ? leaving : next).focus({ preventScroll: true });
+      if (
+        first ||
+        !sheet.contains(document.activeElement) ||
+        document.activeElement.disabled ||
+        document.activeElement.hidden
+      )
+        (next.hidden ? leaving : next).focus({ preventScroll: true });
     }
 
-    const fieldsOf = (answer) => new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
+    const fieldsOf = (answer) =>
+      new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
 
     // The stop's view, by the address: every tab that is concerned follows.
     function open(answer) {
       point(null);
       const fields = fieldsOf(answer).toString();
       if (atlas.link().toString() !== fields) location.hash = fields;
-      const mine = asked, since = performance.now();
+      const mine = asked,
+        since = performance.now();
       const look = () => {
         if (mine !== asked || sheet.hidden) return;
-        const found = [...document.querySelectorAll(answer.look)].find((one) => one.getClientRects().length);
+        const found = [...document.querySelectorAll(answer.look)].find(
+          (one) => one.getClientRects().length,
+        );
         if (found && ready(answer)) point(found);
         else if (performance.now() - since < PATIENCE) setTimeout(look, 80);
         else if (found) point(found);
@@ -95,7 +150,8 @@
     }
 
     // Whether the explorer already draws the sentence of the stop.
-    const ready = ({ open }) => document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
+    const ready = ({ open }) =>
+      document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
 
     function point(element) {
       pointed?.element.classList.remove("atlas-pointed");
@@ -103,9 +159,11 @@
       pointed = null;
       if (!element) return;
       element.classList.add("atlas-pointed");
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, since = performance.now();
+      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
+        since = performance.now();
       const show = () => {
-        const { top, bottom, height } = element.getBoundingClientRect(), free = innerHeight - sheet.offsetHeight;
+        const { top, bottom, height } = element.getBoundingClientRect(),
+          free = innerHeight - sheet.offsetHeight;
         if (top >= 8 && bottom <= free - 8) return;
         const to = height > free - 24 ? top - 12 : top - (free - height) / 2;
         scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
@@ -135,12 +193,23 @@
       const fields = atlas.link();
       fields.delete("tour");
       fields.delete("stop");
-      history.replaceState(history.state, "", `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`);
-      (opener?.isConnected && opener !== document.body ? opener : document.querySelector(".atlas-examples .tour"))?.focus({ preventScroll: true });
+      history.replaceState(
+        history.state,
+        "",
+        `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
+      );
+      (opener?.isConnected && opener !== document.body
+        ? opener
+        : document.querySelector(".atlas-examples .tour")
+      )?.focus({ preventScroll: true });
     }
 
     async function copy() {
-      const fields = new URLSearchParams({ tour: shown.tour, stop: shown.stop, direction: shown.direction });
+      const fields = new URLSearchParams({
+        tour: shown.tour,
+        stop: shown.stop,
+        direction: shown.direction,
+      });
       const field = await atlas.copyLink(fields, t("Link to this stop"));
       count.replaceChildren(field ?? t("Link copied."));
       field?.focus();
@@ -149,17 +218,41 @@
     // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.
     function keys(event) {
       const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!by || event.target.closest("select, input") || event.altKey || event.ctrlKey || event.metaKey) return;
+      if (
+        !by ||
+        event.target.closest("select, input") ||
+        event.altKey ||
+        event.ctrlKey ||
+        event.metaKey
+      )
+        return;
       event.preventDefault();
       move(by);
     }
-    document.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || sheet.hidden || (event.target !== document.body && !sheet.contains(event.target))) return;
-      event.preventDefault();
-      event.stopPropagation();
-      leave();
-    }, true);
-    addEventListener("resize", atlas.debounce(() => !sheet.hidden && document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`), 100));
+    document.addEventListener(
+      "keydown",
+      (event) => {
+        if (
+          event.key !== "Escape" ||
+          sheet.hidden ||
+          (event.target !== document.body && !sheet.contains(event.target))
+        )
+          return;
+        event.preventDefault();
+        event.stopPropagation();
+        leave();
+      },
+      true,
+    );
+    addEventListener(
+      "resize",
+      atlas.debounce(
+        () =>
+          !sheet.hidden &&
+          document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`),
+        100,
+      ),
+    );
 
     return { go, leave };
   };

@@ -21,18 +21,23 @@
   // As fields of a link.
   function fields(about) {
     const { off, second, wanted } = kept(about);
-    return { ...(off.size ? { off: [...off.values()].map((head) => head.join(".")).join(",") } : {}),
-      ...(wanted || second ? { second: wanted || second } : {}) };
+    return {
+      ...(off.size ? { off: [...off.values()].map((head) => head.join(".")).join(",") } : {}),
+      ...(wanted || second ? { second: wanted || second } : {}),
+    };
   }
 
   // What a link's fields say: anything at all may stand there. The panels that stand on the page hear of it.
   function restore(about, link) {
-    const found = kept(about), off = link.get("off"), second = link.get("second");
+    const found = kept(about),
+      off = link.get("off"),
+      second = link.get("second");
     if (off === null && !second) return;
     for (const text of (off || "").split(",").slice(0, 2000)) {
       const [kind, layer, head] = text.split(".");
       const heads = [kind, Number(layer), Number(head)];
-      if (KIND.includes(kind) && /^\d{1,3}$/.test(layer) && /^\d{1,3}$/.test(head)) found.off.set(same(heads), heads);
+      if (KIND.includes(kind) && /^\d{1,3}$/.test(layer) && /^\d{1,3}$/.test(head))
+        found.off.set(same(heads), heads);
     }
     if (second) found.wanted = second.slice(0, 10000);
     document.dispatchEvent(new CustomEvent("atlas-kept", { detail: { about } }));

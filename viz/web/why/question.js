@@ -1,33 +1,86 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
 AttentionAtlas.register("question", (root, api) => {
   "use strict";
-  const atlas = AttentionAtlas, { element: el, t, said } = atlas;
-  const percent = (p) => (p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
-  const emphasised = (sentence) => atlas.saidParts(sentence, ["token", "contrast", "word"], (text) => el("em", { dir: "auto" }, text));
+  const atlas = AttentionAtlas,
+    { element: el, t, said } = atlas;
+  const percent = (p) =>
+    p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`;
+  const emphasised = (sentence) =>
+    atlas.saidParts(sentence, ["token", "contrast", "word"], (text) =>
+      el("em", { dir: "auto" }, text),
+    );
   let shown = null; // the last answer
-  let visible = false, sent = 0, pending = null, wanted = null; // wanted: what a link asks for, until its sentence is there
+  let visible = false,
+    sent = 0,
+    pending = null,
+    wanted = null; // wanted: what a link asks for, until its sentence is there
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
-  const written = el("div", { class: "chips", role: "group", "aria-label": t("Written tokens: choose the one to ask about"), onkeydown: walk });
-  const others = el("div", { class: "chips", role: "group", "aria-label": t("Compared with"), onkeydown: walk });
-  const typed = el("input", { type: "text", size: "12", maxlength: "200", placeholder: t("another word"), "aria-label": t("Another word to compare with"), autocomplete: "off" });
-  const form = el("form", { class: "typed", onsubmit: (event) => {
-    event.preventDefault();
-    if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
-  } }, typed, el("button", { type: "submit", class: "plain" }, t("compare")));
+  const written = el("div", {
+    class: "chips",
+    role: "group",
+    "aria-label": t("Written tokens: choose the one to ask about"),
+    onkeydown: walk,
+  });
+  const others = el("div", {
+    class: "chips",
+    role: "group",
+    "aria-label": t("Compared with"),
+    onkeydown: walk,
+  });
+  const typed = el("input", {
+    type: "text",
+    size: "12",
+    maxlength: "200",
+    placeholder: t("another word"),
+    "aria-label": t("Another word to compare with"),
+    autocomplete: "off",
+  });
+  const form = el(
+    "form",
+    {
+      class: "typed",
+      onsubmit: (event) => {
+        event.preventDefault();
+        if (typed.value.trim()) ask({ step: shown.step, text: typed.value });
+      },
+    },
+    typed,
+    el("button", { type: "submit", class: "plain" }, t("compare")),
+  );
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
   const copied = el("p", { class: "metric", role: "status" });
-  const link = el("button", { type: "button", class: "plain", title: t("A link that restores this question"), onclick: copyLink }, t("Copy link"));
-  const parts = [headline, failed,
+  const link = el(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      title: t("A link that restores this question"),
+      onclick: copyLink,
+    },
+    t("Copy link"),
+  );
+  const parts = [
+    headline,
+    failed,
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
-    el("div", { class: "line" }, el("span", { class: "label" }, t("rather than")), el("div", { class: "against" }, others, form)),
-    el("div", { class: "foot" }, metric, link), note, copied];
+    el(
+      "div",
+      { class: "line" },
+      el("span", { class: "label" }, t("rather than")),
+      el("div", { class: "against" }, others, form),
+    ),
+    el("div", { class: "foot" }, metric, link),
+    note,
+    copied,
+  ];
 
   // Arrow keys go from chip to chip: one stop for the tabulator each.
   function walk(event) {
-    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key], chips = [...event.currentTarget.querySelectorAll("button")];
+    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key],
+      chips = [...event.currentTarget.querySelectorAll("button")];
     const at = chips.indexOf(document.activeElement);
     if (!move || at < 0) return;
     event.preventDefault();
@@ -38,9 +91,22 @@ AttentionAtlas.register("question", (root, api) => {
 
   function chips(box, items) {
     const focused = [...box.children].indexOf(document.activeElement);
-    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p }) => el("button", {
-      type: "button", class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`, "aria-pressed": String(pressed), title: about,
-      "aria-label": p === undefined ? null : about, tabindex: pressed ? "0" : "-1", style: p === undefined ? null : `--p: ${p.toFixed(3)}`, onclick: (event) => pick(event.currentTarget) }, text));
+    const nodes = items.map(({ text, pressed, about, symbol, starts, pick, p }) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: `chip${symbol ? " symbol" : ""}${starts ? " starts" : ""}`,
+          "aria-pressed": String(pressed),
+          title: about,
+          "aria-label": p === undefined ? null : about,
+          tabindex: pressed ? "0" : "-1",
+          style: p === undefined ? null : `--p: ${p.toFixed(3)}`,
+          onclick: (event) => pick(event.currentTarget),
+        },
+        text,
+      ),
+    );
     if (nodes.length && !items.some((item) => item.pressed)) nodes[0].tabIndex = 0;
     box.replaceChildren(...nodes);
     nodes[Math.min(focused, nodes.length - 1)]?.focus(); // of none, -1: not there
@@ -50,20 +116,54 @@ AttentionAtlas.register("question", (root, api) => {
     shown = answer;
     if (!headline.isConnected) root.replaceChildren(...parts);
     const { tokens, step } = answer;
-    chips(written, tokens.map((token, i) => ({
-      text: token.text.replaceAll("\u2581", "") || "␣", symbol: token.symbol, starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
-      pressed: i === step, p: token.probability, pick: (chip) => choose(chip, { step: i }),
-      about: t("{token}, probability {p}", { token: token.text.replaceAll("\u2581", ""), p: percent(token.probability) }) })));
+    chips(
+      written,
+      tokens.map((token, i) => ({
+        text: token.text.replaceAll("\u2581", "") || "␣",
+        symbol: token.symbol,
+        starts: i === 0 || token.symbol || token.text.startsWith("\u2581"),
+        pressed: i === step,
+        p: token.probability,
+        pick: (chip) => choose(chip, { step: i }),
+        about: t("{token}, probability {p}", {
+          token: token.text.replaceAll("\u2581", ""),
+          p: percent(token.probability),
+        }),
+      })),
+    );
     const listed = answer.contrasts.some((one) => one.id === answer.contrast_id);
     chips(others, [
-      ...answer.contrasts.map((one) => ({ text: one.text, pressed: one.id === answer.contrast_id, p: one.probability,
-        pick: (chip) => choose(chip, { step, token: one.id }), about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }) })),
-      ...(listed || answer.contrast === null ? [] : [{ text: answer.contrast, pressed: true, about: t("typed: {word}", { word: answer.contrast }), pick: () => {} }]),
-      { text: t("nothing"), pressed: answer.contrast === null, about: t("Its own probability, compared with no other token"), pick: (chip) => choose(chip, { step, alone: true }) }]);
+      ...answer.contrasts.map((one) => ({
+        text: one.text,
+        pressed: one.id === answer.contrast_id,
+        p: one.probability,
+        pick: (chip) => choose(chip, { step, token: one.id }),
+        about: t("{token}, probability {p}", { token: one.text, p: percent(one.probability) }),
+      })),
+      ...(listed || answer.contrast === null
+        ? []
+        : [
+            {
+              text: answer.contrast,
+              pressed: true,
+              about: t("typed: {word}", { word: answer.contrast }),
+              pick: () => {},
+            },
+          ]),
+      {
+        text: t("nothing"),
+        pressed: answer.contrast === null,
+        about: t("Its own probability, compared with no other token"),
+        pick: (chip) => choose(chip, { step, alone: true }),
+      },
+    ]);
     link.hidden = answer.beam === 0; // what somebody chose is in no link
-    headline.replaceChildren(...(answer.refused ? [said(answer.refused)] : answer.headline.flatMap(
-      (sentence) => [...emphasised(sentence), " "])),
-    ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]));
+    headline.replaceChildren(
+      ...(answer.refused
+        ? [said(answer.refused)]
+        : answer.headline.flatMap((sentence) => [...emphasised(sentence), " "])),
+      ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
+    );
     metric.replaceChildren(...emphasised(answer.metric));
     note.hidden = !answer.note;
     note.textContent = said(answer.note) || "";
@@ -72,7 +172,8 @@ AttentionAtlas.register("question", (root, api) => {
 
   function take(answer) {
     if (answer.stale) return void (visible && needed());
-    if (answer.asked && !answer.tokens && answer.asked !== pending) return void (visible && needed(answer.asked));
+    if (answer.asked && !answer.tokens && answer.asked !== pending)
+      return void (visible && needed(answer.asked));
     if (answer.asked && !answer.tokens && answer.asked !== shown?.asked) return; // on its way
     root.setAttribute("aria-busy", "false");
     atlas.invite(root, answer.invitation);
@@ -89,7 +190,8 @@ AttentionAtlas.register("question", (root, api) => {
 
   // It is marked at once; where the question is refused, the one before is drawn again.
   function choose(chip, data) {
-    for (const other of chip.parentElement.children) other.setAttribute("aria-pressed", String(other === chip));
+    for (const other of chip.parentElement.children)
+      other.setAttribute("aria-pressed", String(other === chip));
     ask(data);
   }
 
@@ -121,20 +223,37 @@ AttentionAtlas.register("question", (root, api) => {
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
     if (!wanted || !shown || !atlas.isAbout(wanted, shown)) return;
-    const [step, against, alone] = [Number(wanted.get("step")) - 1, wanted.get("against"), wanted.has("alone")];
+    const [step, against, alone] = [
+      Number(wanted.get("step")) - 1,
+      wanted.get("against"),
+      wanted.has("alone"),
+    ];
     atlas.kept.restore(shown.about, wanted);
     wanted = null;
-    ask({ step, ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}) });
+    ask({
+      step,
+      ...(alone ? { alone } : /^\d{1,7}$/.test(against || "") ? { token: Number(against) } : {}),
+    });
   }
 
   function linked() {
     const { text, direction, checkpoint, beam, step, contrast_id: against } = shown;
-    const fields = new URLSearchParams({ text, direction, checkpoint, ...(beam > 1 ? { beam } : {}), tab: "why", step: step + 1 });
+    const fields = new URLSearchParams({
+      text,
+      direction,
+      checkpoint,
+      ...(beam > 1 ? { beam } : {}),
+      tab: "why",
+      step: step + 1,
+    });
     if (against === null) fields.set("alone", "1");
     else fields.set("against", against);
-    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find((one) => one.offsetParent);
+    const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(
+      (one) => one.offsetParent,
+    );
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
-    for (const [name, value] of Object.entries(atlas.kept.fields(shown.about))) fields.set(name, value);
+    for (const [name, value] of Object.entries(atlas.kept.fields(shown.about)))
+      fields.set(name, value);
     return fields;
   }
   atlas.views.why = () => shown && linked();
@@ -142,7 +261,12 @@ AttentionAtlas.register("question", (root, api) => {
   async function copyLink() {
     failed.hidden = true;
     const field = await atlas.copyLink(linked(), t("Link to this question"));
-    copied.replaceChildren(field ?? t("Link copied: it asks this very question. The sentence stands behind # and reaches no server log."));
+    copied.replaceChildren(
+      field ??
+        t(
+          "Link copied: it asks this very question. The sentence stands behind # and reaches no server log.",
+        ),
+    );
     field?.focus();
   }
 
@@ -153,7 +277,11 @@ AttentionAtlas.register("question", (root, api) => {
       needed();
     } else if (!now) visible = false;
   }
-  for (let tab = root.closest("[role=tabpanel]"); tab; tab = tab.parentElement.closest("[role=tabpanel]"))
+  for (
+    let tab = root.closest("[role=tabpanel]");
+    tab;
+    tab = tab.parentElement.closest("[role=tabpanel]")
+  )
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   const rpc = atlas.rpc(api, take);

@@ -17,7 +17,8 @@
 
   atlas.panelBlocks.words = function (block, keep, api) {
     // The line of text still holds what was set for the sentence before.
-    const kept = atlas.kept(block.about), another = sentence !== null && sentence !== block.sentence;
+    const kept = atlas.kept(block.about),
+      another = sentence !== null && sentence !== block.sentence;
     sentence = block.sentence;
     if (!another) kept.second = block.second;
     else if (kept.second !== block.second) kept.wanted ??= kept.second;
@@ -25,7 +26,22 @@
       drawn = { about: block.about, ask: api.ask };
       takeOver();
     });
-    return el("div", { class: "words" }, el("p", { class: "caption" }, block.hint), block.words.map((word) =>
-      el("button", { type: "button", class: "chip", dir: "auto", onclick: () => api.ask("fill", { position: word.position }) }, word.text)));
+    return el(
+      "div",
+      { class: "words" },
+      el("p", { class: "caption" }, block.hint),
+      block.words.map((word) =>
+        el(
+          "button",
+          {
+            type: "button",
+            class: "chip",
+            dir: "auto",
+            onclick: () => api.ask("fill", { position: word.position }),
+          },
+          word.text,
+        ),
+      ),
+    );
   };
 })(globalThis.AttentionAtlas);

@@ -16,8 +16,15 @@ NARROW = 12  # heads above which a cell has no room for its number
 DIGITS = 2
 
 
-def effects_block(about: str, estimates: HeadEffects, measured: HeadEffects | None, *, joint: str, done: bool,
-                  kinds: Sequence[AttentionKind]) -> dict:
+def effects_block(
+    about: str,
+    estimates: HeadEffects,
+    measured: HeadEffects | None,
+    *,
+    joint: str,
+    done: bool,
+    kinds: Sequence[AttentionKind],
+) -> dict:
     """What each head is worth: measured where it is, else estimated. about: a name for trace and question, by which the
     page keeps what is switched off; joint: the slot that says what is switched off together; done: nothing more comes.
     Six parameters: two of them are the numbers, the rest says where they stand."""
@@ -32,48 +39,85 @@ def effects_block(about: str, estimates: HeadEffects, measured: HeadEffects | No
         if not is_measured:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, estimated from its gate's slope.", **where)
         elif flips:
-            name = say("{kind}, layer {layer}, head {head}: {n} nats, measured. Without it another token is written.",
-                       **where)
+            name = say(
+                "{kind}, layer {layer}, head {head}: {n} nats, measured. Without it another token is written.", **where
+            )
         else:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, measured.", **where)
-        return {"value": round(value / limit, 4), "text": _room(values, signed(value)), "name": name,
-                "marks": [mark for mark, holds in (("estimated", not is_measured), ("flips", flips)) if holds]}
+        return {
+            "value": round(value / limit, 4),
+            "text": _room(values, signed(value)),
+            "name": name,
+            "marks": [mark for mark, holds in (("estimated", not is_measured), ("flips", flips)) if holds],
+        }
 
     return {
-        "type": "heads", "about": about, "kinds": _kinds(shown, cell), "joint": joint, "done": done,
-        "legend": [{"marks": "plus", "text": say("+ speaks for the token")},
-                   {"marks": "minus", "text": say("− speaks against it")},
-                   {"marks": "estimated", "text": say("estimated")},
-                   {"marks": "flips", "text": say("without it another token is written")}],
-        "hint": say("Click a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
-                    n=compact(limit, DIGITS))}
+        "type": "heads",
+        "about": about,
+        "kinds": _kinds(shown, cell),
+        "joint": joint,
+        "done": done,
+        "legend": [
+            {"marks": "plus", "text": say("+ speaks for the token")},
+            {"marks": "minus", "text": say("− speaks against it")},
+            {"marks": "estimated", "text": say("estimated")},
+            {"marks": "flips", "text": say("without it another token is written")},
+        ],
+        "hint": say(
+            "Click a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
+            n=compact(limit, DIGITS),
+        ),
+    }
 
 
 def sets_block(about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: int) -> dict:
     """In how many of the sets each head is. kinds: layers of each kind; heads: of a layer."""
-    counts = {kind: np.array([[sum((kind, layer, head) in one.kept for one in sets) for head in range(heads)]
-                              for layer in range(layers)]) for kind, layers in kinds.items()}
+    counts = {
+        kind: np.array(
+            [[sum((kind, layer, head) in one.kept for one in sets) for head in range(heads)] for layer in range(layers)]
+        )
+        for kind, layers in kinds.items()
+    }
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
         count = int(counts[kind][layer, head])
-        return {"value": count / len(sets) if count else None, "text": _room(counts[kind], str(count) if count else ""),
-                "marks": [], "name": say("{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.",
-                                         kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1, n=count,
-                                         all=len(sets))}
+        return {
+            "value": count / len(sets) if count else None,
+            "text": _room(counts[kind], str(count) if count else ""),
+            "marks": [],
+            "name": say(
+                "{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.",
+                kind=labels.KIND_TITLES[kind],
+                layer=layer + 1,
+                head=head + 1,
+                n=count,
+                all=len(sets),
+            ),
+        }
 
-    return {"type": "heads", "about": about, "kinds": _kinds({kind: (c, None) for kind, c in counts.items()}, cell),
-            "joint": "", "done": False, "legend": [],
-            "hint": say("Each number: in how many of the orders the head is needed. Empty: in none.")}
+    return {
+        "type": "heads",
+        "about": about,
+        "kinds": _kinds({kind: (c, None) for kind, c in counts.items()}, cell),
+        "joint": "",
+        "done": False,
+        "legend": [],
+        "hint": say("Each number: in how many of the orders the head is needed. Empty: in none."),
+    }
 
 
 def _kinds(shown: Mapping[AttentionKind, tuple], cell) -> list[dict]:
-    return [{"kind": kind.value, "title": labels.KIND_TITLES[kind],
-             "rows": [[cell(kind, layer, head) for head in range(values.shape[1])]
-                      for layer in range(values.shape[0])]} for kind, (values, _) in shown.items()]
+    return [
+        {
+            "kind": kind.value,
+            "title": labels.KIND_TITLES[kind],
+            "rows": [[cell(kind, layer, head) for head in range(values.shape[1])] for layer in range(values.shape[0])],
+        }
+        for kind, (values, _) in shown.items()
+    ]
 
 
-def _merged(estimates: HeadEffects, measured: HeadEffects | None, kind: AttentionKind
-            ) -> tuple[np.ndarray, np.ndarray]:
+def _merged(estimates: HeadEffects, measured: HeadEffects | None, kind: AttentionKind) -> tuple[np.ndarray, np.ndarray]:
     """Values [layers, heads], and which of them are measured."""
     if measured is None:
         return estimates.effects[kind], np.zeros(estimates.effects[kind].shape, bool)

@@ -24,20 +24,36 @@ def patches_block(effects: PatchEffects, columns: Sequence[str], name: Words) ->
         value, moved = float(values[layer, column]), float(effects.metrics[layer, column] - effects.base)
         where = {"layer": layer + 1, "place": column + 1 if heads else columns[column], "n": signed(moved)}
         if np.isnan(value):
-            name = say("Layer {layer}, {place}: the other sentence has no such place.", layer=layer + 1,
-                       place=columns[column])
+            name = say(
+                "Layer {layer}, {place}: the other sentence has no such place.", layer=layer + 1, place=columns[column]
+            )
             return {"value": None, "text": "", "marks": ["absent"], "name": name}
         text = signed(value) if shares is None else compact(value, 2) if abs(value) >= 0.005 else "0"
         where["share"] = text
         if heads:
-            said = say("Layer {layer}, head {place}: {n} nats.", **where) if shares is None else say(
-                "Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
+            said = (
+                say("Layer {layer}, head {place}: {n} nats.", **where)
+                if shares is None
+                else say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
+            )
         else:
-            said = say("Layer {layer}, {place}: {n} nats.", **where) if shares is None else say(
-                "Layer {layer}, {place}: {share} of the way, {n} nats.", **where)
+            said = (
+                say("Layer {layer}, {place}: {n} nats.", **where)
+                if shares is None
+                else say("Layer {layer}, {place}: {share} of the way, {n} nats.", **where)
+            )
         return {"value": round(max(-1.0, min(1.0, value / limit)), 4), "text": text, "marks": [], "name": said}
 
-    return {"type": "grid", "name": name, "corner": "", "columns": list(columns),
-            "rows": [{"label": say("layer {n}", n=layer + 1),
-                      "cells": [cell(layer, column) for column in range(values.shape[1])]}
-                     for layer in range(values.shape[0])]}
+    return {
+        "type": "grid",
+        "name": name,
+        "corner": "",
+        "columns": list(columns),
+        "rows": [
+            {
+                "label": say("layer {n}", n=layer + 1),
+                "cells": [cell(layer, column) for column in range(values.shape[1])],
+            }
+            for layer in range(values.shape[0])
+        ],
+    }

@@ -1,8 +1,8 @@
 """The experiments on a translation, a call each; attribution.attribute() asks about its words.
 
-    from model.analysis import why
-    effects = why.heads(translator, trace, step=3, contrast="coffee")
-    effects.ranked()[0], effects.flips
+from model.analysis import why
+effects = why.heads(translator, trace, step=3, contrast="coffee")
+effects.ranked()[0], effects.flips
 """
 
 from __future__ import annotations
@@ -29,25 +29,42 @@ DRAWS = 8  # other sentences of a resample ablation
 APART = 37  # between two of them in the list of this project's own
 
 
-def parts(translator: Translator, trace: TranslationTrace, *, step: int | None = None,
-          contrast: str | int | Against = Against.RUNNER_UP) -> Parts:
+def parts(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+) -> Parts:
     """Direct logit attribution of one written token (model.analysis.why.split.parts). step, contrast: as in
     attribute(). ValueError, in words, for what cannot be asked."""
     return split.parts(_case(translator, trace, step, contrast))
 
 
-def heads(translator: Translator, trace: TranslationTrace, *, step: int | None = None,
-          contrast: str | int | Against = Against.RUNNER_UP, replacement: Replacement = Replacement.ZERO
-          ) -> HeadEffects:
+def heads(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+    replacement: Replacement = Replacement.ZERO,
+) -> HeadEffects:
     """What one written token loses without each head alone, measured, in nats. step, contrast: as in attribute().
     ValueError, in words, for what cannot be asked, and where there is nothing to be heard in a head's place."""
     case = _case(translator, trace, step, contrast)
     return measured(case, voices(case, translator, trace, replacement))
 
 
-def patch(translator: Translator, trace: TranslationTrace, other: str, *, step: int | None = None,
-          contrast: str | int | Against = Against.RUNNER_UP, grid: Grid = StreamGrid(Side.DECODER),
-          direction: Direction = Direction.DENOISE) -> PatchEffects:
+def patch(
+    translator: Translator,
+    trace: TranslationTrace,
+    other: str,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+    grid: Grid = StreamGrid(Side.DECODER),
+    direction: Direction = Direction.DENOISE,
+) -> PatchEffects:
     """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
     step, contrast: as in attribute(). ValueError, in words, for what cannot be asked or patched.
 
@@ -56,8 +73,13 @@ def patch(translator: Translator, trace: TranslationTrace, other: str, *, step: 
     return patched(case, corrupted(case, translator.encode(other, trace.direction)), grid, direction)
 
 
-def smallest_set(translator: Translator, trace: TranslationTrace, *, replacement: Replacement = Replacement.ZERO,
-                 seed: int | None = None) -> SmallestSet:
+def smallest_set(
+    translator: Translator,
+    trace: TranslationTrace,
+    *,
+    replacement: Replacement = Replacement.ZERO,
+    seed: int | None = None,
+) -> SmallestSet:
     """Heads with which alone every token of the translation is still written, found along one order; seed: of another
     one. ValueError, in words, if the plain model does not write this translation."""
     found = smallest.whole(_case(translator, trace, 0, Against.NOTHING), translator, trace)
@@ -81,8 +103,11 @@ def other_sentences(translator: Translator, trace: TranslationTrace) -> list[str
     language = parse_direction(trace.direction)[0]
     if language not in languages():
         raise Refusal("There are no sentences in this source language here to take another voice from.")
-    return [text for text in sentences(language)[::APART]
-            if text != trace.source_text and translator.fits(text, trace.direction)][:DRAWS]
+    return [
+        text
+        for text in sentences(language)[::APART]
+        if text != trace.source_text and translator.fits(text, trace.direction)
+    ][:DRAWS]
 
 
 def _case(translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against) -> Case:

@@ -84,6 +84,7 @@ def _run(case: Case, place: HeadOutput, said: Tensor, query: Tensor) -> Tensor:
     value = PatchValue(said[:, None].expand(-1, length, -1), weight)
     patch = Patch(place)
     sweep = Sweep(replace(case.interventions, patches=frozenset({patch})), values={patch: value})
-    memory = (case.encode(case.source_rows.expand(batch, -1, -1), changes=sweep) if at_source
-              else case.shared_memory(batch))
+    memory = (
+        case.encode(case.source_rows.expand(batch, -1, -1), changes=sweep) if at_source else case.shared_memory(batch)
+    )
     return case.decode(case.target_rows.expand(batch, -1, -1), memory, changes=sweep)

@@ -43,9 +43,15 @@ def mean_voices(case: Case) -> Voices:
     """Mean ablation. ValueError where the case has no means."""
     if case.means is None:
         raise Refusal("There are no means of this model's heads: choose silence instead.")
-    return Voices(Replacement.MEAN, (
-        {kind: torch.from_numpy(case.means.at(kind, _length(case, kind))[None]).to(case.source_rows)
-         for kind in case.model.num_layers},))
+    return Voices(
+        Replacement.MEAN,
+        (
+            {
+                kind: torch.from_numpy(case.means.at(kind, _length(case, kind))[None]).to(case.source_rows)
+                for kind in case.model.num_layers
+            },
+        ),
+    )
 
 
 @torch.inference_mode()
@@ -75,14 +81,20 @@ def _length(case: Case, kind: AttentionKind) -> int:
 
 def all_heads(case: Case) -> list[Head]:
     """Every head of the model."""
-    return [(kind, layer, head) for kind, layers in case.model.num_layers.items() for layer in range(layers)
-            for head in range(case.model.config.num_heads)]
+    return [
+        (kind, layer, head)
+        for kind, layers in case.model.num_layers.items()
+        for layer in range(layers)
+        for head in range(case.model.config.num_heads)
+    ]
 
 
 def closed(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKind, Tensor]:
     """Gates by kind [batch, layers, heads] of a batch whose row i has the heads of sets[i] off."""
-    gates = {kind: case.source_rows.new_ones(len(sets), layers, case.model.config.num_heads)
-             for kind, layers in case.model.num_layers.items()}
+    gates = {
+        kind: case.source_rows.new_ones(len(sets), layers, case.model.config.num_heads)
+        for kind, layers in case.model.num_layers.items()
+    }
     for row, heads in enumerate(sets):
         for kind, layer, head in heads:
             gates[kind][row, layer, head] = 0.0
@@ -106,8 +118,7 @@ def gated(case: Case, gates: dict[AttentionKind, Tensor], instead: Instead, *, e
     encode: some gates of the encoder are not 1; otherwise the plain pass's memory serves all rows."""
     batch = len(gates[AttentionKind.CROSS])
     sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
-    memory = (case.encode(case.source_rows.expand(batch, -1, -1), changes=sweep) if encode
-              else case.shared_memory(batch))
+    memory = case.encode(case.source_rows.expand(batch, -1, -1), changes=sweep) if encode else case.shared_memory(batch)
     return case.decode(case.target_rows.expand(batch, -1, -1), memory, changes=sweep)
 
 
@@ -137,11 +148,16 @@ def measuring(case: Case, voices: Voices, order: Sequence[Head]) -> Iterator[Hea
     place = {head: i for i, head in enumerate(all_heads(case))}
     effects, flips = np.full(len(place), np.nan), np.zeros(len(place), bool)
     for start in range(0, len(order), AT_ONCE):
-        part = list(order[start:start + AT_ONCE])
+        part = list(order[start : start + AT_ONCE])
         at = [place[head] for head in part]
         effects[at], flips[at] = ablate(case, voices, [[head] for head in part])
-        yield HeadEffects(voices.replacement, Evidence.MEASURED, _by_kind(case, effects.copy()),
-                          _by_kind(case, flips.copy()), len(voices.draws))
+        yield HeadEffects(
+            voices.replacement,
+            Evidence.MEASURED,
+            _by_kind(case, effects.copy()),
+            _by_kind(case, flips.copy()),
+            len(voices.draws),
+        )
 
 
 def estimated(case: Case, voices: Voices) -> HeadEffects:
@@ -150,20 +166,23 @@ def estimated(case: Case, voices: Voices) -> HeadEffects:
     total = np.zeros(len(all_heads(case)))
     for draw in voices.draws:
         with torch.inference_mode(False), torch.enable_grad():
-            gates = {kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
-                     for kind, layers in case.model.num_layers.items()}
+            gates = {
+                kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
+                for kind, layers in case.model.num_layers.items()
+            }
             plain = {kind: value.clone() for kind, value in draw.items()}
             metric = case.measure(gated(case, gates, plain, encode=True)).sum()
             found = torch.autograd.grad(metric, list(gates.values()))
         total += torch.cat([gradient.flatten() for gradient in found]).double().cpu().numpy()
-    return HeadEffects(voices.replacement, Evidence.PROXY, _by_kind(case, total / len(voices.draws)),
-                       draws=len(voices.draws))
+    return HeadEffects(
+        voices.replacement, Evidence.PROXY, _by_kind(case, total / len(voices.draws)), draws=len(voices.draws)
+    )
 
 
 def _by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
     found, start = {}, 0
     for kind, layers in case.model.num_layers.items():
         shape = layers, case.model.config.num_heads
-        found[kind] = values[start:start + shape[0] * shape[1]].reshape(shape)
+        found[kind] = values[start : start + shape[0] * shape[1]].reshape(shape)
         start += shape[0] * shape[1]
     return found

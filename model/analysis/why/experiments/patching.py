@@ -65,8 +65,11 @@ def _rows(places: Sequence, grid: Grid, columns: int) -> int:
 def _places(case: Case, grid: Grid) -> list[HeadOutput | SubLayerOutput | Stream]:
     """In the order of layers; of a head grid every head of each layer."""
     if isinstance(grid, HeadGrid):
-        return [HeadOutput(grid.kind, layer, head) for layer in range(case.model.num_layers[grid.kind])
-                for head in range(case.model.config.num_heads)]
+        return [
+            HeadOutput(grid.kind, layer, head)
+            for layer in range(case.model.num_layers[grid.kind])
+            for head in range(case.model.config.num_heads)
+        ]
     kind = AttentionKind.ENCODER_SELF if grid.side is Side.ENCODER else AttentionKind.DECODER_SELF
     layers = range(case.model.num_layers[kind])
     if isinstance(grid, StreamGrid):
@@ -84,8 +87,12 @@ def _pairs(into: Case, giver: Case, grid: Grid) -> tuple[int, ...]:
     mine, theirs = into.source_ids[0].tolist(), giver.source_ids[0].tolist()
     if isinstance(grid, HeadGrid):
         if len(mine) != len(theirs):
-            raise Refusal("heads of the encoder say something at each position: the sentences have {n} and {m} tokens, "
-                          "which cannot be exchanged as a whole", n=len(mine), m=len(theirs))
+            raise Refusal(
+                "heads of the encoder say something at each position: the sentences have {n} and {m} tokens, "
+                "which cannot be exchanged as a whole",
+                n=len(mine),
+                m=len(theirs),
+            )
         return ()
     if len(mine) == len(theirs):
         return tuple(range(len(mine)))
@@ -120,6 +127,9 @@ def _run(into: Case, places: list, values: list[Tensor], grid: Grid, wanted: lis
         if weight.any():
             given[Patch(place)] = PatchValue(value, weight)
     sweep = Sweep(replace(into.interventions, patches=frozenset(given)), values=given)
-    memory = (into.encode(into.source_rows.expand(len(wanted), -1, -1), changes=sweep) if _at_source(grid)
-              else into.shared_memory(len(wanted)))
+    memory = (
+        into.encode(into.source_rows.expand(len(wanted), -1, -1), changes=sweep)
+        if _at_source(grid)
+        else into.shared_memory(len(wanted))
+    )
     return into.decode(into.target_rows.expand(len(wanted), -1, -1), memory, changes=sweep)

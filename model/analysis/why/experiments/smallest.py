@@ -46,8 +46,8 @@ class Whole:
         nats, float64 [batch, target]."""
         config, found = self.case.model.config, []
         for part in self.case.chunks(len(sets)):
-            hidden = self._without(sets[part], instead)[:, self.forced:]
-            rows, written = hidden.flatten(0, 1), self.target_ids[self.forced:].repeat(len(hidden))[:, None]
+            hidden = self._without(sets[part], instead)[:, self.forced :]
+            rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
             leads = [rows.new_zeros(0)]
             for some in blocks(len(rows), config.num_target_tokens):
                 logits = self.case.model.project(rows[some])
@@ -63,12 +63,18 @@ class Whole:
         gates: float64 [heads], in the order of all_heads(); one gradient (Michel et al. 2019, section 4.1)."""
         case = self.case
         with torch.inference_mode(False), torch.enable_grad():
-            gates = {kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
-                     for kind, layers in case.model.num_layers.items()}
+            gates = {
+                kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
+                for kind, layers in case.model.num_layers.items()
+            }
             sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
             memory = case.encode(case.source_rows, changes=sweep)
-            chosen = log_probabilities(case.model.project, self._decoded(memory, sweep, 1)[0], self.target_ids,
-                                       case.model.config.num_target_tokens)
+            chosen = log_probabilities(
+                case.model.project,
+                self._decoded(memory, sweep, 1)[0],
+                self.target_ids,
+                case.model.config.num_target_tokens,
+            )
             found = torch.autograd.grad(chosen.sum(), list(gates.values()))
         return torch.cat([gradient.flatten() for gradient in found]).double().cpu().numpy()
 
@@ -107,8 +113,12 @@ def whole(case: Case, translator: Translator, trace: TranslationTrace) -> Whole:
     device = case.source_ids.device
     question = replace(case.question, step=len(trace.target_ids) - 1)
     case = replace(case, question=question, decoder_ids=torch.tensor([trace.decoder_ids], device=device))
-    return Whole(case, torch.tensor(trace.target_ids, device=device), len(translator.forced_prefix(trace.direction)),
-                 translator.tokenizer.end_id)
+    return Whole(
+        case,
+        torch.tensor(trace.target_ids, device=device),
+        len(translator.forced_prefix(trace.direction)),
+        translator.tokenizer.end_id,
+    )
 
 
 def smallest_set(found: Whole, instead: Instead, *, seed: int | None = None) -> SmallestSet:
@@ -181,7 +191,7 @@ class _Search:
             fitting = [size for size, lead in zip(sizes, self._leads([order[:size] for size in sizes])) if lead > 0]
             went = max(fitting, default=0)
             self._take(order[:went])
-            order = order[max(went, 1):]
+            order = order[max(went, 1) :]
             patience -= not went
             cap = max(2, 2 * went)
             yield
@@ -202,7 +212,14 @@ def _decodes_again(found: Whole, gone: Sequence[Head], instead: Instead) -> bool
     sweep = Sweep(case.interventions, gates, {kind: instead[kind] for kind in gates if kind in instead})
     memory = model.encode(case.source_ids, interventions=sweep)
     target = found.target_ids.tolist()
-    prefix, free = target[:found.forced], target[found.forced:]
-    ids, = greedy(model, memory, [len(free)], begin_id=int(case.decoder_ids[0, 0]),
-                  end_id=found.end_id, prefix=prefix, interventions=sweep)
+    prefix, free = target[: found.forced], target[found.forced :]
+    (ids,) = greedy(
+        model,
+        memory,
+        [len(free)],
+        begin_id=int(case.decoder_ids[0, 0]),
+        end_id=found.end_id,
+        prefix=prefix,
+        interventions=sweep,
+    )
     return ids == free

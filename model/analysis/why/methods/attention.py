@@ -38,10 +38,22 @@ def _over_source(case: Case, layers: torch.Tensor) -> Answer:
 
 
 RAW = Method(
-    say("cross-attention"), Evidence.PROXY, Unit.SHARE, say("The mean weight that heads put on the word."),
-    say("A weight says where a head looks, not what it takes from there."), raw, class_agnostic=True,
-    by_layer=True)
+    say("cross-attention"),
+    Evidence.PROXY,
+    Unit.SHARE,
+    say("The mean weight that heads put on the word."),
+    say("A weight says where a head looks, not what it takes from there."),
+    raw,
+    class_agnostic=True,
+    by_layer=True,
+)
 NORMS = Method(
-    say("norm-based attention"), Evidence.PROXY, Unit.SHARE, say("Weight times the length of what is read."),
-    say("A long vector may point where the decision does not look."), norms, class_agnostic=True,
-    by_layer=True)
+    say("norm-based attention"),
+    Evidence.PROXY,
+    Unit.SHARE,
+    say("Weight times the length of what is read."),
+    say("A long vector may point where the decision does not look."),
+    norms,
+    class_agnostic=True,
+    by_layer=True,
+)

@@ -29,7 +29,8 @@ def attention_rollout(case: Case) -> Answer:
     output = case.output
     encoder, own, cross = (
         output.weights(kind)[:, 0].double().cpu().numpy()  # [layers, heads, query, key]
-        for kind in (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS))
+        for kind in (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS)
+    )
     return _shared(case, decoder_rollout(own, cross, rollout(encoder)[-1])[-1, -1])
 
 
@@ -37,16 +38,28 @@ def _shared(case: Case, row: np.ndarray) -> Answer:
     source = len(case.columns.source_tokens)
     values = case.columns.gather(row[:source], row[source:])
     share = float(row[:source].sum())
-    return Answer(values, Sum(1.0, float(values.sum()), TOLERANCE),
-                  (say("{source} from the source, {prefix} from the prefix.", source=f"{share:.0%}",
-                       prefix=f"{1 - share:.0%}"),))
+    return Answer(
+        values,
+        Sum(1.0, float(values.sum()), TOLERANCE),
+        (say("{source} from the source, {prefix} from the prefix.", source=f"{share:.0%}", prefix=f"{1 - share:.0%}"),),
+    )
 
 
 ALTI = Method(
-    say("ALTI+"), Evidence.PROXY, Unit.SHARE, say("How near each layer's output is to what each word put into it."),
-    say("It says whose vectors arrive, not whether they speak for this token."), alti, class_agnostic=True)
+    say("ALTI+"),
+    Evidence.PROXY,
+    Unit.SHARE,
+    say("How near each layer's output is to what each word put into it."),
+    say("It says whose vectors arrive, not whether they speak for this token."),
+    alti,
+    class_agnostic=True,
+)
 ROLLOUT = Method(
-    say("attention rollout"), Evidence.PROXY, Unit.SHARE,
+    say("attention rollout"),
+    Evidence.PROXY,
+    Unit.SHARE,
     say("Attention multiplied through the layers, half of each residual."),
-    say("The residual's share is rather four fifths than one half, and heads are averaged away."), attention_rollout,
-    class_agnostic=True)
+    say("The residual's share is rather four fifths than one half, and heads are averaged away."),
+    attention_rollout,
+    class_agnostic=True,
+)

@@ -34,9 +34,14 @@ def gradients(case: Case, source: Tensor, target: Tensor) -> tuple[Tensor, Tenso
 def gradient_x_input(case: Case) -> Answer:
     """grad . embedding, summed over each column (Shrikumar et al. 2017; Li et al. 2016)."""
     _, *found = gradients(case, case.source_rows, case.target_rows)
-    return Answer(case.columns.gather(*(
-        (gradient.double() * rows.double()).sum(-1)[0].cpu().numpy()
-        for gradient, rows in zip(found, (case.source_rows, case.target_rows)))))
+    return Answer(
+        case.columns.gather(
+            *(
+                (gradient.double() * rows.double()).sum(-1)[0].cpu().numpy()
+                for gradient, rows in zip(found, (case.source_rows, case.target_rows))
+            )
+        )
+    )
 
 
 def integrated_gradients(case: Case) -> Answer:
@@ -97,10 +102,12 @@ class _Line:
         places = np.asarray(places, np.float64)
         for part in self.case.chunks(len(places)):
             alpha = torch.from_numpy(places[part]).to(self.starts[0])[:, None, None]
-            metric, *found = gradients(self.case, *(
-                start + alpha * change for start, change in zip(self.starts, self.changes)))
-            slopes = torch.cat([(gradient.double() * change.double()).sum(-1)
-                                for gradient, change in zip(found, self.changes)], dim=1)
+            metric, *found = gradients(
+                self.case, *(start + alpha * change for start, change in zip(self.starts, self.changes))
+            )
+            slopes = torch.cat(
+                [(gradient.double() * change.double()).sum(-1) for gradient, change in zip(found, self.changes)], dim=1
+            )
             for place, value, slope in zip(places[part].tolist(), metric.tolist(), slopes.cpu().numpy()):
                 self.metric[place], self.slope[place] = value, slope
 
@@ -144,11 +151,19 @@ class _Line:
 
 
 GRADIENT_X_INPUT = Method(
-    say("gradient x input"), Evidence.PROXY, Unit.NATS,
+    say("gradient x input"),
+    Evidence.PROXY,
+    Unit.NATS,
     say("How the metric would move if the word's embedding grew a little."),
-    say("The slope here says little about what happens without the word."), gradient_x_input)
+    say("The slope here says little about what happens without the word."),
+    gradient_x_input,
+)
 INTEGRATED_GRADIENTS = Method(
-    say("integrated gradients"), Evidence.EXACT_SPLIT, Unit.NATS,
+    say("integrated gradients"),
+    Evidence.EXACT_SPLIT,
+    Unit.NATS,
     say("The slope summed along the way from average words to these."),
-    say("It splits the difference to a sentence of average words, which is no sentence."), integrated_gradients,
-    slow=True)
+    say("It splits the difference to a sentence of average words, which is no sentence."),
+    integrated_gradients,
+    slow=True,
+)

@@ -20,8 +20,9 @@ from model.trace.why.losses import Losses
 
 def by_mask(case: Case) -> Answer:
     """Each column's keys masked in every layer and head; what the row itself reads is replaced by the mean."""
-    note = say("The word just read reaches this row whatever is masked: it is the {mean} instead.",
-               mean=case.mean_rows[2])
+    note = say(
+        "The word just read reaches this row whatever is masked: it is the {mean} instead.", mean=case.mean_rows[2]
+    )
     return Answer(case.effects(masked(*case.columns.masks())), notes=(note,))
 
 
@@ -41,9 +42,18 @@ def by_mean(case: Case) -> Answer:
 
 
 MASK = Method(
-    say("occlusion by mask"), Evidence.MEASURED, Unit.NATS, say("No head may read the word; the model runs again."),
-    say("Two words that say the same hide each other: without one, the other still speaks."), by_mask)
+    say("occlusion by mask"),
+    Evidence.MEASURED,
+    Unit.NATS,
+    say("No head may read the word; the model runs again."),
+    say("Two words that say the same hide each other: without one, the other still speaks."),
+    by_mask,
+)
 MEAN = Method(
-    say("occlusion by mean"), Evidence.MEASURED, Unit.NATS,
+    say("occlusion by mean"),
+    Evidence.MEASURED,
+    Unit.NATS,
     say("The word's embedding becomes the average one; the model runs again."),
-    say("No word is average: the model reads something that it was never trained on."), by_mean)
+    say("No word is average: the model reads something that it was never trained on."),
+    by_mean,
+)

@@ -27,7 +27,7 @@ def test_word_by_word_gives_the_pieces_of_the_sentence(tiny_translator):
 def test_what_is_too_long_is_cut_and_unlinked(tiny_translator):
     found = pieces(tiny_translator, "de-en", ["Hund"] * 100, ["dog"] * 100)
     assert len(found.source_ids) <= 64 and len(found.target_ids) <= 64
-    maps, = score_maps(tiny_translator, [found])
+    (maps,) = score_maps(tiny_translator, [found])
     links = best_of_rows(summed(maps, [Voter(0, 0, Row.READ, False)]))
     assert 0 < len(links) < 100
 
@@ -45,12 +45,13 @@ def test_maps_between_words_are_a_plain_loops(tiny_translator, row):
             expected = np.mean([weights[:, :, t, columns].sum(-1) for t in at], 0)
             np.testing.assert_allclose(scored[:, :, target, source], expected, atol=1e-12)
     np.testing.assert_allclose(scored.sum(-1), 1, atol=1e-5)
-    maps, = score_maps(tiny_translator, [found])
+    (maps,) = score_maps(tiny_translator, [found])
     np.testing.assert_allclose(maps[row, False], scored, atol=1e-6)
 
 
 def planted(random, true: np.ndarray, noise: float) -> dict:
     """Maps [2 layers, 4 heads] of which layer 2, head 3, token read, holds the links, and all others chance."""
+
     def chance(shape):
         found = random.dirichlet(np.full(shape[-1], 0.3), size=shape[:-1])
         return np.concatenate([found, np.zeros((*shape[:-1], 1))], -1)

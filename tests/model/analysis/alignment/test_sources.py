@@ -19,8 +19,9 @@ CROSS = AttentionKind.CROSS
 
 @pytest.fixture(scope="module", params=[(), ((CROSS, 1, 2),)], ids=["plain", "a head off"])
 def trace(request, tiny_translator):
-    return tiny_translator.translate(SENTENCES[0], "de-en", interventions=Interventions(
-        heads_off=frozenset(request.param)))
+    return tiny_translator.translate(
+        SENTENCES[0], "de-en", interventions=Interventions(heads_off=frozenset(request.param))
+    )
 
 
 @pytest.mark.parametrize("row", Row)
@@ -40,7 +41,7 @@ def test_lengths_are_those_of_each_heads_vectors_written_out(trace, tiny_transla
         attention = tiny_translator.model.attention(CROSS, layer)
         size = attention.output.weight.shape[1] // attention.num_heads
         for head in range(attention.num_heads):
-            columns = attention.output.weight[:, head * size:(head + 1) * size].detach()
+            columns = attention.output.weight[:, head * size : (head + 1) * size].detach()
             vectors = record.attention(CROSS).values[0, head] @ columns.T  # [key, d_model]
             scaled = trace.cross.weights[layer, head] * torch.linalg.vector_norm(vectors, dim=-1).detach().numpy()
             shares = scaled / scaled.sum(-1, keepdims=True)

@@ -14,8 +14,9 @@ from model.translator import Translator
 TEXT = "Meine Schwester malt ein rotes Boot."
 
 
-def recorded(model: Transformer | Translator, tokenizer: Tokenizer
-             ) -> tuple[Translator, TranslationTrace, ForwardOutput]:
+def recorded(
+    model: Transformer | Translator, tokenizer: Tokenizer
+) -> tuple[Translator, TranslationTrace, ForwardOutput]:
     """The translator, the trace of TEXT, and the records of its pass."""
     if isinstance(model, Transformer):
         model = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))

@@ -11,8 +11,11 @@ import torch
 from model.analysis.formulas import kernels, plain
 from model.analysis.positions.schemes import SCHEMES
 
-BY_HAND = {"gaussian": lambda u: math.exp(-u * u / 2), "boxcar": lambda u: float(abs(u) <= 1),
-           "triangular": lambda u: max(0.0, 1 - abs(u))}
+BY_HAND = {
+    "gaussian": lambda u: math.exp(-u * u / 2),
+    "boxcar": lambda u: float(abs(u) <= 1),
+    "triangular": lambda u: max(0.0, 1 - abs(u)),
+}
 
 
 @pytest.mark.parametrize("name", BY_HAND)
@@ -27,7 +30,7 @@ def test_nadaraya_and_watsons_mean(name, bandwidth) -> None:
         np.testing.assert_allclose(found.weights[row], values / values.sum(), atol=1e-12)
         assert found.fitted[row] == pytest.approx((values * found.values).sum() / values.sum())
     answered = ~np.isnan(found.fitted)
-    expected = np.sqrt(((found.fitted - found.true)[answered]**2).mean())
+    expected = np.sqrt(((found.fitted - found.true)[answered] ** 2).mean())
     assert found.error == pytest.approx(expected) and answered.any()
 
 
@@ -44,8 +47,11 @@ def test_attention_in_the_kernels_place_is_torchs() -> None:
 
 
 def test_a_wider_kernel_is_a_flatter_curve() -> None:
-    spread = [np.ptp(kernels.regression(kernels.KERNELS[name], width).fitted)
-              for name in ("gaussian", "attention") for width in (0.3, 3.0)]
+    spread = [
+        np.ptp(kernels.regression(kernels.KERNELS[name], width).fitted)
+        for name in ("gaussian", "attention")
+        for width in (0.3, 3.0)
+    ]
     assert spread[0] > 2 * spread[1] and spread[2] > 2 * spread[3]
 
 

@@ -22,8 +22,9 @@ def _without_gradients():
 
 @pytest.fixture(scope="module", params=["pre-norm", "post-norm"])
 def seen(request, tiny_translator, tokenizer):
-    return recorded(tiny_translator if request.param == "pre-norm" else build_tiny_model(tokenizer, norm_first=False),
-                    tokenizer)
+    return recorded(
+        tiny_translator if request.param == "pre-norm" else build_tiny_model(tokenizer, norm_first=False), tokenizer
+    )
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
@@ -33,14 +34,15 @@ def test_queries_keys_and_values_are_torchs_linear_of_the_stream(seen, kind) -> 
     found = projections.projections(translator, output, kind, 1)
     own = record.sublayer(kind.sublayer).read[0]
     streams = (own, *([output.memory[0]] * 2 if kind is AttentionKind.CROSS else [own] * 2))
-    for part, stream, weight, bias in zip(found, streams, module.projection.weight.chunk(3),
-                                          module.projection.bias.chunk(3)):
+    for part, stream, weight, bias in zip(
+        found, streams, module.projection.weight.chunk(3), module.projection.bias.chunk(3)
+    ):
         np.testing.assert_array_equal(part.read, stream.numpy())
         expected = torch.nn.functional.linear(stream, weight, bias).numpy()
         np.testing.assert_allclose(part.projected, expected, **CLOSE)
         assert part.heads.shape == (4, len(stream), 8) and part.error < 1e-5
         for head in range(4):  # the slice of columns that is marked is what the head has
-            np.testing.assert_array_equal(part.heads[head], part.projected[:, 8 * head:8 * head + 8])
+            np.testing.assert_array_equal(part.heads[head], part.projected[:, 8 * head : 8 * head + 8])
     own = output.attention(kind, 1)
     for part, theirs in zip(found, (own.queries, own.keys, own.values)):
         np.testing.assert_allclose(part.heads, theirs[0].numpy(), **CLOSE)
@@ -52,8 +54,14 @@ def test_heads_join_as_in_torchs_attention(seen, kind) -> None:
     translator, _, output = seen
     ours, record = translator.model.attention(kind, 1), output.layer(kind, 1)
     theirs = torch.nn.MultiheadAttention(32, 4, batch_first=True).eval()
-    theirs.load_state_dict({"in_proj_weight": ours.projection.weight, "in_proj_bias": ours.projection.bias,
-                            "out_proj.weight": ours.output.weight, "out_proj.bias": ours.output.bias})
+    theirs.load_state_dict(
+        {
+            "in_proj_weight": ours.projection.weight,
+            "in_proj_bias": ours.projection.bias,
+            "out_proj.weight": ours.output.weight,
+            "out_proj.bias": ours.output.bias,
+        }
+    )
     own = record.sublayer(kind.sublayer).read
     keys = output.memory if kind is AttentionKind.CROSS else own
     length = own.shape[1]
@@ -65,8 +73,7 @@ def test_heads_join_as_in_torchs_attention(seen, kind) -> None:
         np.testing.assert_allclose(found.recorded, expected[query], **CLOSE)
         assert found.error < 1e-5
         np.testing.assert_allclose(found.said.sum(0) + found.bias, found.output, **CLOSE)
-        np.testing.assert_allclose(
-            ours.output(torch.tensor(found.joined).float()).numpy(), found.output, **CLOSE)
+        np.testing.assert_allclose(ours.output(torch.tensor(found.joined).float()).numpy(), found.output, **CLOSE)
         # A share is the length of a part's projection on the output, as a share of the output's.
         unit = found.output / np.linalg.norm(found.output)
         along = [float(part @ unit) / np.linalg.norm(found.output) for part in (*found.said, found.bias)]
@@ -78,8 +85,9 @@ def test_heads_join_as_in_torchs_attention(seen, kind) -> None:
 
 def test_a_head_in_the_wrong_place_is_seen(seen) -> None:
     found = projections.join_heads(seen[0], seen[2], AttentionKind.CROSS, 0, query=1)
-    swapped = projections.Joined(found.contexts, found.joined, found.said, found.bias, found.output[::-1],
-                                 found.recorded)
+    swapped = projections.Joined(
+        found.contexts, found.joined, found.said, found.bias, found.output[::-1], found.recorded
+    )
     assert swapped.error > 0.01
 
 

@@ -33,8 +33,9 @@ def test_random_scores_are_sums_over_the_first_components() -> None:
     queries = random.standard_normal((5, 1, 8), dtype=np.float32)
     keys = random.standard_normal((5, 4, 8), dtype=np.float32)
     for row, width in zip(found, (1, 3, 8)):
-        expected = np.einsum("dkw,dkw->dk", np.broadcast_to(queries, keys.shape)[..., :width].astype(float),
-                             keys[..., :width])
+        expected = np.einsum(
+            "dkw,dkw->dk", np.broadcast_to(queries, keys.shape)[..., :width].astype(float), keys[..., :width]
+        )
         np.testing.assert_allclose(row, expected, atol=1e-5)
 
 

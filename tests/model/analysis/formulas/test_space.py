@@ -13,15 +13,21 @@ from model.trace.tokens import is_byte, is_symbol
 
 def text_pieces(translator) -> list[str]:
     """Pieces as a person would type them."""
-    return [piece.removeprefix("▁") for piece in translator.tokenizer.pieces
-            if piece.strip("▁") and not is_symbol(piece) and not is_byte(piece)]
+    return [
+        piece.removeprefix("▁")
+        for piece in translator.tokenizer.pieces
+        if piece.strip("▁") and not is_symbol(piece) and not is_byte(piece)
+    ]
 
 
 def by_scipy(translator, vector: np.ndarray, without: list[int], count: int) -> list[tuple[int, float]]:
     table = translator.model.embedding.weight.detach().numpy()
     cosines = 1 - cdist(vector[None], table, "cosine")[0]
-    allowed = [i for i, piece in enumerate(translator.tokenizer.pieces)
-               if not (is_symbol(piece) or is_byte(piece) or i in without)]
+    allowed = [
+        i
+        for i, piece in enumerate(translator.tokenizer.pieces)
+        if not (is_symbol(piece) or is_byte(piece) or i in without)
+    ]
     return [(i, float(cosines[i])) for i in sorted(allowed, key=lambda i: -cosines[i])[:count]]
 
 
@@ -32,7 +38,7 @@ def test_the_nearest_are_scipys(tiny_translator) -> None:
     unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
     expected = unit[ids[0]] - unit[ids[1]] + unit[ids[2]]
     np.testing.assert_allclose(vector.numpy(), expected, atol=1e-6)
-    found, = space.nearest(tiny_translator, vector[None], [ids], count=7)
+    (found,) = space.nearest(tiny_translator, vector[None], [ids], count=7)
     for mine, (theirs, cosine) in zip(found, by_scipy(tiny_translator, expected, ids, 7), strict=True):
         assert mine.id == theirs and mine.cosine == pytest.approx(cosine, abs=1e-5)
         assert mine.token == tiny_translator.tokenizer.pieces[mine.id] and mine.id not in ids
@@ -41,14 +47,22 @@ def test_the_nearest_are_scipys(tiny_translator) -> None:
 def test_many_at_once_are_as_one_by_one(tiny_translator) -> None:
     vectors = torch.randn(3, 32, generator=torch.Generator().manual_seed(0))
     together = space.nearest(tiny_translator, vectors, [[5], [], [9, 10]])
-    alone = [space.nearest(tiny_translator, vector[None], [without])[0]
-             for vector, without in zip(vectors, ([5], [], [9, 10]))]
+    alone = [
+        space.nearest(tiny_translator, vector[None], [without])[0]
+        for vector, without in zip(vectors, ([5], [], [9, 10]))
+    ]
     assert [[n.id for n in row] for row in together] == [[n.id for n in row] for row in alone]
 
 
-@pytest.mark.parametrize(("text", "summands"), [
-    ("boat", ((1, "boat"),)), ("a − b + c", ((1, "a"), (-1, "b"), (1, "c"))), (" a - b ", ((1, "a"), (-1, "b"))),
-    ("well-known + x", ((1, "well-known"), (1, "x")))])
+@pytest.mark.parametrize(
+    ("text", "summands"),
+    [
+        ("boat", ((1, "boat"),)),
+        ("a − b + c", ((1, "a"), (-1, "b"), (1, "c"))),
+        (" a - b ", ((1, "a"), (-1, "b"))),
+        ("well-known + x", ((1, "well-known"), (1, "x"))),
+    ],
+)
 def test_sums_are_read_as_they_are_written(text, summands) -> None:
     assert space.terms(text) == summands
 
@@ -71,7 +85,7 @@ def test_the_shipped_tables_hold_some_sums_and_say_so_by_themselves(shipped_tran
     for translator in shipped_transformers:
         found = space.analogies(translator)
         holding = [analogy for analogy in found if analogy.holds]
-        assert len(holding) >= 8 and found[:len(holding)] == holding
+        assert len(holding) >= 8 and found[: len(holding)] == holding
         table, pieces = translator.model.embedding.weight.detach().numpy(), translator.tokenizer.pieces
         unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
         for analogy in found:

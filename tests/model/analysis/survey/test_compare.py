@@ -47,8 +47,10 @@ def test_every_head_finds_itself_by_its_statistics(tiny_translator, turned):
     for kind, k in one.items():
         apart = distances(k, two[kind])
         names = compared(k, two[kind])
-        both = np.stack([np.concatenate([found.statistics[name].value.reshape(-1) for found in (k, two[kind])])
-                         for name in names], -1)
+        both = np.stack(
+            [np.concatenate([found.statistics[name].value.reshape(-1) for found in (k, two[kind])]) for name in names],
+            -1,
+        )
         scaled = (both - both.mean(0)) / both.std(0)
         heads = len(k.similarity)
         np.testing.assert_allclose(apart, cdist(scaled[:heads], scaled[heads:]) / np.sqrt(len(names)), atol=1e-6)
@@ -58,7 +60,9 @@ def test_every_head_finds_itself_by_its_statistics(tiny_translator, turned):
             assert pair.nearness == pytest.approx(1, abs=1e-3)
     there = match(np.array([[1.0, 4.0], [3.0, 4.0]]))
     assert [(pair.head, pair.other, pair.mutual, pair.nearness) for pair in there] == [
-        (0, 0, True, 1 - 1 / 3), (1, 0, False, 0.0)]
+        (0, 0, True, 1 - 1 / 3),
+        (1, 0, False, 0.0),
+    ]
 
 
 def test_every_head_finds_itself_by_its_rows(tiny_translator, turned):

@@ -26,8 +26,14 @@ from tests.conftest import SENTENCES
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 GERMAN, ENGLISH = SENTENCES[0:10:2], SENTENCES[1:10:2]
-PAIRS = tuple(itertools.islice(((f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in itertools.product(
-    zip(GERMAN, ENGLISH), repeat=2)), 20)) + tuple(zip(GERMAN, ENGLISH)) * 6
+PAIRS = (
+    tuple(
+        itertools.islice(
+            ((f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in itertools.product(zip(GERMAN, ENGLISH), repeat=2)), 20
+        )
+    )
+    + tuple(zip(GERMAN, ENGLISH)) * 6
+)
 
 
 @pytest.fixture()
@@ -67,8 +73,17 @@ def test_means_are_a_plain_loops_on_fifty_sentences(tiny_translator, small):
         previous.append(np.mean([maps[:, :, t, t - 1] for t in words if t - 1 in words], 0))
         cross = output.weights(CROSS)[:, 0].double().numpy()
         end.append(cross[..., -1].mean(-1))
-        sizes = torch.stack([written_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
-                             for i, record in enumerate(output.records(CROSS))]).norm(dim=-1).detach().numpy()
+        sizes = (
+            torch.stack(
+                [
+                    written_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
+                    for i, record in enumerate(output.records(CROSS))
+                ]
+            )
+            .norm(dim=-1)
+            .detach()
+            .numpy()
+        )
         written = cross * sizes[:, :, None]
         lengths.append((written[..., -1] / written.sum(-1)).mean(-1))
     for kind, name, values in ((ENCODER, "previous", previous), (CROSS, "end", end), (CROSS, "end_norm", lengths)):
@@ -93,15 +108,18 @@ def test_one_process_two_processes_and_one_that_was_stopped_find_the_same(tiny_t
 
     stopped = survey_of(tiny_translator, parts=tmp_path / "stopped")
     for rank, world in ((0, 1), (1, 2), (0, 2)):
+
         def stop(done):
             raise Killed
+
         stopped.gather()
         with pytest.raises(Killed):
             stopped.work(rank, world, watch=stop)
     with pytest.raises(ValueError, match="not measured yet"):
         stopped.result()
     (tmp_path / "stopped" / "de-en-gathered.npz").with_name("de-en-9.npz").write_bytes(
-        (tmp_path / "stopped" / "de-en-gathered.npz").read_bytes())  # killed between gathering and deleting
+        (tmp_path / "stopped" / "de-en-gathered.npz").read_bytes()
+    )  # killed between gathering and deleting
     stopped.gather()
     stopped.work()
     assert written(tmp_path, tiny_translator, stopped.result()) == expected
@@ -155,8 +173,10 @@ def test_examples_are_the_most_the_least_and_the_middle(tiny_translator, small):
 
 def two(translator) -> batch.Pass:
     sources = [translator.encode(text, "de-en") for text in (GERMAN[0], f"{GERMAN[1]} {GERMAN[2]}")]
-    targets = [[*translator.tokenizer.encode(text), translator.tokenizer.end_id]
-               for text in (f"{ENGLISH[0]} {ENGLISH[1]}", ENGLISH[2])]
+    targets = [
+        [*translator.tokenizer.encode(text), translator.tokenizer.end_id]
+        for text in (f"{ENGLISH[0]} {ENGLISH[1]}", ENGLISH[2])
+    ]
     return batch.run(translator, sources, targets)
 
 
@@ -164,8 +184,12 @@ def mean_log_probability(translator, found, gates, instead=None) -> torch.Tensor
     with torch.inference_mode():
         sweep = Sweep(gates=gates, instead=instead or {})
         logits = translator.model(found.source_ids, found.decoder_ids, interventions=sweep).logits.double()
-    return torch.stack([row[:n].log_softmax(-1).gather(-1, ids[:n, None]).mean()
-                        for row, ids, n in zip(logits, found.target_ids, found.target_lengths)])
+    return torch.stack(
+        [
+            row[:n].log_softmax(-1).gather(-1, ids[:n, None]).mean()
+            for row, ids, n in zip(logits, found.target_ids, found.target_lengths)
+        ]
+    )
 
 
 def test_slopes_are_central_differences_sentence_by_sentence(tiny_translator):
@@ -200,7 +224,7 @@ def test_similarity_is_scipys_divergence():
     maps = np.random.default_rng(2).dirichlet(np.ones(6), size=(3, 5))
     found = batch.similarity(maps, np.ones((5, 6), bool))
     for first, second in itertools.combinations(range(3), 2):
-        expected = 1 - np.mean([jensenshannon(maps[first, t], maps[second, t], base=2)**2 for t in range(5)])
+        expected = 1 - np.mean([jensenshannon(maps[first, t], maps[second, t], base=2) ** 2 for t in range(5)])
         np.testing.assert_allclose(found[first, second], expected, atol=1e-12)
         assert found[first, second] == found[second, first]
 

@@ -25,7 +25,7 @@ def test_means_are_those_of_single_passes(tiny_translator, found):
     rows = []
     for text in TEXTS:
         source = tiny_translator.encode(text, "de-en")
-        target, = tiny_translator.generate([source])
+        (target,) = tiny_translator.generate([source])
         output = tiny_translator.inspect(source, target)
         rows += [model.embedding.weight[i] * 32**0.5 for i in source[1:-1]]
         for kind in TRANSFORMER_KINDS:

@@ -31,8 +31,10 @@ def recorded(model, source=SOURCE, target=TARGET):
 
 
 def blocks(model, output):
-    for layers, records, kinds in ((model.encoder.layers, output.encoder_records, (ENCODER,)),
-                                   (model.decoder.layers, output.decoder_records, (DECODER, CROSS))):
+    for layers, records, kinds in (
+        (model.encoder.layers, output.encoder_records, (ENCODER,)),
+        (model.decoder.layers, output.decoder_records, (DECODER, CROSS)),
+    ):
         for layer, record in zip(layers, records):
             for kind in kinds:
                 yield layer, record, kind
@@ -72,16 +74,20 @@ def test_shares_are_the_papers(model):
             stream, whole = (x[0].double().numpy() for x in (passed.before, passed.after))
             if not layer.sublayers[0].norm_first:
                 norm, read = layer.sublayers[index].norm, passed.norm_input[0].double().numpy()
-                stream = norm.weight.detach().double().numpy() * (stream - stream.mean(-1, keepdims=True)) / np.sqrt(
-                    read.var(-1, keepdims=True) + norm.eps)
+                stream = (
+                    norm.weight.detach().double().numpy()
+                    * (stream - stream.mean(-1, keepdims=True))
+                    / np.sqrt(read.var(-1, keepdims=True) + norm.eps)
+                )
             for t in range(4):
                 rows = list(parts[t])
                 if kind is CROSS:
                     rows.append(stream[t])
                 else:
                     rows[t] = rows[t] + stream[t]
-                np.testing.assert_allclose(found[layer.index, t], plain_share(rows, whole[t])[:found.shape[-1]],
-                                           atol=1e-9)
+                np.testing.assert_allclose(
+                    found[layer.index, t], plain_share(rows, whole[t])[: found.shape[-1]], atol=1e-9
+                )
 
 
 def test_rows_sum_to_one_and_nothing_comes_from_the_future(model):
@@ -103,11 +109,12 @@ def test_padding_changes_no_share(model):
     with torch.inference_mode():
         together = model(source.flip(0), target.flip(0), record=True)
     alone = recorded(model, SOURCE[:3], TARGET[:2])
-    np.testing.assert_allclose(encoder_contributions(model, together)[:, :3, :3], encoder_contributions(model, alone),
-                               atol=1e-5)
+    np.testing.assert_allclose(
+        encoder_contributions(model, together)[:, :3, :3], encoder_contributions(model, alone), atol=1e-5
+    )
     assert (encoder_contributions(model, together)[:, :3, 3:] == 0).all()
     for padded, plain in zip(decoder_contributions(model, together), decoder_contributions(model, alone)):
-        np.testing.assert_allclose(padded[:, :2, :plain.shape[-1]], plain, atol=1e-5)
+        np.testing.assert_allclose(padded[:, :2, : plain.shape[-1]], plain, atol=1e-5)
 
 
 def test_long_rows_are_cut_into_blocks_that_change_nothing(model, monkeypatch):
@@ -120,10 +127,20 @@ def test_long_rows_are_cut_into_blocks_that_change_nothing(model, monkeypatch):
 
 @pytest.mark.parametrize("layer", [None, 1])
 def test_rows_of_the_matrix(model, layer):
-    columns = Columns(((0,), (1, 2), (3, 4), (5,)), ((0,), (1,), (2, 3)), ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
-                      ("<s>", "▁x", "▁y", "z"))
-    case = Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), columns,
-                cross_layer=layer)
+    columns = Columns(
+        ((0,), (1, 2), (3, 4), (5,)),
+        ((0,), (1,), (2, 3)),
+        ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
+        ("<s>", "▁x", "▁y", "z"),
+    )
+    case = Case(
+        model,
+        Question(3, 40, "▁t", 50, "▁u"),
+        torch.tensor([SOURCE]),
+        torch.tensor([TARGET]),
+        columns,
+        cross_layer=layer,
+    )
     for method in (flow.ALTI, flow.ROLLOUT):
         row = method(case)
         assert row.sum.holds and row.values.sum() == pytest.approx(1.0, abs=1e-6) and row.class_agnostic
@@ -132,5 +149,6 @@ def test_rows_of_the_matrix(model, layer):
         assert np.isnan(row.values[4:]).all() and row.values[:4].sum() == pytest.approx(1.0, abs=1e-5)
     weights = torch.stack([r.cross_attention.weights[0, :, -1] for r in case.output.decoder_records]).mean(1)
     expected = weights.mean(0) if layer is None else weights[layer]
-    np.testing.assert_allclose(attention.RAW(case).values[:4], [expected[0], expected[1:3].sum(), expected[3:5].sum(),
-                                                                expected[5]], atol=1e-6)
+    np.testing.assert_allclose(
+        attention.RAW(case).values[:4], [expected[0], expected[1:3].sum(), expected[3:5].sum(), expected[5]], atol=1e-6
+    )

@@ -28,8 +28,10 @@ def cases(request, tokenizer) -> list[tuple[Case, int]]:
     """Cases of one column a token, and another token to compare with."""
     model, found = build_tiny_model(tokenizer, norm_first=request.param), []
     for source, target, token, contrast in random_cases(model, WORDS, seed=8):
-        columns = Columns(*(tuple((i,) for i in range(len(side))) for side in (source, target)),
-                          *(tuple("▁a" for _ in side) for side in (source, target)))
+        columns = Columns(
+            *(tuple((i,) for i in range(len(side))) for side in (source, target)),
+            *(tuple("▁a" for _ in side) for side in (source, target)),
+        )
         question = Question(len(target) - 1, token, "▁t", contrast, "▁u")
         other = next(i for i in range(4, 9) if i not in (token, contrast))
         found.append((Case(model, question, torch.tensor([source]), torch.tensor([target]), columns), other))
@@ -42,10 +44,17 @@ def test_parts_sum_to_every_words_logits_and_contrasts_are_linear(cases):
     for case, other in cases:
         question, logits = case.question, case.output.logits[0, -1].double()
         pairs = (question.token_id, question.contrast_id), (question.token_id, other), (other, question.contrast_id)
-        of = [parts(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
-              for token, contrast in pairs]
-        worst = max(worst, *(abs(found.sum.found - float(logits[token] - logits[contrast]))
-                             for found, (token, contrast) in zip(of, pairs)))
+        of = [
+            parts(replace(case, question=replace(question, token_id=token, contrast_id=contrast)))
+            for token, contrast in pairs
+        ]
+        worst = max(
+            worst,
+            *(
+                abs(found.sum.found - float(logits[token] - logits[contrast]))
+                for found, (token, contrast) in zip(of, pairs)
+            ),
+        )
         for kind in of[0].keys:
             np.testing.assert_allclose(of[1].keys[kind] + of[2].keys[kind], of[0].keys[kind], atol=1e-5)
         np.testing.assert_allclose(of[1].feed_forward + of[2].feed_forward, of[0].feed_forward, atol=1e-5)

@@ -80,8 +80,9 @@ def test_the_best_order_beats_chance_and_the_worst_does_not(case):
     """The order of occlusion itself, judged by its own replacement: by construction the best of single steps."""
     ordinary = ~case.columns.special
     values = occlusion.by_mean(case).values
-    best, worst = (faithful.curves(case, faithful.order_of(sign * values, ordinary), replaced)[0][0]
-                   for sign in (1, -1))
+    best, worst = (
+        faithful.curves(case, faithful.order_of(sign * values, ordinary), replaced)[0][0] for sign in (1, -1)
+    )
     assert best == pytest.approx(values[ordinary].max(), abs=1e-5)
     assert worst == pytest.approx(values[ordinary].min(), abs=1e-5)
 
@@ -100,11 +101,20 @@ def test_weights_are_redrawn_from_the_top_until_nothing_is_left(tiny_translator)
     model = tiny_translator.model
     stages = faithful.redrawn(model)
     assert [name for name, _ in stages] == [
-        "decoder layer 3", "decoder layer 2", "decoder layer 1", "encoder layer 2", "encoder layer 1", "everything"]
+        "decoder layer 3",
+        "decoder layer 2",
+        "decoder layer 1",
+        "encoder layer 2",
+        "encoder layer 1",
+        "everything",
+    ]
     state = model.state_dict()
     for index, (_, other) in enumerate(stages):
-        changed = {name.rsplit(".", 1)[0] for name, tensor in other.state_dict().items()
-                   if tensor.ndim == 2 and not torch.equal(tensor, state[name])}
+        changed = {
+            name.rsplit(".", 1)[0]
+            for name, tensor in other.state_dict().items()
+            if tensor.ndim == 2 and not torch.equal(tensor, state[name])
+        }
         assert any(name.startswith("encoder") for name in changed) == (index >= 3)
         assert any("embedding" in name for name in changed) == (index == 5)
     again = faithful.redrawn(model)[-1][1].state_dict()
@@ -113,13 +123,22 @@ def test_weights_are_redrawn_from_the_top_until_nothing_is_left(tiny_translator)
 
 def test_redrawn_weights_have_other_reasons(tiny_translator):
     """Medians over sentences and methods that look at the token: what is left of their order is below 0.3."""
-    texts = (TEXT, "Meine Schwester malt ein rotes Boot.", "Zwei Kinder bauen eine Burg aus Sand.",
-             "Heute scheint die Sonne über der Stadt.", "Ich trinke morgens gern schwarzen Tee.")
+    texts = (
+        TEXT,
+        "Meine Schwester malt ein rotes Boot.",
+        "Zwei Kinder bauen eine Burg aus Sand.",
+        "Heute scheint die Sonne über der Stadt.",
+        "Ich trinke morgens gern schwarzen Tee.",
+    )
     stages = faithful.redrawn(tiny_translator.model)[-1:]
     found = [faithful.examine(tiny_translator, text, "de-en", None, stages=stages) for text in texts]
     assert all(sentence is not None for sentence in found)
-    left = [sentence.randomised[name]["everything"] for sentence in found for name, method in METHODS.items()
-            if not method.class_agnostic]
+    left = [
+        sentence.randomised[name]["everything"]
+        for sentence in found
+        for name, method in METHODS.items()
+        if not method.class_agnostic
+    ]
     assert np.median(left) < 0.3
 
 
@@ -145,9 +164,25 @@ def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_check
     for method in one["methods"]:
         assert set(method["randomised"]) == {name for name, _ in faithful_stages()}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m",
-                    "model.faithfulness", *arguments, "--device", "cpu"], cwd=ROOT, env=environment, check=True,
-                   capture_output=True, timeout=300)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc_per_node=2",
+            "-m",
+            "model.faithfulness",
+            *arguments,
+            "--device",
+            "cpu",
+        ],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     assert json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8")) == one
 
 
@@ -184,8 +219,11 @@ def test_the_card_says_which_row_leads_and_stands_in_its_order():
 
 
 def test_development_sentences_are_read_from_a_data_folder(tiny_checkpoint, arguments, tmp_path, capsys):
-    for part, lines in (("train", ["Ein Haus ist rot.", "Zwei Katzen."]), ("val", [TEXT, "Das ist ein Baum."]),
-                        ("test_2016_flickr", ["Drei Männer."])):
+    for part, lines in (
+        ("train", ["Ein Haus ist rot.", "Zwei Katzen."]),
+        ("val", [TEXT, "Das ist ein Baum."]),
+        ("test_2016_flickr", ["Drei Männer."]),
+    ):
         for language in ("de", "en", "fr"):
             path = tmp_path / "data/multi30k/data/task1/raw" / f"{part}.{language}.gz"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,8 +234,14 @@ def test_development_sentences_are_read_from_a_data_folder(tiny_checkpoint, argu
 
 
 def faithful_stages():
-    return [("decoder layer 3", 0), ("decoder layer 2", 0), ("decoder layer 1", 0), ("encoder layer 2", 0),
-            ("encoder layer 1", 0), ("everything", 0)]
+    return [
+        ("decoder layer 3", 0),
+        ("decoder layer 2", 0),
+        ("decoder layer 1", 0),
+        ("encoder layer 2", 0),
+        ("encoder layer 1", 0),
+        ("everything", 0),
+    ]
 
 
 def test_without_sentences_it_is_said(tiny_checkpoint, tmp_path):

@@ -13,14 +13,16 @@ from model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41]
-COLUMNS = Columns(((0,), (1, 2), (3,), (4,), (5,)), ((0,), (1, 2)), ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
-                  ("<s>", "▁x", "y"))
+COLUMNS = Columns(
+    ((0,), (1, 2), (3,), (4,), (5,)), ((0,), (1, 2)), ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"), ("<s>", "▁x", "y")
+)
 
 
 def case_of(tokenizer, norm_first: bool, token: int = 40, contrast: int | None = 50, seed: int = 7) -> Case:
     model = build_tiny_model(tokenizer, norm_first=norm_first, seed=seed).double()
-    return Case(model, Question(2, token, "▁t", contrast, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]),
-                COLUMNS)
+    return Case(
+        model, Question(2, token, "▁t", contrast, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), COLUMNS
+    )
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
@@ -33,11 +35,15 @@ def test_gradient_x_input_is_the_slope_along_each_word(case):
     found = gradients.gradient_x_input(case).values
     step = 1e-5
     for column, (source, prefix) in enumerate(zip(*case.columns.masks())):
+
         def at(size, source=source, prefix=prefix):
-            rows = [rows * torch.from_numpy(1.0 + size * side)[None, :, None]
-                    for rows, side in ((case.source_rows, source), (case.target_rows, prefix))]
+            rows = [
+                rows * torch.from_numpy(1.0 + size * side)[None, :, None]
+                for rows, side in ((case.source_rows, source), (case.target_rows, prefix))
+            ]
             with torch.no_grad():
                 return float(case.measure(case.decode(rows[1], case.encode(rows[0])))[0])
+
         assert found[column] == pytest.approx((at(step) - at(-step)) / (2 * step), rel=1e-2, abs=1e-6)
 
 
@@ -61,8 +67,12 @@ def test_integrated_gradients_sum_to_the_gap_or_say_that_they_do_not(tokenizer, 
         found = gradients.integrated_gradients(case)
         mean_source, mean_target, _ = case.mean_rows
         with torch.no_grad():
-            empty = case.measure(case.decode(mean_target.expand_as(case.target_rows).clone(), case.encode(
-                mean_source.expand_as(case.source_rows).clone())))
+            empty = case.measure(
+                case.decode(
+                    mean_target.expand_as(case.target_rows).clone(),
+                    case.encode(mean_source.expand_as(case.source_rows).clone()),
+                )
+            )
         gap = case.metric() - float(empty[0])
         assert found.sum.expected == pytest.approx(gap, abs=1e-9)
         complete = abs(found.values.sum() - gap) <= max(0.02 * abs(gap), 1e-3)
@@ -91,7 +101,7 @@ def test_the_line_is_refined_where_it_misses_and_no_further_than_allowed(tokeniz
     np.testing.assert_allclose(np.concatenate(line.integral(fine)), expected, atol=2e-3)
     errors = {part: abs(line.error(part)) for part in fine}
     ranked = sorted(errors, key=errors.get, reverse=True)
-    rest = sum(errors[part]**2 for part in ranked[1:])**0.5
+    rest = sum(errors[part] ** 2 for part in ranked[1:]) ** 0.5
     assert line.widest(fine, 2.001 * rest, 100) <= {ranked[0]}
     assert line.widest(fine, 0.0, 3) == set(ranked[:3])
     assert not line.widest(fine, sum(errors.values()), 100) and not line.widest(fine, 0.0, 0)

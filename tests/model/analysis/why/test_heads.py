@@ -31,8 +31,9 @@ SOME = ((ENCODER, 0, 1), (ENCODER, 1, 3), (DECODER, 2, 0), (DECODER, 0, 2), (CRO
 def constant_means(case: Case) -> Means:
     """The same for all positions, drawn at random."""
     random = np.random.default_rng(5)
-    said = {kind: random.normal(size=(layers, 4, 8)).astype(np.float32)
-            for kind, layers in case.model.num_layers.items()}
+    said = {
+        kind: random.normal(size=(layers, 4, 8)).astype(np.float32) for kind, layers in case.model.num_layers.items()
+    }
     row = random.normal(size=32).astype(np.float32)
     return Means("", 1, row, row, said, {kind: np.stack([x] * 3) for kind, x in said.items()})
 
@@ -77,7 +78,7 @@ def test_a_mean_is_a_bias_in_the_place_of_the_head(case):
         output = model.attention(kind, layer).output
         with torch.no_grad():
             mean = torch.from_numpy(case.means.heads[kind][layer, head])
-            output.bias += output.weight[:, 8 * head:8 * head + 8] @ mean
+            output.bias += output.weight[:, 8 * head : 8 * head + 8] @ mean
         alone = metric(model, Interventions(heads_off=frozenset({(kind, layer, head)})))
         assert found.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-4)
 

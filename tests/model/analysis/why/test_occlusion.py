@@ -19,8 +19,12 @@ from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
-COLUMNS = Columns(((0,), (1, 2), (3,), (4,), (5,)), ((0,), (1,), (2, 3)), ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
-                  ("<s>", "▁x", "▁y", "z"))
+COLUMNS = Columns(
+    ((0,), (1, 2), (3,), (4,), (5,)),
+    ((0,), (1,), (2, 3)),
+    ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
+    ("<s>", "▁x", "▁y", "z"),
+)
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
@@ -54,8 +58,9 @@ def test_nothing_taken_away_is_nothing(case):
 
 def test_a_masked_source_word_is_every_edge_to_it_cut(case):
     """Against the intervention that cuts single edges, in every layer and head."""
-    edges = {Edge(kind, query, key) for key in (1, 2) for kind, rows in ((ENCODER, 6), (CROSS, 4))
-             for query in range(rows)}
+    edges = {
+        Edge(kind, query, key) for key in (1, 2) for kind, rows in ((ENCODER, 6), (CROSS, 4)) for query in range(rows)
+    }
     cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=frozenset(edges)))
     found = case.effects(masked(at(6, 1, 2), at(4)))[0]
     assert found == pytest.approx(case.metric() - cut, abs=1e-5) and abs(found) > 1e-4
@@ -75,10 +80,12 @@ def test_the_mean_embedding_is_a_token_whose_embedding_is_the_mean(case):
         model.embedding.weight[unused] = case.mean_rows[0] / math.sqrt(model.config.d_model)
     source = [unused if i in (1, 2) else id_ for i, id_ in enumerate(SOURCE)]
     assert case.effects(replaced(at(6, 1, 2), at(4)))[0] == pytest.approx(
-        case.metric() - contrast(model, source, TARGET), abs=1e-4)
+        case.metric() - contrast(model, source, TARGET), abs=1e-4
+    )
     target = [unused if i == 1 else id_ for i, id_ in enumerate(TARGET)]
     assert case.effects(replaced(at(6), at(4, 1)))[0] == pytest.approx(
-        case.metric() - contrast(model, SOURCE, target), abs=1e-4)
+        case.metric() - contrast(model, SOURCE, target), abs=1e-4
+    )
 
 
 def test_what_the_row_itself_reads_cannot_be_hidden_by_a_mask(case):

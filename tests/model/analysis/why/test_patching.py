@@ -20,15 +20,22 @@ from tests.conftest import build_tiny_model
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 TARGET = [1, 30, 41, 52]
 CLEAN, SAME_LENGTH, LONGER = [4, 20, 31, 45, 2], [4, 20, 77, 45, 2], [4, 20, 77, 78, 79, 45, 2]
-GRIDS = (StreamGrid(Side.ENCODER), StreamGrid(Side.DECODER), SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
-         SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION), HeadGrid(DECODER), HeadGrid(CROSS))
+GRIDS = (
+    StreamGrid(Side.ENCODER),
+    StreamGrid(Side.DECODER),
+    SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
+    SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION),
+    HeadGrid(DECODER),
+    HeadGrid(CROSS),
+)
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
 def clean(request, tokenizer) -> Case:
     model = build_tiny_model(tokenizer, norm_first=request.param)
-    return Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([CLEAN]), torch.tensor([TARGET]),
-                Columns((), (), (), ()))
+    return Case(
+        model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([CLEAN]), torch.tensor([TARGET]), Columns((), (), (), ())
+    )
 
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
@@ -110,8 +117,7 @@ def test_a_cut_cell_is_an_edge_cut(clean, kind, layer, head, how):
         if only:
             continue
         edge = frozenset({Edge(kind, query, key, layer, head)})
-        changes = (Interventions(cut_edges=edge) if how is cutting.Cut.RENORMALISE
-                   else Interventions(zeroed_edges=edge))
+        changes = Interventions(cut_edges=edge) if how is cutting.Cut.RENORMALISE else Interventions(zeroed_edges=edge)
         with torch.inference_mode():
             logits = clean.model(clean.source_ids, clean.decoder_ids, interventions=changes).logits[0, -1].double()
         assert found[query, key] == pytest.approx(clean.metric() - float(logits[40] - logits[50]), abs=2e-5)

@@ -56,7 +56,7 @@ def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
     for word in word_groups(trace.target_tokens)[:7]:
         for text in ("castle", "boat", "dogs", "tableau", "Xylophon"):
             ids = tokenizer.encode(text)
-            written = trace.target_ids[word[0]:]
+            written = trace.target_ids[word[0] :]
             same = next((i for i, (a, b) in enumerate(zip(ids, written)) if a != b), None)
             if same is None:
                 continue
@@ -67,9 +67,16 @@ def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
                 assert (f"piece {same + 1}" in question.note) == (len(ids) > 1)
 
 
-@pytest.mark.parametrize("contrast, message", [
-    ("", "no text"),
-    ("  ", "no text"), ("small", "what was written"), (10**6, "no token 1000000"), (-1, "no token -1")])
+@pytest.mark.parametrize(
+    "contrast, message",
+    [
+        ("", "no text"),
+        ("  ", "no text"),
+        ("small", "what was written"),
+        (10**6, "no token 1000000"),
+        (-1, "no token -1"),
+    ],
+)
 def test_a_contrast_that_is_none_is_refused_in_words(tiny_translator, trace, contrast, message):
     step = next(i for i in range(9) if word_of(trace, i) == "small")
     with pytest.raises(ValueError, match=message):
@@ -96,7 +103,7 @@ def test_every_method_answers_over_every_column(tiny_translator, trace, contrast
     for row in why.rows:
         assert row.values.shape == (len(why.columns),) and row.values.dtype == np.float64
         assert (row.evidence is Evidence.EXACT_SPLIT) <= (row.sum is not None)
-        assert not np.isnan(row.values[:len(why.columns.source)]).any()
+        assert not np.isnan(row.values[: len(why.columns.source)]).any()
         assert why.agreement[row.method] is None or -1 <= why.agreement[row.method] <= 1
     if contrast is Against.NOTHING:
         assert why.metric == pytest.approx(float(trace.log_probability[3]), abs=1e-4)
@@ -105,10 +112,14 @@ def test_every_method_answers_over_every_column(tiny_translator, trace, contrast
 def test_the_ends_can_be_asked_about_too(tiny_translator, trace):
     """The first token, </s>, a sentence of one word, and a translation that was stopped."""
     last = len(trace.target_ids) - 1
-    for of, step in ((trace, 0), (trace, last), (tiny_translator.translate("Hund"), None),
-                     (paths.follow(tiny_translator, TEXT, trace.target_ids[:-1]), last - 1)):
+    for of, step in (
+        (trace, 0),
+        (trace, last),
+        (tiny_translator.translate("Hund"), None),
+        (paths.follow(tiny_translator, TEXT, trace.target_ids[:-1]), last - 1),
+    ):
         why = attribute(tiny_translator, of, step=step)
-        assert all(np.isfinite(row.values[:len(why.columns.source)]).all() for row in why.rows)
+        assert all(np.isfinite(row.values[: len(why.columns.source)]).all() for row in why.rows)
 
 
 def test_traces_of_other_weights_are_refused(tiny_translator, hand_made_trace):
@@ -118,9 +129,12 @@ def test_traces_of_other_weights_are_refused(tiny_translator, hand_made_trace):
 
 def test_a_changed_models_trace_is_asked_about_the_changed_model(tiny_translator, trace):
     """Heads off, edges cut and positions shifted hold in every run; patches and old prose cannot be run again."""
-    changes = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}), target_positions=Positions(shift=1),
-                            zeroed_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 2, 1)}),
-                            cut_edges=frozenset({Edge(AttentionKind.CROSS, 2, 3)}))
+    changes = Interventions(
+        heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}),
+        target_positions=Positions(shift=1),
+        zeroed_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 2, 1)}),
+        cut_edges=frozenset({Edge(AttentionKind.CROSS, 2, 3)}),
+    )
     broken = paths.follow(tiny_translator, TEXT, trace.target_ids, "de-en", interventions=changes)
     for step in (2, 4):
         why = attribute(tiny_translator, broken, step=step, contrast=Against.NOTHING)

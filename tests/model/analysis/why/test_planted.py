@@ -40,8 +40,8 @@ def planted(tokenizer, norm_first: bool, layer: int, head: int) -> Case:
         module.projection.bias[rows[0]] = 2.0  # the query: whatever the row, it asks for a word
         module.projection.weight[rows[1], :8] = 0.3  # the key: is it one?
         module.projection.weight[rows[2], :8] = torch.eye(8)  # the value: which one?
-        module.output.weight[:, 8 * head:8 * head + 8] = 0
-        module.output.weight[:8, 8 * head:8 * head + 8] = 3 * torch.eye(8)
+        module.output.weight[:, 8 * head : 8 * head + 8] = 0
+        module.output.weight[:8, 8 * head : 8 * head + 8] = 3 * torch.eye(8)
     question = Question(1, 103, "▁word", 105, "▁other")
     return Case(model, question, torch.tensor([[4, 20, 103, 21, 2]]), torch.tensor([[1, 30]]), COLUMNS)
 
@@ -56,8 +56,11 @@ def test_ablation_gradient_and_patching_rank_it_first(tokenizer, norm_first, lay
         assert (kind, *place) == (CROSS, layer, head)
     corrupt = patching.corrupted(case, [4, 20, 105, 21, 2])
     for direction in Direction:
-        found = {(kind, *place): share for kind in (AttentionKind.DECODER_SELF, CROSS)
-                 for place, share in _cells(patching.patched(case, corrupt, HeadGrid(kind), direction).recovered)}
+        found = {
+            (kind, *place): share
+            for kind in (AttentionKind.DECODER_SELF, CROSS)
+            for place, share in _cells(patching.patched(case, corrupt, HeadGrid(kind), direction).recovered)
+        }
         assert max(found, key=found.get) == (CROSS, layer, head)
 
 

@@ -40,15 +40,21 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
 def test_a_neighbour_stands_in_the_words_place_and_is_the_nearest_that_fits(tiny_translator):
     """Against cosines by numpy over the whole vocabulary."""
     trace, tokenizer = tiny_translator.translate("Heute trinke ich Tee."), tiny_translator.tokenizer
-    group = next(group for group in word_groups(trace.source_tokens)
-                 if "".join(trace.source_tokens[i] for i in group) == "▁trinke")
+    group = next(
+        group
+        for group in word_groups(trace.source_tokens)
+        if "".join(trace.source_tokens[i] for i in group) == "▁trinke"
+    )
     found = neighbours(tiny_translator, trace, group[0], count=3)
     assert len(found) == 3 and all(text.startswith("Heute ") and text.endswith(" ich Tee.") for text in found)
     matrix = tiny_translator.model.embedding.weight.detach().double().numpy()
     row = matrix[[trace.source_ids[i] for i in group]].mean(0)
     near = matrix @ row / np.linalg.norm(matrix, axis=1)
-    fitting = [token[1:] for token in (str(tokenizer.pieces[i]) for i in np.argsort(-near))
-               if token[0] == "▁" and token[1:].isalpha() and token[1:2].islower() and len(token) > 2]
+    fitting = [
+        token[1:]
+        for token in (str(tokenizer.pieces[i]) for i in np.argsort(-near))
+        if token[0] == "▁" and token[1:].isalpha() and token[1:2].islower() and len(token) > 2
+    ]
     assert [text.split()[1] for text in found] == [word for word in fitting if word != "trinke"][:3]
 
 

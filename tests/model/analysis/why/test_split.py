@@ -25,19 +25,30 @@ NOWHERE = Columns((), (), (), ())
 STYLES = pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
 
 
-def case_of(model: Transformer, source: list[int], target: list[int], token: int, contrast: int | None,
-            **changes) -> Case:
+def case_of(
+    model: Transformer, source: list[int], target: list[int], token: int, contrast: int | None, **changes
+) -> Case:
     question = Question(len(target) - 1, token, str(token), contrast, str(contrast))
     return Case(model, question, torch.tensor([source]), torch.tensor([target]), NOWHERE, **changes)
 
 
 OTHER_FAMILIES = {
-    "norm_embedding": True, "logits_bias": True, "tied_output": False, "shared_embeddings": False,
-    "scale_embedding": False, "activation": Activation.GELU, "position_code": PositionCode.LEARNED}
+    "norm_embedding": True,
+    "logits_bias": True,
+    "tied_output": False,
+    "shared_embeddings": False,
+    "scale_embedding": False,
+    "activation": Activation.GELU,
+    "position_code": PositionCode.LEARNED,
+}
 
 
-FAMILIES = {"pre-norm": {}, "post-norm": {"norm_first": False}, "pre-norm, all options": OTHER_FAMILIES,
-            "post-norm, all options": {**OTHER_FAMILIES, "norm_first": False}}
+FAMILIES = {
+    "pre-norm": {},
+    "post-norm": {"norm_first": False},
+    "pre-norm, all options": OTHER_FAMILIES,
+    "post-norm, all options": {**OTHER_FAMILIES, "norm_first": False},
+}
 
 
 @pytest.fixture(scope="module", params=FAMILIES.values(), ids=FAMILIES)
@@ -79,8 +90,10 @@ def test_padding_changes_no_part(model):
 
 def test_contrasts_are_linear(model):
     for source, target, token, contrast in random_cases(model, 8, seed=1):
-        of = [parts(case_of(model, source, target, *pair)) for pair in ((token, None), (contrast, None),
-                                                                         (token, contrast))]
+        of = [
+            parts(case_of(model, source, target, *pair))
+            for pair in ((token, None), (contrast, None), (token, contrast))
+        ]
         for kind in (DECODER, CROSS):
             np.testing.assert_allclose(of[0].keys[kind] - of[1].keys[kind], of[2].keys[kind], atol=1e-5)
         np.testing.assert_allclose(of[0].feed_forward - of[1].feed_forward, of[2].feed_forward, atol=1e-5)
@@ -100,7 +113,7 @@ def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
     scale = (stream.detach().var(unbiased=False) + norm.eps).sqrt()
     normed = norm.weight * (stream - stream.mean()) / scale
     weight = model.embedding.weight
-    gradient, = torch.autograd.grad(normed @ (weight[token] - weight[contrast]), stream)
+    (gradient,) = torch.autograd.grad(normed @ (weight[token] - weight[contrast]), stream)
     for layer, record in enumerate(case.output.decoder_records):
         for kind, attention in ((DECODER, "self_attention"), (CROSS, "cross_attention")):
             recorded = getattr(record, attention)

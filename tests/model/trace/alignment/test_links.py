@@ -22,8 +22,12 @@ def by_the_book(forward, backward, *, final: bool, both: bool):
     accepted, either = forward & backward, forward | backward
     while True:
         rows, columns = ({link[side] for link in accepted} for side in (0, 1))
-        near = [p for p in either - accepted if any(max(abs(p[0] - a[0]), abs(p[1] - a[1])) == 1 for a in accepted)
-                and (p[0] not in rows or p[1] not in columns)]
+        near = [
+            p
+            for p in either - accepted
+            if any(max(abs(p[0] - a[0]), abs(p[1] - a[1])) == 1 for a in accepted)
+            and (p[0] not in rows or p[1] not in columns)
+        ]
         if not near:
             break
         accepted = accepted | {min(near)}

@@ -23,6 +23,7 @@ SENTENCES, FIRM = 60, 0.85
 
 def sentence(random, *, words: int, copies: bool = True) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
     """Source tokens in a frame of symbols, and decoder inputs; punctuation in the middle and at the end."""
+
     def side() -> list[Token]:
         found = [Token(f"\u2581w{n}", TokenKind.TEXT) for n in random.permutation(words)]
         found.insert(words // 2, Token(",", TokenKind.TEXT))
@@ -116,8 +117,11 @@ def test_statistics_are_a_plain_loops():
         before = [maps[..., t, t - 1] for t in words if t - 1 in words]
         np.testing.assert_allclose(found["previous"].values, np.mean(before, 0), atol=1e-12)
         np.testing.assert_allclose(found["end"].values, np.mean([maps[..., t, -1] for t in words], 0), atol=1e-12)
-        copies = [sum(maps[..., t, j] for j in words if j != t and source[j] == source[t]) for t in words
-                  if any(j != t and source[j] == source[t] for j in words)]
+        copies = [
+            sum(maps[..., t, j] for j in words if j != t and source[j] == source[t])
+            for t in words
+            if any(j != t and source[j] == source[t] for j in words)
+        ]
         np.testing.assert_allclose(found["same_token"].values, np.mean(copies, 0), atol=1e-12)
         entropy = stats.entropy(maps, axis=-1).mean(-1) / np.log(len(source))
         np.testing.assert_allclose(found["breadth"].values, entropy, atol=1e-12)

@@ -107,29 +107,33 @@ def test_frames_hold_what_the_model_does_then():
     for number, (source, target) in enumerate(SENTENCES):
         trace, written = opened.translate(source), frame.outputs[number]
         reference = [*opened.tokenizer.encode(target), opened.tokenizer.end_id]
-        assert trace.target_ids[:len(written)] == written and trace.digest == opened.digest
+        assert trace.target_ids[: len(written)] == written and trace.digest == opened.digest
         assert written[-1] == opened.tokenizer.end_id or len(written) == 2 * len(reference)  # a frame stops there
         output = opened.inspect(trace.source_ids, reference)
         for kind in output.kinds:
             weights = output.weights(kind)[:, 0].numpy()
             np.testing.assert_allclose(frame.maps[number][kind.value] / 255, weights, atol=0.5 / 255 + 1e-5)
     run.turn(updates=5)
-    again = opened.translate(SENTENCES[0][0]).target_ids[:len(frame.outputs[0])]
+    again = opened.translate(SENTENCES[0][0]).target_ids[: len(frame.outputs[0])]
     assert again == frame.outputs[0], "what was opened went on training"
     with pytest.raises(ValueError, match=r"knows \d+ words, those of .*; 'bier' is none"):
         opened.translate("ich trinke bier")
 
 
 def test_points_are_what_was_minimised_and_what_is_compared():
-    plain, padded, smoothed = (trained(SENTENCES, 1, **changes).points[0] for changes in (
-        {}, {"count_padding": True}, {"label_smoothing": 0.2}))
+    plain, padded, smoothed = (
+        trained(SENTENCES, 1, **changes).points[0]
+        for changes in ({}, {"count_padding": True}, {"label_smoothing": 0.2})
+    )
     assert plain.loss == plain.minimised == padded.loss == smoothed.loss
     assert padded.minimised != plain.loss and smoothed.minimised != plain.loss and plain.gradient > 0
 
 
 def test_turns_are_bounded_and_so_are_runs():
-    run = ToyRun(corpora.read("\n".join(f"{' '.join(f'a{i}w{j}' for j in range(3))} | b{i}" for i in range(40))),
-                 ToySettings(**SMALL))
+    run = ToyRun(
+        corpora.read("\n".join(f"{' '.join(f'a{i}w{j}' for j in range(3))} | b{i}" for i in range(40))),
+        ToySettings(**SMALL),
+    )
     run.turn()
     assert len(run.turn(updates=3).points) == 3 and len(run.turn(seconds=0.0).points) == 1
     run.update = 1999
@@ -159,11 +163,19 @@ def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
     assert corpora.floor((("a", "x"), ("a", "y")), ordered=True) == pytest.approx(2 * math.log(2) / 4)
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "is empty"), ("nur eine seite", "Line 1 is no pair"), ("a | b\n| c", "Line 2 is no pair"),
-    ("a | b | c", "Line 1 is no pair"), ("a | " + "b " * 13, "side of 13 words"), ("a | b\n" * 41, "41 pairs"),
-    ("\n".join(f"{' '.join(f'w{i}x{j}' for j in range(12))} | y" for i in range(26)), "different words"),
-    ("x" * 9000, "9,000 characters")])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("nur eine seite", "Line 1 is no pair"),
+        ("a | b\n| c", "Line 2 is no pair"),
+        ("a | b | c", "Line 1 is no pair"),
+        ("a | " + "b " * 13, "side of 13 words"),
+        ("a | b\n" * 41, "41 pairs"),
+        ("\n".join(f"{' '.join(f'w{i}x{j}' for j in range(12))} | y" for i in range(26)), "different words"),
+        ("x" * 9000, "9,000 characters"),
+    ],
+)
 def test_a_typed_corpus_is_a_corpus_or_refused_with_the_line(text, words):
     with pytest.raises(ValueError, match=words):
         corpora.read(text)
@@ -174,9 +186,20 @@ def test_our_own_corpora_are_within_their_own_bounds(name):
     assert len(corpora.read(corpora.CORPORA[name].text)) >= 6
 
 
-@pytest.mark.parametrize("wrong", [
-    {"layers": 4}, {"heads": True}, {"d_model": 24}, {"positions": "fairseq"}, {"dropout": 0.9}, {"seed": -1},
-    {"look_ahead_mask": 1}, {"network": "lstm"}, {"optimizer": "adamw"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"layers": 4},
+        {"heads": True},
+        {"d_model": 24},
+        {"positions": "fairseq"},
+        {"dropout": 0.9},
+        {"seed": -1},
+        {"look_ahead_mask": 1},
+        {"network": "lstm"},
+        {"optimizer": "adamw"},
+    ],
+)
 def test_what_cannot_be_chosen_is_refused(wrong):
     with pytest.raises(ValueError):
         ToySettings(**wrong)

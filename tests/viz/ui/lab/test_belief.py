@@ -50,22 +50,34 @@ def table(**agreements: float | None) -> Faithfulness:
     def method(name: str) -> MethodFaithfulness:
         value = agreements.get(name.replace(" ", "_").replace("-", "_"))
         interval = None if value is None else Interval(value, value - 0.1, value + 0.1, 200)
-        return MethodFaithfulness(name, METHODS[name].evidence.value, METHODS[name].class_agnostic, interval,
-                                  Interval(1, 0, 2, 200), Interval(-1, -2, 0, 200),
-                                  {"decoder layer 3": 0.6, "everything": 0.1})
+        return MethodFaithfulness(
+            name,
+            METHODS[name].evidence.value,
+            METHODS[name].class_agnostic,
+            interval,
+            Interval(1, 0, 2, 200),
+            Interval(-1, -2, 0, 200),
+            {"decoder layer 3": 0.6, "everything": 0.1},
+        )
 
     return Faithfulness("tiny", "0" * 16, ("de-en",), "some dev", 200, "mean", tuple(map(method, METHODS)))
 
 
-@pytest.mark.parametrize(("agreements", "expected"), [
-    ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.name),
-    ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated gradients"),
-    ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.name),
-    ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
-    ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
-    ({"cross_attention": 0.9}, None), ({}, None)])
-def test_what_stands_first_is_decided_by_what_was_measured(tiny_translator, tmp_path, monkeypatch, agreements,
-                                                           expected) -> None:
+@pytest.mark.parametrize(
+    ("agreements", "expected"),
+    [
+        ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.name),
+        ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated gradients"),
+        ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.name),
+        ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
+        ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
+        ({"cross_attention": 0.9}, None),
+        ({}, None),
+    ],
+)
+def test_what_stands_first_is_decided_by_what_was_measured(
+    tiny_translator, tmp_path, monkeypatch, agreements, expected
+) -> None:
     found = table(**agreements)
     best = first(found, raw=attention.RAW.name)
     assert (best and best.method) == expected
@@ -76,15 +88,16 @@ def test_what_stands_first_is_decided_by_what_was_measured(tiny_translator, tmp_
     assert sorted(lead.order) == sorted(METHODS) and "200 sentences" in lead.reason
     if expected:
         ranked = [name for name in lead.order if agreements.get(name.replace(" ", "_").replace("-", "_"))]
-        assert lead.order[0] == expected and not lead.folded and list(lead.order[:len(ranked)]) == ranked
+        assert lead.order[0] == expected and not lead.folded and list(lead.order[: len(ranked)]) == ranked
         values = [agreements[name.replace(" ", "_").replace("-", "_")] for name in ranked]
         assert values == sorted(values, reverse=True), "the rows stand as they agree"
     else:
         assert lead.order[:2] == (occlusion.MASK.name, occlusion.MEAN.name) and len(lead.folded) == len(METHODS) - 2
 
 
-def test_without_a_table_of_these_weights_the_page_says_so(tiny_translator, scene, tmp_path, monkeypatch, caplog
-                                                           ) -> None:
+def test_without_a_table_of_these_weights_the_page_says_so(
+    tiny_translator, scene, tmp_path, monkeypatch, caplog
+) -> None:
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
     assert "has not been measured" in belief.leading(tiny_translator).reason
     write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
@@ -101,16 +114,22 @@ def test_without_a_table_of_these_weights_the_page_says_so(tiny_translator, scen
 
 
 def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monkeypatch) -> None:
-    found = replace(table(occlusion_by_mask=0.9, integrated_gradients=0.4, gradient_x_input=0.6),
-                    digest=tiny_translator.digest)
+    found = replace(
+        table(occlusion_by_mask=0.9, integrated_gradients=0.4, gradient_x_input=0.6), digest=tiny_translator.digest
+    )
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
     write_json(tmp_path / faithful.FILE, asdict(found))
-    agreements, cascade = next(one["blocks"] for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "row"
-                               and "agrees with occlusion" in one["blocks"][0]["label"])
-    points = {y: (name["name"], x, high) for name in agreements["figure"]["data"]
-              for x, y, high in zip(name["x"], name["y"], name["error_x"]["array"])}
-    assert [str(row) for row in agreements["rows"]] == [
-        "occlusion by mask", "gradient x input", "integrated gradients"]
+    agreements, cascade = next(
+        one["blocks"]
+        for one in list(holds.holds(scene, holds.MEAN))[-1]
+        if one["type"] == "row" and "agrees with occlusion" in one["blocks"][0]["label"]
+    )
+    points = {
+        y: (name["name"], x, high)
+        for name in agreements["figure"]["data"]
+        for x, y, high in zip(name["x"], name["y"], name["error_x"]["array"])
+    }
+    assert [str(row) for row in agreements["rows"]] == ["occlusion by mask", "gradient x input", "integrated gradients"]
     assert [points[i][1] for i in range(3)] == [0.9, 0.6, 0.4] and points[0][2] == pytest.approx(0.1)
     lines = {line["name"]["say"]: line for line in cascade["figure"]["data"]}
     assert len(lines) == len(METHODS) and all(line["y"] == [1.0, 0.6, 0.1] for line in lines.values())

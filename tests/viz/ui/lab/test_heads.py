@@ -56,14 +56,29 @@ def test_the_overview_holds_every_value(scene, surveyed):
 
 def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveyed(scene, surveyed, tiny_translator):
     found = surveyed.survey.directions["de-en"]
-    bold = replace(found, kinds={kind: replace(k, statistics={
-        name: replace(e, low=np.where(e.value >= np.sort(e.value, axis=None)[-2], 1.0, 0.0), adjusted=0 * e.adjusted)
-        for name, e in k.statistics.items()}) for kind, k in found.kinds.items()})
+    bold = replace(
+        found,
+        kinds={
+            kind: replace(
+                k,
+                statistics={
+                    name: replace(
+                        e, low=np.where(e.value >= np.sort(e.value, axis=None)[-2], 1.0, 0.0), adjusted=0 * e.adjusted
+                    )
+                    for name, e in k.statistics.items()
+                },
+            )
+            for kind, k in found.kinds.items()
+        },
+    )
     told = explorer.sent(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
-    expected = {(kind.value, str(STATISTICS[name].title), layer, head,
-                 round(float(k.statistics[name].value[layer, head]), 2))
-                for kind, k in bold.kinds.items() for layer, row in enumerate(k.named())
-                for head, names in enumerate(row) for name in names}
+    expected = {
+        (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
+        for kind, k in bold.kinds.items()
+        for layer, row in enumerate(k.named())
+        for head, names in enumerate(row)
+        for name in names
+    }
     assert {(one["kind"], str(one["title"]), *head) for one in told["named"] for head in one["heads"]} == expected
     assert expected and told["sentences"] == found.sentences
     for translators in (Translators([tiny_translator]), None):
@@ -86,13 +101,18 @@ def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
     k = surveyed.survey.directions["de-en"].kinds[ENCODER]
     values = {str(cells[0]): cells for cells in table["rows"]}
     assert values["own position"][1]["text"] == f"{k.statistics['itself'].value[1, 2]:.3f}"
-    maps, words = scene.trace.encoder_self.weights[1, 2], [
-        i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)]
+    maps, words = (
+        scene.trace.encoder_self.weights[1, 2],
+        [i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)],
+    )
     assert values["own position"][5] == f"{np.mean([maps[t, t] for t in words]):.3f}"
     assert (button["layer"], button["head"]) == (1, 2) and len(beside["blocks"]) == 2
     assert [str(cells[0]) for cells in counted["blocks"][0]["rows"]] == list(values)
-    for wrong in ({"kind": "encoder_self", "layer": 2, "head": 0}, {"kind": "encoder_self", "layer": 0, "head": "1"},
-                  {"kind": "sideways", "layer": 0, "head": 0}):
+    for wrong in (
+        {"kind": "encoder_self", "layer": 2, "head": 0},
+        {"kind": "encoder_self", "layer": 0, "head": "1"},
+        {"kind": "sideways", "layer": 0, "head": 0},
+    ):
         with pytest.raises(ValueError, match=r"encoder_self has no layer|sideways"):
             survey.card(scene, wrong)
 
@@ -116,8 +136,10 @@ def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
     rates = np.frombuffer(base64.b64decode(grids["maps"][0]["data"]), "<f4").reshape(maps.shape[:2])
-    expected = [[1 - 2 * len(alignment.best(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
-                for layer in maps]
+    expected = [
+        [1 - 2 * len(alignment.best(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
+        for layer in maps
+    ]
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
         for name in given:
@@ -129,8 +151,9 @@ def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
     maps = word_maps(scene.translator, scene.trace)[Row.PREDICTED].weights
     links = [list(link) for link in sorted(alignment.best(maps[0, 3]))]
     _, both = alignment.scored(scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, Row.READ.value)
-    best = next(row for row in both["blocks"][1]["rows"]
-                if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token predicted"))
+    best = next(
+        row for row in both["blocks"][1]["rows"] if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token predicted")
+    )
     assert best[2]["text"] == "0.000"
 
 
@@ -157,7 +180,7 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     twin.name, twin.digest = "twin", "1" * 16
     twin.survey = replace(twin.survey, digest=twin.digest)
     two = replace(scene, served=Translators([surveyed, twin]))
-    slot, = match.side_by_side(two, ENCODER.value)
+    (slot,) = match.side_by_side(two, ENCODER.value)
     note, table, *_ = slot["blocks"]
     assert "de-en of twin" in note["text"]
     assert len(table["rows"]) == 8  # 2 layers of 4
@@ -166,9 +189,9 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     for wrong in ({"option": 1}, {"option": "0"}, {}):
         with pytest.raises(ValueError, match="no model number"):
             match.chosen(two, wrong, ENCODER.value)
-    alone, = match.side_by_side(scene, ENCODER.value)
+    (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]
-    nothing, = match.side_by_side(replace(scene, translator=tiny_translator), ENCODER.value)
+    (nothing,) = match.side_by_side(replace(scene, translator=tiny_translator), ENCODER.value)
     assert "take a survey of 200 sentences" in nothing["text"]
 
 

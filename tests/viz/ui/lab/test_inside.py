@@ -43,8 +43,10 @@ def drawn(found: list[dict]) -> dict[str, np.ndarray]:
     """The matrices of the panel's maps by their titles, as the page decodes them."""
     every = [part for block in found for part in (block["blocks"] if block["type"] == "row" else [block])]
     maps = [heatmap for block in every if block["type"] == "maps" for heatmap in block["maps"]]
-    return {str(heatmap["title"]): np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
-            for heatmap in maps}
+    return {
+        str(heatmap["title"]): np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
+        for heatmap in maps
+    }
 
 
 def tables(found: list[dict]) -> list[dict]:
@@ -84,7 +86,7 @@ def test_of_a_wide_model_whole_heads_around_the_chosen_one_are_shown() -> None:
 
 def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
     found = heads.joined(scene, "encoder_self", 2, 3)
-    table, = tables(found)
+    (table,) = tables(found)
     added = scene.inspect().encoder_records[1].sublayers[0].added[0, 2].numpy()
     parts = np.array([row[3]["values"] for row in table["rows"]])  # four significant digits
     np.testing.assert_allclose(parts.sum(0), added, atol=4e-3)
@@ -174,8 +176,9 @@ def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
     weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
     shown = drawn([weights[1]])
     np.testing.assert_array_equal(shown["Cross-attention"], output.attention(AttentionKind.CROSS, 2).weights[1, 3])
-    np.testing.assert_array_equal(shown["Encoder self-attention"],
-                                  output.attention(AttentionKind.ENCODER_SELF, 1).weights[1, 3])
+    np.testing.assert_array_equal(
+        shown["Encoder self-attention"], output.attention(AttentionKind.ENCODER_SELF, 1).weights[1, 3]
+    )
 
 
 def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
@@ -197,9 +200,13 @@ def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
     assert found[3]["source"].endswith("reads x" if norm_first else "reads the sum x + f(x)")
 
 
-@pytest.mark.parametrize(("preset", "code", "words"), [
-    ("collision", "sine only", "closest codes: positions 11 and 344"),
-    ("overflow", "binary index", "positions 0 and 16")])
+@pytest.mark.parametrize(
+    ("preset", "code", "words"),
+    [
+        ("collision", "sine only", "closest codes: positions 11 and 344"),
+        ("overflow", "binary index", "positions 0 and 16"),
+    ],
+)
 def test_a_preset_breaks_a_code_and_shows_where(scene, preset, code, words) -> None:
     found = schemes.schemes(scene, preset, 64, 64, 10_000)
     row = next(row for row in tables(found)[0]["rows"] if row[0] == code)
@@ -214,7 +221,7 @@ def test_curves_are_columns_of_the_models_table(scene) -> None:
     table = scene.translator.model.source_positions.table.numpy()
     for which, dimensions in (("sines", [4, 8]), ("cosines", [5, 9]), ("both", [4, 5, 8, 9])):
         picture = curves.curves(scene, which, 2, 2, 20)[1]["figure"]
-        drawn_curves = [decoded(line["y"]) for line in picture["data"]][:len(dimensions)]
+        drawn_curves = [decoded(line["y"]) for line in picture["data"]][: len(dimensions)]
         np.testing.assert_allclose(drawn_curves, table[:20, dimensions].T, atol=1e-6)
 
 
@@ -229,7 +236,8 @@ def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
     expected = [min(1.0, math.exp(1 - 6 / c)) for c in range(1, 13)]
     np.testing.assert_allclose(penalties, expected, atol=1e-6)
     theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=2).sentence_score(
-        "A small dog sleeps", ["A small dog is asleep now"])
+        "A small dog sleeps", ["A small dog is asleep now"]
+    )
     facts = next(block for block in found if block["type"] == "facts")["items"]
     assert facts[0][1] == f"{theirs.score:.1f}" and facts[1][1] == f"{theirs.bp:.3f}"
 
@@ -246,7 +254,8 @@ def test_curves_of_a_learned_table_are_its_columns(tokenizer, which, dimensions)
     for row, i in zip(rows, dimensions):
         column = values[:, i]
         assert [cell["text"] for cell in row[1:4]] == [
-            blocks.compact(float(n)) for n in (column.min(), column.max(), np.abs(np.diff(column)).max())]
+            blocks.compact(float(n)) for n in (column.min(), column.max(), np.abs(np.diff(column)).max())
+        ]
         frequencies, power = periodogram(column, detrend="constant")
         assert row[4]["text"] == blocks.compact(float(1 / frequencies[power.argmax()]))
         assert row[5]["share"] == pytest.approx(float(power.max() / power.sum()), abs=1e-3)

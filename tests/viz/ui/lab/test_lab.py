@@ -43,14 +43,18 @@ from viz.wire.codecs import digest
 from viz.wire.payload import key_of
 from viz.words import for_page, say
 
-TEXTS = ("Der kleine Hund schläft.", "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
-         " ".join(["Boot"] * 14))
+TEXTS = (
+    "Der kleine Hund schläft.",
+    "</s> <img src=x onerror=alert(1)> ${alert(1)} {{value}} 😀 &amp;",
+    " ".join(["Boot"] * 14),
+)
 
 
 @pytest.fixture(scope="module", params=TEXTS)
 def scene(request, tiny_translator) -> Scene:
-    return Scene(tiny_translator.translate(request.param), Selection(AttentionKind.DECODER_SELF, 2, 3, 1),
-                 tiny_translator)
+    return Scene(
+        tiny_translator.translate(request.param), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), tiny_translator
+    )
 
 
 @pytest.fixture(scope="module", params=[TEXTS[0], *(pytest.param(text, marks=pytest.mark.long) for text in TEXTS[1:])])
@@ -91,16 +95,45 @@ def test_every_panel_is_plain_json(scene, panel, every) -> None:
         written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
         assert {block["type"] for block in found} <= {
-            "text", "formula", "facts", "cards", "row", "slot", "table", "figure", "flow", "maps", "marked", "matrix",
-            "exports", "heads", "grid", "words", "action", "take", "survey", "links"}
+            "text",
+            "formula",
+            "facts",
+            "cards",
+            "row",
+            "slot",
+            "table",
+            "figure",
+            "flow",
+            "maps",
+            "marked",
+            "matrix",
+            "exports",
+            "heads",
+            "grid",
+            "words",
+            "action",
+            "take",
+            "survey",
+            "links",
+        }
         assert not any("nan" in text.split() for text in texts(found))
 
 
 def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
     given = []
-    panel = Panel("dummy", label("Map"), say("look"), say("section"), lambda scene, *values: given.append(values),
-                  controls=(Slider("pair", 0, last_pair, 8), Slider("base", 2, 20, 4), Choice("side", SIDES, "encoder"),
-                            Text("words")))
+    panel = Panel(
+        "dummy",
+        label("Map"),
+        say("look"),
+        say("section"),
+        lambda scene, *values: given.append(values),
+        controls=(
+            Slider("pair", 0, last_pair, 8),
+            Slider("base", 2, 20, 4),
+            Choice("side", SIDES, "encoder"),
+            Text("words"),
+        ),
+    )
     for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):
         panel.content(scene, *values)
     assert given == [(15, 7, "decoder", "a boat"), (8, 4, "encoder", ""), (0, 2, "encoder", "")]
@@ -109,9 +142,10 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
         panel.content(scene, 1, 2, "roof", "")
 
 
-@pytest.mark.parametrize(("family", "direction", "cannot"), [
-    ("marian", "de-en", set()), ("m2m100", "de-en", set()),
-    ("mbart", "de_DE-en_XX", {"position-rotation"})])
+@pytest.mark.parametrize(
+    ("family", "direction", "cannot"),
+    [("marian", "de-en", set()), ("m2m100", "de-en", set()), ("mbart", "de_DE-en_XX", {"position-rotation"})],
+)
 def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, family, direction, cannot) -> None:
     """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
     embeddings, biases, what may not be written, symbols that are forced."""
@@ -128,20 +162,29 @@ def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, 
             assert found and json.dumps(for_page(found[-1]), allow_nan=False)
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"shared_embeddings": False}, ("E_source[token]", "logits = E_target · x,", "another for target and output")),
-    ({"tied_output": False, "logits_bias": True}, ("logits = W · x + b,", "another matrix for the output")),
-    ({"norm_embedding": True, "scale_embedding": False}, ("s = E[token] + PE(pos),  x = norm(s)",)),
-    ({"norm_first": False, "activation": Activation.GELU}, ("norm(x + f(x))", "GELU(x W₁ + b₁)", "post-norm")),
-    ({"position_code": PositionCode.FAIRSEQ, "position_offset": 2}, ("(pos + 2) / base^(i/(d_model/2 − 1))",)),
-    ({"position_code": PositionCode.LEARNED}, ("row pos of a learned table", "a row of numbers for each position"))])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shared_embeddings": False}, ("E_source[token]", "logits = E_target · x,", "another for target and output")),
+        ({"tied_output": False, "logits_bias": True}, ("logits = W · x + b,", "another matrix for the output")),
+        ({"norm_embedding": True, "scale_embedding": False}, ("s = E[token] + PE(pos),  x = norm(s)",)),
+        ({"norm_first": False, "activation": Activation.GELU}, ("norm(x + f(x))", "GELU(x W₁ + b₁)", "post-norm")),
+        ({"position_code": PositionCode.FAIRSEQ, "position_offset": 2}, ("(pos + 2) / base^(i/(d_model/2 − 1))",)),
+        ({"position_code": PositionCode.LEARNED}, ("row pos of a learned table", "a row of numbers for each position")),
+    ],
+)
 def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
     model = build_tiny_model(tokenizer, **changes)
     translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
     other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
     wanted = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
-    shown = [text for name in wanted for text in texts(panels.contents(
-        panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1])]
+    shown = [
+        text
+        for name in wanted
+        for text in texts(
+            panels.contents(panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1]
+        )
+    ]
     for words in said:
         assert any(words in text for text in shown), words
 
@@ -164,7 +207,7 @@ def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene
     for tab, found in registry.PANELS.items():
         for panel in found:
             if panel.opens:
-                flow, = (block for block in panel.content(scene) if block["type"] == "flow")
+                (flow,) = (block for block in panel.content(scene) if block["type"] == "flow")
                 boxes = {box["panel"] for column in flow["columns"] for box in column["boxes"]}
                 assert boxes <= {panel.name for panel in registry.PANELS[tab]} and len(boxes) > 3
 
@@ -191,7 +234,8 @@ def test_menus_stay_inside_the_trace(scene) -> None:
 def test_the_broken_model_is_the_models_own(scene) -> None:
     found = breaking.broken(scene, breaking.HEAD, 0, "")
     expected = scene.translator.translate(
-        scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,)))
+        scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,))
+    )
     assert found[0]["items"][1][1] == (expected.translation or "(nothing)")
     assert found[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
     assert found[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
@@ -241,8 +285,9 @@ def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
     assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
 
 
-@pytest.mark.parametrize("said", [
-    None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}])
+@pytest.mark.parametrize(
+    "said", [None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}]
+)
 def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(one_scene, said) -> None:
     said = {"key": key_of(one_scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
     last = list(checks.check_all(replace(one_scene, drawn=said)))[-1]
@@ -271,22 +316,33 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
 def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:
     trace = tiny_translator.translate("Der Hund")
     with gr.Blocks() as demo:
-        session = Session(gr.State(trace), gr.State(Selection()),
-                          Turns(BatchLimits(seconds=0.01)))
+        session = Session(gr.State(trace), gr.State(Selection()), Turns(BatchLimits(seconds=0.01)))
         made = replace(attention.PANEL, compute=lambda scene: [{"kind": "made"}], controls=())
         Lab(Translators([tiny_translator]), SimpleNamespace(session=session)).add(made)
-    show, = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
+    (show,) = (block.fn for block in demo.fns.values() if block.concurrency_id == "model")
     assert json.loads(show(None, trace, Selection(), Asked())["json"])["blocks"] == [{"kind": "made"}]
     with session.turns.one():
         answer = json.loads(show(None, trace, Selection(), Asked())["json"])
     assert "busy" in json.dumps(answer["error"]) and "blocks" not in answer
 
 
-@pytest.mark.parametrize(("value", "shown"), [
-    (0.0, "0"), (5, "5"), (np.int64(1200), "1\u202f200"), (0.957, "0.957"), (-12.34, "−12.3"), (58470.2, "58\u202f470"),
-    (2.4e-7, "2.4·10⁻⁷"), (-3.0e8, "−3.0·10⁸"), (math.inf, "∞"), (-math.inf, "−∞"), (math.nan, "–"),
-    (999.6, "1\u202f000"),
-])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (5, "5"),
+        (np.int64(1200), "1\u202f200"),
+        (0.957, "0.957"),
+        (-12.34, "−12.3"),
+        (58470.2, "58\u202f470"),
+        (2.4e-7, "2.4·10⁻⁷"),
+        (-3.0e8, "−3.0·10⁸"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "–"),
+        (999.6, "1\u202f000"),
+    ],
+)
 def test_numbers_are_written_as_people_do(value, shown) -> None:
     assert blocks.compact(value) == shown
 

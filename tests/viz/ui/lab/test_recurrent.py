@@ -40,6 +40,7 @@ def scene(request, served) -> Scene:
 
 def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str, ...]) -> np.ndarray:
     """weights [query, key] by pieces -> by words: a piece that begins with a space begins one, a full stop is one."""
+
     def groups(tokens: tuple[str, ...]) -> list[list[int]]:
         found: list[list[int]] = []
         for at, token in enumerate(tokens):
@@ -71,8 +72,10 @@ def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> N
     traces = recurrent.read_alike(scene, recurrent.counterpart(scene))
     ours, sides = traces[Transformer], (traces[Transformer].target_tokens, traces[Transformer].source_tokens)
     aligned = between_words(traces[Recurrent].alignment.weights[0, 0], *sides)
-    heads = {(layer, head): between_words(ours.cross.weights[layer, head], *sides)
-             for layer, head in np.ndindex(ours.cross.weights.shape[:2])}
+    heads = {
+        (layer, head): between_words(ours.cross.weights[layer, head], *sides)
+        for layer, head in np.ndindex(ours.cross.weights.shape[:2])
+    }
     common = {place: np.minimum(weights, aligned).sum() / len(aligned) for place, weights in heads.items()}
     likest, found, title = recurrent.chosen(traces, recurrent.LIKEST)
     best = max(common, key=common.get)
@@ -90,14 +93,14 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
     json.dumps(for_page(found), allow_nan=False)
     other = recurrent.counterpart(scene)
     traces = recurrent.read_alike(scene, other)
-    cards, = (block["items"] for block in found if block["type"] == "cards")
+    (cards,) = (block["items"] for block in found if block["type"] == "cards")
     assert cards[[Transformer, Recurrent].index(type(scene.translator.model))][1] == scene.trace.translation
     for (_, _, note), kind in zip(cards, (Transformer, Recurrent), strict=True):
         translator = next(one for one in served.all if type(one.model) is kind)
-        total, = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
+        (total,) = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
         assert f"{abs(total):#.3g}".rstrip(".") in note
     maps = recurrent.chosen(traces, recurrent.MEAN)[:2]
-    table, = (block for block in found if block["type"] == "table")
+    (table,) = (block for block in found if block["type"] == "table")
     assert len(table["rows"]) == len(maps[0].rows)
     for number, (row, ours, theirs) in enumerate(zip(table["rows"], maps[0].values, maps[1].values, strict=True)):
         assert [row[1]["text"], row[3]["text"]] == [maps[0].columns[values.argmax()] for values in (ours, theirs)]
@@ -119,8 +122,10 @@ def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_update
     trace = tiny_translator.translate("Le chien", "en-fr")
     for around in (None, Translators([tiny_translator]), served):
         scene = Scene(trace, Selection(), tiny_translator, served=around)
-        for found in (recurrent.beside(scene, recurrent.TELLING), panels.contents(
-                panels.named("recurrent"), scene, recurrent.TELLING)[-1]):
+        for found in (
+            recurrent.beside(scene, recurrent.TELLING),
+            panels.contents(panels.named("recurrent"), scene, recurrent.TELLING)[-1],
+        ):
             assert "no second network" in found[0]["text"] and found[-2]["type"] == "figure"
 
 

@@ -23,8 +23,16 @@ from viz.ui.session import Selection, most_telling
 @pytest.fixture(scope="module")
 def small_translator(tokenizer) -> Translator:
     """Narrower, shallower and shorter than the tiny one, with other layers and heads, and post-norm."""
-    model = build_tiny_model(tokenizer, d_model=12, num_heads=2, num_encoder_layers=1, num_decoder_layers=2,
-                             d_feedforward=10, max_length=24, norm_first=False)
+    model = build_tiny_model(
+        tokenizer,
+        d_model=12,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=2,
+        d_feedforward=10,
+        max_length=24,
+        norm_first=False,
+    )
     checkpoint = Checkpoint("small", model, tokenizer, ("en-de",), {}, "5" * 16)
     return Translator(checkpoint, torch.device("cpu"))
 
@@ -33,7 +41,7 @@ def questions(demo: gr.Blocks) -> Iterator[tuple[str, Callable, list]]:
     """Of every panel: its name, what computes it, and its controls."""
     for function in demo.fns.values():
         if any(event == "needed" for _, event in function.targets):
-            panel, = (block for block in function.outputs if isinstance(block, Component))
+            (panel,) = (block for block in function.outputs if isinstance(block, Component))
             if panel.elem_id.startswith("panel-"):
                 yield panel.elem_id, function.fn, list(function.inputs)[3:]
 
@@ -45,9 +53,16 @@ def ends(control: gr.components.Component) -> list:
     return [value for _, value in control.choices] if hasattr(control, "choices") else [control.value, "A boat.", ""]
 
 
-@pytest.mark.parametrize(("first", "shown"), [
-    ("tiny", "small"), *(pytest.param(*case, marks=pytest.mark.long) for case in (
-        ("tiny", "tiny"), ("small", "tiny"), ("small", "small")))])
+@pytest.mark.parametrize(
+    ("first", "shown"),
+    [
+        ("tiny", "small"),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("tiny", "tiny"), ("small", "tiny"), ("small", "small"))
+        ),
+    ],
+)
 def test_every_panel_serves_models_of_every_size(tiny_translator, small_translator, first, shown) -> None:
     """The larger of the two meets the ends of its own controls in test_lab.py, too."""
     order = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}[first]
@@ -73,7 +88,11 @@ def test_every_panel_serves_models_of_every_size(tiny_translator, small_translat
 
 def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, small_translator) -> None:
     demo = app.build_demo(Translators([small_translator, tiny_translator]))
-    sliders = {control.label if isinstance(control.label, str) else control.label.key: control.maximum
-               for _, _, controls in questions(demo) for control in controls if isinstance(control, gr.Slider)}
+    sliders = {
+        control.label if isinstance(control.label, str) else control.label.key: control.maximum
+        for _, _, controls in questions(demo)
+        for control in controls
+        if isinstance(control, gr.Slider)
+    }
     assert sliders["Pair of dimensions on the circle"] == tiny_translator.config.d_model // 2 - 1
     assert sliders["Layer"] == 3 and sliders["Head"] == 4

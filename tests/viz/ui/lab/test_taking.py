@@ -27,7 +27,7 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
 def test_what_is_taken_away_reads_back(scene, name) -> None:
-    found, = taking.take(scene, {"format": name})
+    (found,) = taking.take(scene, {"format": name})
     assert found["file"] == f"why-step4.{name}" and found["media"] == FORMATS[name].media_type
     values = FORMATS[name].why.read(base64.b64decode(found["data"]))
     expected = attribute(scene.translator, scene.trace, step=3)
@@ -44,8 +44,10 @@ def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
 
 
 EXPERIMENTS = {
-    "heads": (heads.taken, ("zero", "all")), "patch": (patch.taken, ("Der Hund", "decoder stream", "noise")),
-    "smallest": (smallest.taken, ("zero",))}
+    "heads": (heads.taken, ("zero", "all")),
+    "patch": (patch.taken, ("Der Hund", "decoder stream", "noise")),
+    "smallest": (smallest.taken, ("zero",)),
+}
 
 
 def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
@@ -56,12 +58,20 @@ def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
         return found, np.concatenate(list(rows.values()))
     if name == "patch":
         return patch.shown(scene, *EXPERIMENTS[name][1]), why.patch(
-            scene.translator, scene.trace, "Der Hund", step=3, direction=Direction.NOISE).metrics
+            scene.translator, scene.trace, "Der Hund", step=3, direction=Direction.NOISE
+        ).metrics
     *_, found = smallest.searched(scene, "zero")
     sets = [why.smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
     layers, width = scene.translator.model.num_layers, scene.translator.config.num_heads
-    return found, np.array([[(kind, layer, head) in kept for head in range(width)] for kept in sets
-                            for kind in layers for layer in range(layers[kind])], float)
+    return found, np.array(
+        [
+            [(kind, layer, head) in kept for head in range(width)]
+            for kept in sets
+            for kind in layers
+            for layer in range(layers[kind])
+        ],
+        float,
+    )
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -71,10 +81,10 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
     take, controls = EXPERIMENTS[name]
     for form in (one["text"] for one in buttons["formats"]):
         data = {**json.loads(json.dumps(buttons["data"])), "format": form}
-        written, = take(scene, data, *controls)
+        (written,) = take(scene, data, *controls)
         assert written["file"].endswith(f".{form}")
         values = FORMATS[form].why.read(base64.b64decode(written["data"]))
-        np.testing.assert_allclose(values[:len(expected)], expected, atol=1e-5)
+        np.testing.assert_allclose(values[: len(expected)], expected, atol=1e-5)
     fields = json.loads(base64.b64decode(take(scene, {**buttons["data"], "format": "json"}, *controls)[0]["data"]))
     assert fields["text"] == scene.trace.source_text and len(fields["rows"]) == len(values)
     table = base64.b64decode(take(scene, {**buttons["data"], "format": "csv"}, *controls)[0]["data"]).decode()
@@ -83,8 +93,9 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
         take(scene, {**buttons["data"], "format": "exe"}, *controls)
 
 
-@pytest.mark.parametrize("sets", [None, [], [{}], "x", [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1,
-                                                         "verified": True}]])
+@pytest.mark.parametrize(
+    "sets", [None, [], [{}], "x", [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1, "verified": True}]]
+)
 def test_sets_that_are_none_are_not_written(scene, sets) -> None:
     with pytest.raises(ValueError):
         smallest.taken(scene, {"format": "csv", "sets": sets}, "zero")

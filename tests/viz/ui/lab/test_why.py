@@ -62,8 +62,10 @@ def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, 
     ids = list(trace.target_ids)
     same = paths.follow(tiny_translator, TEXT, [*ids[:4], ids[0]], "de-en")
     assert asked.fitted(same) == asked, "what follows the pin does not matter"
-    for other in (paths.follow(tiny_translator, TEXT, [*ids[:3], ids[3] + 1], "de-en"),
-                  tiny_translator.translate("Der Hund", "de-en")):
+    for other in (
+        paths.follow(tiny_translator, TEXT, [*ids[:3], ids[3] + 1], "de-en"),
+        tiny_translator.translate("Der Hund", "de-en"),
+    ):
         assert asked.fitted(other) == Asked.of(other, default_step(other))
     assert hash(asked) == hash(Asked.of(trace, 3, "Boot"))  # as gr.State has it
 
@@ -118,8 +120,14 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
     of_metric[one], of_log_p[other], of_metric[other] = 0.5, 8.0, -0.25
     said = headline(trace, case.question, Losses(2.0, math.log(0.8), of_metric, of_log_p), case.columns)
     assert said[1].values["word"] == case.columns.labels[one] and len(said) == 3
-    assert said[2].values == {**said[2].values, "word": case.columns.labels[other], "p": "80%", "q": "<0.1%",
-                              "r": "11%", "s": "<0.1%"}
+    assert said[2].values == {
+        **said[2].values,
+        "word": case.columns.labels[other],
+        "p": "80%",
+        "q": "<0.1%",
+        "r": "11%",
+        "s": "<0.1%",
+    }
     of_log_p[other] = 0.5
     assert len(headline(trace, case.question, Losses(2.0, math.log(0.8), of_metric, of_log_p), case.columns)) == 2
 
@@ -144,7 +152,7 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
         method = METHODS[line["key"]]
         if line["cells"] is None:
             assert method.slow
-            line, = tokens.row(scene, {"row": line["key"]})
+            (line,) = tokens.row(scene, {"row": line["key"]})
         row = why.row(line["key"])
         percent = row.unit.value == "share"
         for cell, value in zip(line["cells"], row.values, strict=True):
@@ -173,8 +181,12 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
         assert number(values["before"]) - number(values["after"]) == pytest.approx(number(cell["text"]), abs=0.16)
         probable = scene.translator.tokenizer.tokens(list(whole))
         shown = {row[0]["text"]: row[1]["share"] for row in table["rows"]}
-        assert all(share == pytest.approx(whole[i], abs=1e-4)
-                   for i, token in zip(whole, probable) for text, share in shown.items() if text == token)
+        assert all(
+            share == pytest.approx(whole[i], abs=1e-4)
+            for i, token in zip(whole, probable)
+            for text, share in shown.items()
+            if text == token
+        )
         marked = [table["rows"][i] for i in table["marked"]]
         after = {row[0]["text"]: row[2]["share"] for row in marked}
         question = scene.question
@@ -233,11 +245,14 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
     assert found["token"] == "</s>" and found["tokens"][5]["symbol"]
 
 
-@pytest.mark.parametrize(("typed", "words"), [
-    ("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")])
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")],
+)
 def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, trace, typed, words) -> None:
-    forced = paths.follow(tiny_translator, TEXT, [*tiny_translator.tokenizer.encode("dog"), *trace.target_ids[:3]],
-                          "de-en")
+    forced = paths.follow(
+        tiny_translator, TEXT, [*tiny_translator.tokenizer.encode("dog"), *trace.target_ids[:3]], "de-en"
+    )
     trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
     written = "dog" if typed is None else typed
     with pytest.raises(Refusal, match=words):
@@ -282,6 +297,9 @@ def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -
         lab.build(tab, Translators([tiny_translator]), header)
     changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
     told = {block._id for one in changed for block in one.outputs}
-    panels = [block for block in demo.blocks.values() if getattr(block, "elem_id", "") in {
-        f"panel-{panel.name}" for panel in registry.PANELS[tab.name]}]
+    panels = [
+        block
+        for block in demo.blocks.values()
+        if getattr(block, "elem_id", "") in {f"panel-{panel.name}" for panel in registry.PANELS[tab.name]}
+    ]
     assert len(panels) == len(registry.PANELS[tab.name]) and {block._id for block in panels} <= told

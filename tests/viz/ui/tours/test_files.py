@@ -48,8 +48,9 @@ def test_every_claim_is_measured_and_bounded():
         signature = inspect.signature(MEASURES[claim.measure])
         bound = signature.bind(None, **claim.given)  # TypeError for what the measure does not take
         kinds = {"str": str, "int": int, "float": float}
-        assert all(isinstance(value, kinds[signature.parameters[name].annotation])
-                   for name, value in bound.kwargs.items())
+        assert all(
+            isinstance(value, kinds[signature.parameters[name].annotation]) for name, value in bound.kwargs.items()
+        )
         assert (claim.at_least is None) != (claim.at_most is None), stop.title
         assert "{value}" in claim.text, stop.title
         # What is measured of a word or a head needs one.

@@ -51,24 +51,35 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, tour, direc
         claim = found["claim"]
         assert claim["holds"], (stop.title, claim["text"])
         trace = translator.translate(found["open"]["text"], direction)
-        for name, size in (("query", len(trace.target_ids)), ("key", len(trace.source_ids)),
-                           ("step", len(trace.target_ids))):
+        for name, size in (
+            ("query", len(trace.target_ids)),
+            ("key", len(trace.source_ids)),
+            ("step", len(trace.target_ids)),
+        ):
             assert 1 <= int(found["open"].get(name, 1)) <= size, stop.title
         if stop.open.get("view") == "lines":  # all of them: a pin would leave one
             assert not {"query", "key"} & set(found["open"]), stop.title
         if MEASURES[stop.claim.measure] in (uneven, sharper):  # the difference is that of the numbers beside it
             said = claim["text"]["with"]
-            low, high = sorted(float(said[name].rstrip("%")) for name in ("least", "most", "before", "after")
-                               if name in said and "%" in said[name] and name in FIELD.findall(stop.claim.text))
+            low, high = sorted(
+                float(said[name].rstrip("%"))
+                for name in ("least", "most", "before", "after")
+                if name in said and "%" in said[name] and name in FIELD.findall(stop.claim.text)
+            )
             assert high - low == pytest.approx(float(said["value"]), abs=1e-6) and high <= 100, stop.title
         if "{target}" in stop.text:  # it was written
             assert found["text"]["with"]["target"] in trace.translation, stop.title
 
 
 # A stop asks the same of a random model in any direction: the first of each tour in a plain run.
-@pytest.mark.parametrize(("tour", "direction"), [
-    pytest.param(tour, direction, marks=[pytest.mark.long] * (direction != tour.directions[0]))
-    for tour, direction in CASES], ids=NAMES)
+@pytest.mark.parametrize(
+    ("tour", "direction"),
+    [
+        pytest.param(tour, direction, marks=[pytest.mark.long] * (direction != tour.directions[0]))
+        for tour, direction in CASES
+    ],
+    ids=NAMES,
+)
 def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
     for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
         if not found["missing"]:
@@ -78,7 +89,7 @@ def test_what_training_brings_about_fails_of_a_random_model(random_translators, 
 def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
     shipped = shipped_translators["de-en"]
     tour = EVERY["paper"]
-    stop, = (stop for stop in tour.stops if stop.claim.measure == "trained")
+    (stop,) = (stop for stop in tour.stops if stop.claim.measure == "trained")
     history = learned.read(shipped.folder)
     text = str(guide.at(shipped, "de-en", tour, stop)["text"])
     for update in (history.updates[0], history.updates[-1]):
@@ -107,8 +118,9 @@ def test_any_question_is_answered_or_refused_in_words(shipped_translators):
 
 def test_without_a_survey_a_stop_says_so(shipped_translators):
     shipped = shipped_translators["de-en"]
-    bare = Translator(dataclasses.replace(checkpoint.load(shipped.folder), survey=None, digest="f" * 16),
-                      torch.device("cpu"))
+    bare = Translator(
+        dataclasses.replace(checkpoint.load(shipped.folder), survey=None, digest="f" * 16), torch.device("cpu")
+    )
     tour = EVERY["attention"]
     told = [found for stop, found in zip(tour.stops, shown(bare, tour, "de-en")) if stop.head == "previous_encoder"]
     assert told and all(found["missing"] and found["claim"] is None for found in told)

@@ -35,14 +35,29 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     if source == CHOSEN and not chosen:
         return [blocks.text(say("Nobody has chosen heads of this model that link words: python -m model.survey does."))]
     what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, Row(row), chosen)
-    stands = (say("Each head by the row that it links by.") if source == CHOSEN
-              else say("A row stands for the token it reads.") if Row(row) is Row.READ
-              else say("A row stands for the token it predicts."))
-    return [blocks.text(join((say("{what}: each word of the translation with the source word that has most of it.",
-                                  what=what), stands), " "), tone="note"),
-            links_block(*word_texts(scene.trace), scores, sorted(best(scores))),
-            blocks.slot("score", blocks.text(say("Correct the links by clicks; then every head is scored by them."),
-                                             tone="note"))]
+    stands = (
+        say("Each head by the row that it links by.")
+        if source == CHOSEN
+        else say("A row stands for the token it reads.")
+        if Row(row) is Row.READ
+        else say("A row stands for the token it predicts.")
+    )
+    return [
+        blocks.text(
+            join(
+                (
+                    say("{what}: each word of the translation with the source word that has most of it.", what=what),
+                    stands,
+                ),
+                " ",
+            ),
+            tone="note",
+        ),
+        links_block(*word_texts(scene.trace), scores, sorted(best(scores))),
+        blocks.slot(
+            "score", blocks.text(say("Correct the links by clicks; then every head is scored by them."), tone="note")
+        ),
+    ]
 
 
 def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
@@ -51,8 +66,9 @@ def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
     return survey.linked_by if survey else ()
 
 
-def source_of(scene: Scene, maps: Mapping[Row, WordMaps], source: str, row: Row, chosen: tuple[Voter, ...]
-              ) -> tuple[Words, np.ndarray]:
+def source_of(
+    scene: Scene, maps: Mapping[Row, WordMaps], source: str, row: Row, chosen: tuple[Voter, ...]
+) -> tuple[Words, np.ndarray]:
     """What links are read from, in words, and how much of each source word each word has, [target word, source word].
     Where a head of the encoder or of the prefix is selected, the last layer's first one stands for it."""
     selected, own = scene.selection, maps[row]
@@ -60,21 +76,27 @@ def source_of(scene: Scene, maps: Mapping[Row, WordMaps], source: str, row: Row,
     layer, head = (selected.layer, selected.head) if cross else (len(own.weights) - 1, 0)
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
-        return say("Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in chosen], "; ")
-                   ), chosen_map(maps, chosen)
+        return say(
+            "Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in chosen], "; ")
+        ), chosen_map(maps, chosen)
     return {
         SELECTED: lambda: (say("Weight, layer {layer}, head {head}", **numbers), own.weights[layer, head]),
-        BY_LENGTH: lambda: (say("Length of weight times value, layer {layer}, head {head}", **numbers),
-                            own.by_length[layer, head]),
+        BY_LENGTH: lambda: (
+            say("Length of weight times value, layer {layer}, head {head}", **numbers),
+            own.by_length[layer, head],
+        ),
         LAYER: lambda: (say("Weight, mean of layer {layer}", **numbers), own.weights[layer].mean(0)),
         ALTI: lambda: (say("Contribution to what layer {layer} puts out (ALTI)", **numbers), own.contributions[layer]),
-        ALL: lambda: (say("Weight, mean of all heads"), own.weights.mean((0, 1)))}[source]()
+        ALL: lambda: (say("Weight, mean of all heads"), own.weights.mean((0, 1))),
+    }[source]()
 
 
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
     """The words of both sides as they are shown."""
-    return tuple(["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in words_of(tokens)]
-                 for tokens in (trace.source_tokens, trace.target_tokens))
+    return tuple(
+        ["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in words_of(tokens)]
+        for tokens in (trace.source_tokens, trace.target_tokens)
+    )
 
 
 def best(scores: np.ndarray) -> Links:
@@ -96,49 +118,106 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
     if chosen := chosen_heads(scene):
         rows.append((score(best(chosen_map(maps, chosen)), gold), say("the chosen heads"), "–"))
     for name, one in maps.items():
-        rows += [(score(best(layer), gold), say("ALTI, layer {layer}", layer=number + 1), ROWS[name])
-                 for number, layer in enumerate(one.contributions)]
+        rows += [
+            (score(best(layer), gold), say("ALTI, layer {layer}", layer=number + 1), ROWS[name])
+            for number, layer in enumerate(one.contributions)
+        ]
     rows.sort(key=lambda row: row[0].error_rate)
     return [
-        blocks.text(say("Alignment error rate by your {n} links on this sentence: 0 is none wrong. The best of many "
-                        "heads on one sentence is flattered.", n=len(gold.possible)), tone="note"),
+        blocks.text(
+            say(
+                "Alignment error rate by your {n} links on this sentence: 0 is none wrong. The best of many "
+                "heads on one sentence is flattered.",
+                n=len(gold.possible),
+            ),
+            tone="note",
+        ),
         blocks.row(
-            blocks.maps(*(blocks.heatmap(
-                values, join((say("AER of every head"), ROWS[row]), " · "), limit=1.0, signed=False,
-                note=say("0, pale: no link is wrong"), rows=[f"L{i + 1}" for i in range(len(values))],
-                columns=[f"H{i + 1}" for i in range(values.shape[1])]) for row, values in rates.items())),
+            blocks.maps(
+                *(
+                    blocks.heatmap(
+                        values,
+                        join((say("AER of every head"), ROWS[row]), " · "),
+                        limit=1.0,
+                        signed=False,
+                        note=say("0, pale: no link is wrong"),
+                        rows=[f"L{i + 1}" for i in range(len(values))],
+                        columns=[f"H{i + 1}" for i in range(values.shape[1])],
+                    )
+                    for row, values in rates.items()
+                )
+            ),
             blocks.table(
                 [say("links from"), say("row"), say("AER"), say("precision"), say("recall")],
-                [[what, words, blocks.bar(min(1.0, one.error_rate)), blocks.number(one.precision),
-                  blocks.number(one.recall)] for one, what, words in rows[:SHOWN]]))]
+                [
+                    [
+                        what,
+                        words,
+                        blocks.bar(min(1.0, one.error_rate)),
+                        blocks.number(one.precision),
+                        blocks.number(one.recall),
+                    ]
+                    for one, what, words in rows[:SHOWN]
+                ],
+            ),
+        ),
+    ]
 
 
 def named_voter(voter: Voter) -> Words:
     """A head, and how it is read, in words."""
     place = {"layer": voter.layer + 1, "head": voter.head + 1}
-    return say("layer {layer}, head {head}, by length", **place) if voter.by_length else say(
-        "layer {layer}, head {head}", **place)
+    return (
+        say("layer {layer}, head {head}, by length", **place)
+        if voter.by_length
+        else say("layer {layer}, head {head}", **place)
+    )
 
 
 def _links(given: object, sources: int, targets: int) -> Links:
     """Links that the page sent. ValueError for anything else."""
     pairs = given if isinstance(given, list) else []
     for pair in pairs:
-        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(i, int) for i in pair)
-                and 0 <= pair[0] < sources and 0 <= pair[1] < targets):
+        if not (
+            isinstance(pair, list)
+            and len(pair) == 2
+            and all(isinstance(i, int) for i in pair)
+            and 0 <= pair[0] < sources
+            and 0 <= pair[1] < targets
+        ):
             raise ValueError(f"{pair!r} is no link between {sources} and {targets} words")
     return frozenset((source, target) for source, target in pairs)
 
 
 PANEL = Panel(
-    "heads-links", label("Word links"), say("Which words belong together? Links read off attention, to be corrected: "
-                                            "whether a head aligns depends on which token its row stands for."),
-    say("Kobayashi et al. 2020"), alignment, paper="https://arxiv.org/abs/2004.10102", acts={"score": scored},
-    controls=(Choice(label("Links from"), {SELECTED: label("the selected head"),
-                                           BY_LENGTH: label("the selected head, by length"),
-                                           LAYER: label("its layer's mean"), ALTI: label("its layer's contributions"),
-                                           ALL: label("the mean of all heads"), CHOSEN: label("chosen heads")},
-                     SELECTED, folded=True),
-              Choice(label("A row stands for"), {Row.READ.value: label("the token it reads"),
-                                                 Row.PREDICTED.value: label("the token it predicts")},
-                     Row.READ.value)))
+    "heads-links",
+    label("Word links"),
+    say(
+        "Which words belong together? Links read off attention, to be corrected: "
+        "whether a head aligns depends on which token its row stands for."
+    ),
+    say("Kobayashi et al. 2020"),
+    alignment,
+    paper="https://arxiv.org/abs/2004.10102",
+    acts={"score": scored},
+    controls=(
+        Choice(
+            label("Links from"),
+            {
+                SELECTED: label("the selected head"),
+                BY_LENGTH: label("the selected head, by length"),
+                LAYER: label("its layer's mean"),
+                ALTI: label("its layer's contributions"),
+                ALL: label("the mean of all heads"),
+                CHOSEN: label("chosen heads"),
+            },
+            SELECTED,
+            folded=True,
+        ),
+        Choice(
+            label("A row stands for"),
+            {Row.READ.value: label("the token it reads"), Row.PREDICTED.value: label("the token it predicts")},
+            Row.READ.value,
+        ),
+    ),
+)

@@ -27,8 +27,11 @@ from viz.words import Words, join, say
 
 MATCH = "match"
 SHOWN, SENTENCES = 12, 12
-KINDS = {AttentionKind.ENCODER_SELF: label("the encoder"), AttentionKind.DECODER_SELF: label("the decoder"),
-         AttentionKind.CROSS: label("the decoder on the source")}
+KINDS = {
+    AttentionKind.ENCODER_SELF: label("the encoder"),
+    AttentionKind.DECODER_SELF: label("the decoder"),
+    AttentionKind.CROSS: label("the decoder on the source"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +50,41 @@ class Other:
 def others(scene: Scene) -> list[Other]:
     """Every other direction and model of the page that was surveyed, those of other models first."""
     served = scene.served.all if scene.served else ()
-    found = [Other(translator, direction, survey) for translator in served for direction in translator.directions
-             if (translator.digest, direction) != (scene.translator.digest, scene.trace.direction)
-             and (survey := surveys.surveyed(translator, direction))]
+    found = [
+        Other(translator, direction, survey)
+        for translator in served
+        for direction in translator.directions
+        if (translator.digest, direction) != (scene.translator.digest, scene.trace.direction)
+        and (survey := surveys.surveyed(translator, direction))
+    ]
     return sorted(found, key=lambda one: one.translator.digest == scene.translator.digest)
 
 
 def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if surveys.surveyed(scene.translator, scene.trace.direction) is None:
-        return [blocks.text(say("Nobody has surveyed these heads yet: first take a survey of {n} sentences in the "
-                                "panel All heads.", n=surveys.SENTENCES))]
+        return [
+            blocks.text(
+                say(
+                    "Nobody has surveyed these heads yet: first take a survey of {n} sentences in the panel All heads.",
+                    n=surveys.SENTENCES,
+                )
+            )
+        ]
     found = others(scene)
     if not found:
-        return [blocks.text(say("No other model on this page has a survey yet: open one, and take a survey of {n} "
-                                "sentences in the panel All heads.", n=surveys.SENTENCES))]
-    return [*([pick(say("beside"), [one.name for one in found], act=MATCH, slot=MATCH)] if len(found) > 1 else []),
-            blocks.slot(MATCH, *beside(scene, found[0], AttentionKind(kind)))]
+        return [
+            blocks.text(
+                say(
+                    "No other model on this page has a survey yet: open one, and take a survey of {n} "
+                    "sentences in the panel All heads.",
+                    n=surveys.SENTENCES,
+                )
+            )
+        ]
+    return [
+        *([pick(say("beside"), [one.name for one in found], act=MATCH, slot=MATCH)] if len(found) > 1 else []),
+        blocks.slot(MATCH, *beside(scene, found[0], AttentionKind(kind))),
+    ]
 
 
 def chosen(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
@@ -82,29 +104,55 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
     if not names:
         return [blocks.text(say("The two surveys have no statistic in common."))]
     rows, apart = rows_of(scene, other, kind), distances(one, two)
-    found = [[named_head(*place(one, pair.head)), named_head(*place(two, pair.other)),
-              blocks.bar(pair.nearness, f"{pair.distance:.2f}"), say("yes") if pair.mutual else say("no"),
-              *([] if rows is None else [blocks.number(float(rows[pair.head, pair.other]))]),
-              _does(one, pair.head), _does(two, pair.other)] for pair in match(apart)]
-    columns = [say("here"), say("its nearest there"), say("distance"), say("nearest both ways"),
-               *([] if rows is None else [say("same rows")]), say("does here"), say("does there")]
-    told = say("{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance "
-               "is in standard deviations; its bar is full for the same head, and empty for any two.",
-               kind=KIND_TITLES[kind], other=other.name, n=len(names))
+    found = [
+        [
+            named_head(*place(one, pair.head)),
+            named_head(*place(two, pair.other)),
+            blocks.bar(pair.nearness, f"{pair.distance:.2f}"),
+            say("yes") if pair.mutual else say("no"),
+            *([] if rows is None else [blocks.number(float(rows[pair.head, pair.other]))]),
+            _does(one, pair.head),
+            _does(two, pair.other),
+        ]
+        for pair in match(apart)
+    ]
+    columns = [
+        say("here"),
+        say("its nearest there"),
+        say("distance"),
+        say("nearest both ways"),
+        *([] if rows is None else [say("same rows")]),
+        say("does here"),
+        say("does there"),
+    ]
+    told = say(
+        "{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance "
+        "is in standard deviations; its bar is full for the same head, and empty for any two.",
+        kind=KIND_TITLES[kind],
+        other=other.name,
+        n=len(names),
+    )
     shown = [blocks.text(told, tone="note"), blocks.table(columns, found[:SHOWN])]
     if len(found) > SHOWN:
-        shown.append(blocks.folded(say("The other {n} heads", n=len(found) - SHOWN),
-                                   blocks.table(columns, found[SHOWN:])))
-    values, title = (apart, say("Distance of every two heads")) if rows is None else (
-        rows, say("Same rows, every two heads, {n} sentences of this project's own", n=SENTENCES))
+        shown.append(
+            blocks.folded(say("The other {n} heads", n=len(found) - SHOWN), blocks.table(columns, found[SHOWN:]))
+        )
+    values, title = (
+        (apart, say("Distance of every two heads"))
+        if rows is None
+        else (rows, say("Same rows, every two heads, {n} sentences of this project's own", n=SENTENCES))
+    )
     return [*shown, blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two)))]
 
 
 def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | None:
     """How alike their rows are, where both can be given the same pieces; else None."""
     direction = scene.trace.direction
-    if not (other.direction == direction and surveys.can(direction)
-            and comparable(scene.translator, other.translator, direction)):
+    if not (
+        other.direction == direction
+        and surveys.can(direction)
+        and comparable(scene.translator, other.translator, direction)
+    ):
         return None
     texts = sentences(parse_direction(direction)[0])[:SENTENCES]
     return same_rows(scene.translator, other.translator, direction, texts)[kind]
@@ -127,8 +175,17 @@ def _does(found: KindSurvey, head: int) -> Words | str:
 
 
 PANEL = Panel(
-    "heads-match", label("Two models"), say("Do two models learn the same heads? For each head of this one, the head "
-                                            "of another that does most nearly what it does."),
-    say("Clark et al. 2019, section 6"), side_by_side, acts={MATCH: chosen}, paper="https://arxiv.org/abs/1906.04341",
-    controls=(Choice(label("Attention of"), {kind.value: words for kind, words in KINDS.items()},
-                     AttentionKind.CROSS.value),))
+    "heads-match",
+    label("Two models"),
+    say(
+        "Do two models learn the same heads? For each head of this one, the head "
+        "of another that does most nearly what it does."
+    ),
+    say("Clark et al. 2019, section 6"),
+    side_by_side,
+    acts={MATCH: chosen},
+    paper="https://arxiv.org/abs/1906.04341",
+    controls=(
+        Choice(label("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
+    ),
+)

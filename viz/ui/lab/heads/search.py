@@ -39,16 +39,20 @@ def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
         return [blocks.text(say("Pin a cell in the explorer (a row and a column) to search by it."), tone="note")]
     places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
     named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
-    pinned = say("The pinned cell: {query} reads {key}.", query=labels.display(maps.query_tokens[chosen.query]),
-                 key=labels.display(maps.key_tokens[chosen.key]))
+    pinned = say(
+        "The pinned cell: {query} reads {key}.",
+        query=labels.display(maps.query_tokens[chosen.query]),
+        key=labels.display(maps.key_tokens[chosen.key]),
+    )
     if not named:
         strong = maps.weights[..., chosen.query, chosen.key]
         none = say("It is an example of none of the statistics: these heads have most weight on it.")
         return [blocks.text(pinned), blocks.text(none), _ranking(strong, say("weight on the cell"))]
     parts = [blocks.text(pinned)]
     for name in named:
-        now = cells.measured(maps.weights, cells.allowed_cells(chosen.kind, *maps.weights.shape[2:]),
-                             {name: places[name]})[name].values
+        now = cells.measured(
+            maps.weights, cells.allowed_cells(chosen.kind, *maps.weights.shape[2:]), {name: places[name]}
+        )[name].values
         values = found.statistics[name].value if found and name in found.statistics else now
         parts.append(blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, found, name, values)))
     return parts
@@ -59,9 +63,17 @@ def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) ->
     order = np.argsort(-values, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
     columns = [say("head"), title, *([] if now is None else [say("here, now")])]
-    return blocks.table(columns, [
-        [named_head(*at), blocks.bar(min(1.0, float(values[at]))),
-         *([] if now is None else [blocks.number(float(now[at]))])] for at in places])
+    return blocks.table(
+        columns,
+        [
+            [
+                named_head(*at),
+                blocks.bar(min(1.0, float(values[at]))),
+                *([] if now is None else [blocks.number(float(now[at]))]),
+            ]
+            for at in places
+        ],
+    )
 
 
 def _sentences(scene: Scene, found: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
@@ -83,12 +95,24 @@ def _by_map(scene: Scene, found: KindSurvey | None) -> list[dict]:
     like_here = similarity(maps.weights.reshape(layers * heads, *maps.weights.shape[2:]), allowed)[own]
     like_ever = found.similarity[own] if found else None
     order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
-    rows = [[named_head(i // heads, i % heads), blocks.bar(float(like_here[i])),
-             "–" if like_ever is None else blocks.number(float(like_ever[i]))] for i in order]
-    title = say("{kind}, layer {layer}, head {head}: heads whose rows are like its own",
-                kind=labels.KIND_TITLES[chosen.kind], layer=chosen.layer + 1, head=chosen.head + 1)
-    return [blocks.table([say("head"), say("same rows here"), say("over the survey")], rows, caption=title),
-            *_does(scene, chosen.kind, found)]
+    rows = [
+        [
+            named_head(i // heads, i % heads),
+            blocks.bar(float(like_here[i])),
+            "–" if like_ever is None else blocks.number(float(like_ever[i])),
+        ]
+        for i in order
+    ]
+    title = say(
+        "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
+        kind=labels.KIND_TITLES[chosen.kind],
+        layer=chosen.layer + 1,
+        head=chosen.head + 1,
+    )
+    return [
+        blocks.table([say("head"), say("same rows here"), say("over the survey")], rows, caption=title),
+        *_does(scene, chosen.kind, found),
+    ]
 
 
 def _does(scene: Scene, kind: AttentionKind, found: KindSurvey | None) -> list[dict]:
@@ -99,14 +123,32 @@ def _does(scene: Scene, kind: AttentionKind, found: KindSurvey | None) -> list[d
         return []
     name = max(tested, key=tested.get)
     values = found.statistics[name].value if found and name in found.statistics else None
-    parts = [blocks.text(say("Most of all it {does} here: {value}, random rows {chance}.", does=STATISTICS[name].plain,
-                             value=f"{float(now[name].values):.2f}", chance=f"{now[name].chance:.2f}"))]
-    return parts if values is None else [*parts, blocks.row(_ranking(values, STATISTICS[name].title),
-                                                            *_sentences(scene, found, name, values))]
+    parts = [
+        blocks.text(
+            say(
+                "Most of all it {does} here: {value}, random rows {chance}.",
+                does=STATISTICS[name].plain,
+                value=f"{float(now[name].values):.2f}",
+                chance=f"{now[name].chance:.2f}",
+            )
+        )
+    ]
+    return (
+        parts
+        if values is None
+        else [*parts, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, found, name, values))]
+    )
 
 
 PANEL = Panel(
-    "heads-search", label("Search by example"), say("Which other heads, and which sentences, do what you see here? The "
-                                                    "head selected in the explorer is the example, or the cell pinned "
-                                                    "there."),
-    say("Vig 2019"), search, paper="https://arxiv.org/abs/1906.05714")
+    "heads-search",
+    label("Search by example"),
+    say(
+        "Which other heads, and which sentences, do what you see here? The "
+        "head selected in the explorer is the example, or the cell pinned "
+        "there."
+    ),
+    say("Vig 2019"),
+    search,
+    paper="https://arxiv.org/abs/1906.05714",
+)

@@ -32,18 +32,32 @@ def overview(scene: Scene) -> list[dict]:
     if found is not None:
         return _found(scene, found)
     if not surveys.can(direction):
-        return [blocks.text(say("Nobody has surveyed these heads, and there are no sentences of this project's own in "
-                                "their source language: run python -m model.survey with sentences of yours."))]
+        return [
+            blocks.text(
+                say(
+                    "Nobody has surveyed these heads, and there are no sentences of this project's own in "
+                    "their source language: run python -m model.survey with sentences of yours."
+                )
+            )
+        ]
     return [take(0, surveys.PARTS, surveys.SENTENCES)]
 
 
 def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
-    rule = say("A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
-               "from that of random rows with at most 5% false discoveries.")
-    count = (say("{n} sentences of this project's own.", n=found.sentences) if found.corpus == OWN
-             else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus))
-    return [blocks.text(join((count, rule), " "), tone="note"), survey(found, scene.trace),
-            blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note"))]
+    rule = say(
+        "A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
+        "from that of random rows with at most 5% false discoveries."
+    )
+    count = (
+        say("{n} sentences of this project's own.", n=found.sentences)
+        if found.corpus == OWN
+        else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus)
+    )
+    return [
+        blocks.text(join((count, rule), " "), tone="note"),
+        survey(found, scene.trace),
+        blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note")),
+    ]
 
 
 def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
@@ -61,12 +75,16 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     names = k.named()[layer][head]
     plain = [STATISTICS[name].plain for name in names]
     does = join(plain, "; ") if names else say("no name: it does none of this firmly")
-    title = say("{kind}, layer {layer}, head {head}: {does}.", kind=KIND_TITLES[kind], layer=layer + 1, head=head + 1,
-                does=does)
+    title = say(
+        "{kind}, layer {layer}, head {head}: {does}.", kind=KIND_TITLES[kind], layer=layer + 1, head=head + 1, does=does
+    )
     table, counted = _statistics(scene, k, (kind, layer, head), names)
-    return [blocks.text(title), open_head(kind.value, layer, head),
-            blocks.row(table, blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head))),
-            blocks.folded(say("What is counted"), counted)]
+    return [
+        blocks.text(title),
+        open_head(kind.value, layer, head),
+        blocks.row(table, blocks.stack(_sentences(scene, k, (layer, head), names), _alike(k, layer, head))),
+        blocks.folded(say("What is counted"), counted),
+    ]
 
 
 def place(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
@@ -87,8 +105,9 @@ def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, 
     return cells.statistics(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
-def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]
-                ) -> tuple[dict, dict]:
+def _statistics(
+    scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]
+) -> tuple[dict, dict]:
     """A table of the numbers, and one of what they count."""
     kind, layer, head = at
     now, rows = here(scene, kind, layer, head), []
@@ -96,15 +115,26 @@ def _statistics(scene: Scene, found: KindSurvey, at: tuple[AttentionKind, int, i
         statistic = STATISTICS[name]
         value, low, high = (float(part[layer, head]) for part in (e.value, e.low, e.high))
         tested = statistic.threshold is not None
-        rows.append([statistic.title, blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
-                     f"{low:.3f} – {high:.3f}".replace("-", "−"),
-                     f"{e.chance:.3f}" if tested else "–", f"{statistic.threshold:.2f}" if tested else "–",
-                     f"{float(now[name].values):.3f}" if name in now else "–"])
+        rows.append(
+            [
+                statistic.title,
+                blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
+                f"{low:.3f} – {high:.3f}".replace("-", "−"),
+                f"{e.chance:.3f}" if tested else "–",
+                f"{statistic.threshold:.2f}" if tested else "–",
+                f"{float(now[name].values):.3f}" if name in now else "–",
+            ]
+        )
     marked = [index for index, name in enumerate(found.statistics) if name in names]
-    counted = blocks.table([say("statistic"), say("what is counted")],
-                           [[STATISTICS[name].title, STATISTICS[name].exact] for name in found.statistics])
-    return blocks.table([say("statistic"), say("mean"), say("95% interval"), say("random rows"), say("threshold"),
-                         say("here, now")], rows, marked=marked), counted
+    counted = blocks.table(
+        [say("statistic"), say("what is counted")],
+        [[STATISTICS[name].title, STATISTICS[name].exact] for name in found.statistics],
+    )
+    return blocks.table(
+        [say("statistic"), say("mean"), say("95% interval"), say("random rows"), say("threshold"), say("here, now")],
+        rows,
+        marked=marked,
+    ), counted
 
 
 def _strongest(found: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> str | None:
@@ -120,11 +150,20 @@ def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tupl
     if name is None or not surveys.can(scene.trace.direction):
         return blocks.text(say("There are no example sentences in this language."), tone="note")
     lines = sentences(language)
-    rows = [[words, lines[line]] for which, words in WHICH.items() for line in found.examples[name][which][at][:SHOWN]
-            if 0 <= line < len(lines)]
-    return blocks.table(["", say("sentence")], rows,
-                        caption=say("Sentences of this project's own in which it is most, typically, least: {title}",
-                                    title=STATISTICS[name].title))
+    rows = [
+        [words, lines[line]]
+        for which, words in WHICH.items()
+        for line in found.examples[name][which][at][:SHOWN]
+        if 0 <= line < len(lines)
+    ]
+    return blocks.table(
+        ["", say("sentence")],
+        rows,
+        caption=say(
+            "Sentences of this project's own in which it is most, typically, least: {title}",
+            title=STATISTICS[name].title,
+        ),
+    )
 
 
 def _alike(found: KindSurvey, layer: int, head: int) -> dict:
@@ -132,9 +171,11 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
     row = found.similarity[layer * heads + head].copy()
     row[layer * heads + head] = -np.inf
     best = np.argsort(-row)[:SHOWN]
-    return blocks.table([say("heads like it"), say("same rows")], [
-        [named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
-        caption=say("1 less the mean Jensen–Shannon divergence of their rows, in bits"))
+    return blocks.table(
+        [say("heads like it"), say("same rows")],
+        [[named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
+        caption=say("1 less the mean Jensen–Shannon divergence of their rows, in bits"),
+    )
 
 
 def named_head(layer: int, head: int) -> Words:
@@ -143,6 +184,11 @@ def named_head(layer: int, head: int) -> Words:
 
 
 PANEL = Panel(
-    "heads-survey", label("All heads"), say("What does each head do in general? One sentence shows a pattern; a claim "
-                                            "needs many."),
-    say("Voita et al. 2019"), overview, acts={CARD: card, "step": step}, paper="https://arxiv.org/abs/1905.09418")
+    "heads-survey",
+    label("All heads"),
+    say("What does each head do in general? One sentence shows a pattern; a claim needs many."),
+    say("Voita et al. 2019"),
+    overview,
+    acts={CARD: card, "step": step},
+    paper="https://arxiv.org/abs/1905.09418",
+)

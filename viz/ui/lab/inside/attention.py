@@ -19,61 +19,112 @@ from viz.words import say
 def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
     found, title, keys = dissected(scene, kind, layer, head, query)
     width = len(found.query)
-    key_limit, product_limit, value_limit = (
-        float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
-    rows = [[blocks.token(key), blocks.strip(found.keys[i], limit=key_limit, name=say("key {token}", token=key)),
-             blocks.strip(found.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
-             blocks.number(float(found.dots[i])), blocks.number(float(found.scaled[i])),
-             blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
-             blocks.bar(float(found.weights[i])),
-             blocks.strip(found.contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
-             blocks.bar(float(found.unscaled_weights[i]))]
-            for i, key in enumerate(keys)]
+    key_limit, product_limit, value_limit = (float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
+    rows = [
+        [
+            blocks.token(key),
+            blocks.strip(found.keys[i], limit=key_limit, name=say("key {token}", token=key)),
+            blocks.strip(found.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
+            blocks.number(float(found.dots[i])),
+            blocks.number(float(found.scaled[i])),
+            blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
+            blocks.bar(float(found.weights[i])),
+            blocks.strip(found.contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
+            blocks.bar(float(found.unscaled_weights[i])),
+        ]
+        for i, key in enumerate(keys)
+    ]
     query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * 7]
-    foot = [say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
-            blocks.strip(found.output, limit=value_limit, name=say("output")),
-            blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum())))]
+    foot = [
+        say("sum"),
+        *[""] * 5,
+        blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
+        blocks.strip(found.output, limit=value_limit, name=say("output")),
+        blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum()))),
+    ]
     right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
     return [
         blocks.text(title),
         blocks.formula(f"softmax(q·kᵀ / √{width}) · v"),
-        blocks.table((say("Key"), "k", say("q × k, element by element"), say("sum q·k"), f"÷ √{width}", say("masked"),
-                      "softmax", say("weight × v"), say("softmax without ÷")), [query_row, *rows], foot=foot,
-                     marked=(int(found.weights.argmax()) + 1,),
-                     caption=say("{n} dimensions a strip; blue is negative, orange positive, one scale a column.",
-                                 n=width)),
+        blocks.table(
+            (
+                say("Key"),
+                "k",
+                say("q × k, element by element"),
+                say("sum q·k"),
+                f"÷ √{width}",
+                say("masked"),
+                "softmax",
+                say("weight × v"),
+                say("softmax without ÷"),
+            ),
+            [query_row, *rows],
+            foot=foot,
+            marked=(int(found.weights.argmax()) + 1,),
+            caption=say("{n} dimensions a strip; blue is negative, orange positive, one scale a column.", n=width),
+        ),
         blocks.facts(
-            (say("Entropy"), say("{bits} bits", bits=f"{right:.2f}"),
-             say("as if {n} keys shared the attention", n=f"{2 ** right:.1f}")),
-            (say("Entropy without ÷ √{width}", width=width), say("{bits} bits", bits=f"{wrong:.2f}"),
-             say("as if {n} did: scores {factor} times as far apart", n=f"{2 ** wrong:.1f}",
-                 factor=blocks.compact(width ** 0.5))),
-            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights"))),
-        *_all_queries(scene, resolve(scene, kind, layer, head, query), width)]
+            (
+                say("Entropy"),
+                say("{bits} bits", bits=f"{right:.2f}"),
+                say("as if {n} keys shared the attention", n=f"{2**right:.1f}"),
+            ),
+            (
+                say("Entropy without ÷ √{width}", width=width),
+                say("{bits} bits", bits=f"{wrong:.2f}"),
+                say(
+                    "as if {n} did: scores {factor} times as far apart",
+                    n=f"{2**wrong:.1f}",
+                    factor=blocks.compact(width**0.5),
+                ),
+            ),
+            (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")),
+        ),
+        *_all_queries(scene, resolve(scene, kind, layer, head, query), width),
+    ]
 
 
 def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
     """The same three stages for every query of the head at once, the row above framed."""
     kind, layer, head, query = chosen
     found, maps = score_matrix(scene.inspect(), kind, layer, head), scene.trace.maps(kind)
-    names = {"rows": [labels.display(token) for token in maps.query_tokens],
-             "columns": [labels.display(token) for token in maps.key_tokens],
-             "frame": (query, 0, 1, len(maps.key_tokens))}
+    names = {
+        "rows": [labels.display(token) for token in maps.query_tokens],
+        "columns": [labels.display(token) for token in maps.key_tokens],
+        "frame": (query, 0, 1, len(maps.key_tokens)),
+    }
     limit, closed = float(np.abs(found.scaled).max()), int(np.isinf(found.masked).sum())
     return [
-        blocks.text(say("All queries of this head at once, [query, key]; the row above is framed. Largest error of its "
-                        "weights: {error}.", error=blocks.compact(found.error))),
+        blocks.text(
+            say(
+                "All queries of this head at once, [query, key]; the row above is framed. Largest error of its "
+                "weights: {error}.",
+                error=blocks.compact(found.error),
+            )
+        ),
         blocks.maps(
             blocks.heatmap(found.scaled, f"Q Kᵀ / √{width}", limit=limit, **names),
-            blocks.heatmap(found.masked, say("masked"), limit=limit, **names,
-                           note=say("{n} cells closed: later tokens", n=closed) if closed else say("nothing is "
-                                                                                                   "closed")),
-            blocks.heatmap(found.weights, "softmax", limit=1.0, signed=False, **names))]
+            blocks.heatmap(
+                found.masked,
+                say("masked"),
+                limit=limit,
+                **names,
+                note=say("{n} cells closed: later tokens", n=closed) if closed else say("nothing is closed"),
+            ),
+            blocks.heatmap(found.weights, "softmax", limit=1.0, signed=False, **names),
+        ),
+    ]
 
 
 PANEL = Panel(
-    "attention", label("Attention"), say(
+    "attention",
+    label("Attention"),
+    say(
         "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
-        "take that share of each value. Follow the row with the largest weight."),
-    say("Paper, equation {n}", n="1"), attention, controls=(KIND, LAYER, HEAD, QUERY),
-    needs=(MASKED, SCALED))
+        "take that share of each value. Follow the row with the largest weight."
+    ),
+    say("Paper, equation {n}", n="1"),
+    attention,
+    controls=(KIND, LAYER, HEAD, QUERY),
+    needs=(MASKED, SCALED),
+)

@@ -17,26 +17,59 @@ def embedding(scene: Scene, side: str) -> list[dict]:
     ids = scene.trace.source_ids if encoder else scene.trace.decoder_ids
     found = stations.embedding_rows(scene.translator, ids, scene.inspect(), side="source" if encoder else "target")
     limit = float(np.abs(found.added).max())
-    rows = [[blocks.token(token), blocks.number(i), *(
-        cell for values in (found.scaled[n], found.positions[n], found.added[n]) for cell in (
-            blocks.strip(values[:48], limit=limit, name=token), blocks.number(float(np.linalg.norm(values)))))]
-        for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))]
+    rows = [
+        [
+            blocks.token(token),
+            blocks.number(i),
+            *(
+                cell
+                for values in (found.scaled[n], found.positions[n], found.added[n])
+                for cell in (
+                    blocks.strip(values[:48], limit=limit, name=token),
+                    blocks.number(float(np.linalg.norm(values))),
+                )
+            ),
+        ]
+        for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))
+    ]
     config = scene.translator.config
     matrix = "E" if config.shared_embeddings else "E_source" if encoder else "E_target"
     scaled = " · √d_model" if config.scale_embedding else ""
     total = "s" if config.norm_embedding else "x"  # the sum, before the norm where there is one
     return [
         blocks.formula(f"{total} = {matrix}[token]{scaled} + PE(pos)" + ",  x = norm(s)" * config.norm_embedding),
-        blocks.table((say("Token"), "id", matrix + scaled, say("length"), say("+ position"), say("length"),
-                      f"= {total}", say("length")), rows,
-                     caption=say("The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
-                                 "all. Length: the Euclidean norm of the whole vector.", n=found.added.shape[1])),
-        blocks.facts((say("Largest error of the sum"), blocks.compact(found.error),
-                      say("against what entered the first layer")))]
+        blocks.table(
+            (
+                say("Token"),
+                "id",
+                matrix + scaled,
+                say("length"),
+                say("+ position"),
+                say("length"),
+                f"= {total}",
+                say("length"),
+            ),
+            rows,
+            caption=say(
+                "The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
+                "all. Length: the Euclidean norm of the whole vector.",
+                n=found.added.shape[1],
+            ),
+        ),
+        blocks.facts(
+            (say("Largest error of the sum"), blocks.compact(found.error), say("against what entered the first layer"))
+        ),
+    ]
 
 
 PANEL = Panel(
-    "embedding", label("Embedding"), say(
+    "embedding",
+    label("Embedding"),
+    say(
         "A token's row of the embedding, in most models times √d_model, plus the code of its position: what enters the "
-        "first layer. Compare the lengths: which of the two is louder?"),
-    say("Paper, sections {n}", n="3.4, 3.5"), embedding, controls=(SIDE,))
+        "first layer. Compare the lengths: which of the two is louder?"
+    ),
+    say("Paper, sections {n}", n="3.4, 3.5"),
+    embedding,
+    controls=(SIDE,),
+)

@@ -18,35 +18,74 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
     maps = scene.trace.maps(chosen)
     found = join_heads(scene.translator, scene.inspect(), chosen, at_layer, query=at)
     return [
-        blocks.text(say("{kind}, layer {layer}: what its {heads} heads say at token {n}, {token}",
-                        kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, heads=maps.num_heads, n=at + 1,
-                        token=labels.display(maps.query_tokens[at]))),
+        blocks.text(
+            say(
+                "{kind}, layer {layer}: what its {heads} heads say at token {n}, {token}",
+                kind=labels.KIND_TITLES[chosen],
+                layer=at_layer + 1,
+                heads=maps.num_heads,
+                n=at + 1,
+                token=labels.display(maps.query_tokens[at]),
+            )
+        ),
         blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O + b"),
-        blocks.formula(f"[{maps.num_heads}, {found.contexts.shape[1]}] → [{len(found.joined)}] → [{len(found.output)}]",
-                       say("each head has rows of W^O of its own, so the product is a sum over the heads")),
+        blocks.formula(
+            f"[{maps.num_heads}, {found.contexts.shape[1]}] → [{len(found.joined)}] → [{len(found.output)}]",
+            say("each head has rows of W^O of its own, so the product is a sum over the heads"),
+        ),
         _parts(found, at_head),
         blocks.facts(
-            (say("Largest error of the sum"), blocks.compact(found.error),
-             say("against what the model added to the residual stream")),
+            (
+                say("Largest error of the sum"),
+                blocks.compact(found.error),
+                say("against what the model added to the residual stream"),
+            ),
             (say("The shares add up to"), blocks.compact(float(found.shares.sum())), say("all heads and the bias")),
-            (say("Loudest head"), str(int(np.argmax(found.shares[:-1])) + 1),
-             say("by its share of the output")))]
+            (say("Loudest head"), str(int(np.argmax(found.shares[:-1])) + 1), say("by its share of the output")),
+        ),
+    ]
 
 
 def _parts(found: Joined, selected: int) -> dict:
     context, said = float(np.abs(found.contexts).max()), float(np.abs((*found.said, found.output)).max())
-    rows = [[say("head {n}", n=i + 1), blocks.strip(found.contexts[i], limit=context), _length(found.contexts[i]),
-             blocks.strip(found.said[i, :48], limit=said), _length(found.said[i]), _share(float(found.shares[i]))]
-            for i in range(len(found.contexts))]
-    bias = [say("bias"), "", "", blocks.strip(found.bias[:48], limit=said), _length(found.bias),
-            _share(float(found.shares[-1]))]
+    rows = [
+        [
+            say("head {n}", n=i + 1),
+            blocks.strip(found.contexts[i], limit=context),
+            _length(found.contexts[i]),
+            blocks.strip(found.said[i, :48], limit=said),
+            _length(found.said[i]),
+            _share(float(found.shares[i])),
+        ]
+        for i in range(len(found.contexts))
+    ]
+    bias = [
+        say("bias"),
+        "",
+        "",
+        blocks.strip(found.bias[:48], limit=said),
+        _length(found.bias),
+        _share(float(found.shares[-1])),
+    ]
     foot = [say("sum"), "", "", blocks.strip(found.output[:48], limit=said), _length(found.output), f"{1:.0%}"]
     return blocks.table(
-        (say("Head"), say("its context, softmax(…) V"), say("length"), say("its part of the output"), say("length"),
-         say("share")), [*rows, bias], foot=foot, marked=(selected,),
-        caption=say("Share: how much of the output's squared length lies in a part's direction, measured exactly; a "
-                    "part "
-                    "that points against the others has a negative one. Of the output the first 48 dimensions."))
+        (
+            say("Head"),
+            say("its context, softmax(…) V"),
+            say("length"),
+            say("its part of the output"),
+            say("length"),
+            say("share"),
+        ),
+        [*rows, bias],
+        foot=foot,
+        marked=(selected,),
+        caption=say(
+            "Share: how much of the output's squared length lies in a part's direction, measured exactly; a "
+            "part "
+            "that points against the others has a negative one. Of the output the first 48 dimensions."
+        ),
+    )
 
 
 def _length(vector: np.ndarray) -> dict:
@@ -58,8 +97,14 @@ def _share(share: float) -> dict:
 
 
 PANEL = Panel(
-    "heads", label("Heads"), say(
+    "heads",
+    label("Heads"),
+    say(
         "Attention ends here: the heads' contexts stand side by side, and W_O makes one vector of them that is added "
         "to "
-        "the residual stream. Some heads speak much louder than others."),
-    say("Paper, section {n}", n="3.2.2"), joined, controls=(KIND, LAYER, QUERY))
+        "the residual stream. Some heads speak much louder than others."
+    ),
+    say("Paper, section {n}", n="3.2.2"),
+    joined,
+    controls=(KIND, LAYER, QUERY),
+)

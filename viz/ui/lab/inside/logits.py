@@ -18,33 +18,68 @@ def logits(scene: Scene, step: int) -> list[dict]:
     trace = scene.trace
     at = min(step, len(trace.target_ids)) - 1
     found = stations.next_token(scene.translator, scene.inspect(), at)
-    rows = [[blocks.token(labels.display(token)), blocks.number(float(logit)),
-             blocks.number(float(np.exp(logit - found.log_sum))), blocks.bar(float(p))]
-            for token, logit, p in zip(found.tokens, found.logits, found.probabilities)]
+    rows = [
+        [
+            blocks.token(labels.display(token)),
+            blocks.number(float(logit)),
+            blocks.number(float(np.exp(logit - found.log_sum))),
+            blocks.bar(float(p)),
+        ]
+        for token, logit, p in zip(found.tokens, found.logits, found.probabilities)
+    ]
     chosen = [i for i, token_id in enumerate(found.ids) if token_id == trace.target_ids[at]]
-    prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[:at + 1])
+    prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[: at + 1])
     config = scene.translator.config
     banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
     return [
         blocks.text(say("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix)),
         blocks.formula(formulas.logits(config)),
-        *([blocks.text(say("Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
-                           n=len(config.banned_ids), tokens=banned + " …" * (len(config.banned_ids) > 6)),
-                       tone="note")] if banned else []),
+        *(
+            [
+                blocks.text(
+                    say(
+                        "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
+                        n=len(config.banned_ids),
+                        tokens=banned + " …" * (len(config.banned_ids) > 6),
+                    ),
+                    tone="note",
+                )
+            ]
+            if banned
+            else []
+        ),
         blocks.row(
-            blocks.table((say("Next token"), "logit", "exp(logit − log Σ)", say("probability")), rows, marked=chosen,
-                         caption=say("The best 20 of the whole vocabulary; the token taken is marked.")),
+            blocks.table(
+                (say("Next token"), "logit", "exp(logit − log Σ)", say("probability")),
+                rows,
+                marked=chosen,
+                caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
+            ),
             blocks.facts(
-                ("log Σ exp(logits)", blocks.compact(found.log_sum),
-                 say("over {n} tokens", n=config.num_target_tokens)),
-                (say("Entropy"), say("{bits} bits", bits=f"{found.entropy:.2f}"),
-                 say("as unsure as {n} equal choices", n=f"{2 ** found.entropy:.1f}")),
-                (say("All other tokens"), blocks.compact(found.rest), say("probability together"))))]
+                (
+                    "log Σ exp(logits)",
+                    blocks.compact(found.log_sum),
+                    say("over {n} tokens", n=config.num_target_tokens),
+                ),
+                (
+                    say("Entropy"),
+                    say("{bits} bits", bits=f"{found.entropy:.2f}"),
+                    say("as unsure as {n} equal choices", n=f"{2**found.entropy:.1f}"),
+                ),
+                (say("All other tokens"), blocks.compact(found.rest), say("probability together")),
+            ),
+        ),
+    ]
 
 
 PANEL = Panel(
-    "logits", label("Logits"), say(
+    "logits",
+    label("Logits"),
+    say(
         "The last vector, compared with every token of the vocabulary. The softmax makes probabilities of the "
-        "scores: a small lead in the logit is a large one in probability."),
-    say("Paper, section {n}", n="3.4"), logits,
-    controls=(Slider(label("Step (past the end: the last one)"), 1, lambda config: min(64, config.max_length), 1),))
+        "scores: a small lead in the logit is a large one in probability."
+    ),
+    say("Paper, section {n}", n="3.4"),
+    logits,
+    controls=(Slider(label("Step (past the end: the last one)"), 1, lambda config: min(64, config.max_length), 1),),
+)

@@ -18,8 +18,13 @@ from viz.words import Words, say
 
 MASKS, WEIGHTS = "masks", "weights"
 SHOWN = Choice(label("Show"), {MASKS: label("the masks"), WEIGHTS: label("the weights of a padded pass")}, MASKS)
-TITLES = {"encoder": say("Encoder: query × key"), "padding": say("Decoder: padding"), "future": say("Decoder: future"),
-          "both": say("Decoder: padding and future"), "cross": say("Cross-attention: target × source")}
+TITLES = {
+    "encoder": say("Encoder: query × key"),
+    "padding": say("Decoder: padding"),
+    "future": say("Decoder: future"),
+    "both": say("Decoder: padding and future"),
+    "cross": say("Cross-attention: target × source"),
+}
 OPEN = (say("closed"), say("open"))
 
 
@@ -29,58 +34,116 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
     closed = padding.weight_on_closed(output, found)
     needless = padding.without_target_padding(scene.translator, found)
     heads = _heads(scene)
-    explained = (say("A cell is open where the query of its row may look at the key of its column.") if shown == MASKS
-                 else say("The weights of layer {layer}, head {head}, from one pass over both sentences. A row of "
-                          "padding "
-                          "has weights too; nobody reads them.", layer=heads[AttentionKind.CROSS][0] + 1,
-                          head=heads[AttentionKind.CROSS][1] + 1))
+    explained = (
+        say("A cell is open where the query of its row may look at the key of its column.")
+        if shown == MASKS
+        else say(
+            "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of "
+            "padding "
+            "has weights too; nobody reads them.",
+            layer=heads[AttentionKind.CROSS][0] + 1,
+            head=heads[AttentionKind.CROSS][1] + 1,
+        )
+    )
     return [
-        blocks.text(say("A batch of two, padded to {n} tokens of the source and {m} of the target.",
-                        n=found.padding.shape[1], m=len(found.causal))),
+        blocks.text(
+            say(
+                "A batch of two, padded to {n} tokens of the source and {m} of the target.",
+                n=found.padding.shape[1],
+                m=len(found.causal),
+            )
+        ),
         blocks.text(explained, tone="note"),
-        *(block for sentence in range(2) for block in _sentence(found, sentence, output if shown == WEIGHTS else None,
-                                                                heads)),
+        *(
+            block
+            for sentence in range(2)
+            for block in _sentence(found, sentence, output if shown == WEIGHTS else None, heads)
+        ),
         blocks.facts(
-            (say("Ids and lengths agree"), say("yes") if found.agree else say("no"),
-             say("token ≠ <pad>, and position < length: all {n} cells compared", n=found.padding.size)),
-            (say("Causal mask"), f"{found.causal.shape[0]} × {found.causal.shape[1]}",
-             say("{n} cells open: n (n + 1) / 2", n=int(found.causal.sum()))),
-            (say("Weight on closed cells"), blocks.compact(max(closed.values())),
-             say("the largest of all layers and heads, measured")),
-            (say("A padding mask for the decoder"), blocks.compact(needless),
-             say("the most that it would change at a real token"))),
-        blocks.text(say("Why this decoder has no padding mask of its own: padding stands on the right, where no real "
-                        "token "
-                        "may look anyway. What the rows of padding say is never read."), tone="note"),
-        *_closed_row(output, found)]
+            (
+                say("Ids and lengths agree"),
+                say("yes") if found.agree else say("no"),
+                say("token ≠ <pad>, and position < length: all {n} cells compared", n=found.padding.size),
+            ),
+            (
+                say("Causal mask"),
+                f"{found.causal.shape[0]} × {found.causal.shape[1]}",
+                say("{n} cells open: n (n + 1) / 2", n=int(found.causal.sum())),
+            ),
+            (
+                say("Weight on closed cells"),
+                blocks.compact(max(closed.values())),
+                say("the largest of all layers and heads, measured"),
+            ),
+            (
+                say("A padding mask for the decoder"),
+                blocks.compact(needless),
+                say("the most that it would change at a real token"),
+            ),
+        ),
+        blocks.text(
+            say(
+                "Why this decoder has no padding mask of its own: padding stands on the right, where no real "
+                "token "
+                "may look anyway. What the rows of padding say is never read."
+            ),
+            tone="note",
+        ),
+        *_closed_row(output, found),
+    ]
 
 
 def _heads(scene: Scene) -> dict[AttentionKind, tuple[int, int]]:
     """The selected layer and head, as far as each kind of attention has them."""
     selected = scene.selection
-    return {kind: (min(selected.layer, maps.num_layers - 1), min(selected.head, maps.num_heads - 1))
-            for kind in scene.trace.kinds for maps in [scene.trace.maps(kind)]}
+    return {
+        kind: (min(selected.layer, maps.num_layers - 1), min(selected.head, maps.num_heads - 1))
+        for kind in scene.trace.kinds
+        for maps in [scene.trace.maps(kind)]
+    }
 
 
-def _sentence(found: BatchMasks, sentence: int, output: ForwardOutput | None,
-              heads: dict[AttentionKind, tuple[int, int]]) -> list[dict]:
+def _sentence(
+    found: BatchMasks, sentence: int, output: ForwardOutput | None, heads: dict[AttentionKind, tuple[int, int]]
+) -> list[dict]:
     """Its masks as squares, or with `output` its weights."""
     source, target = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
-    title = blocks.text(say("Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
-                            n=sentence + 1, length=int(found.lengths[sentence]), all=len(source),
-                            target=int(found.target_lengths[sentence]), all_target=len(target)))
+    title = blocks.text(
+        say(
+            "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
+            n=sentence + 1,
+            length=int(found.lengths[sentence]),
+            all=len(source),
+            target=int(found.target_lengths[sentence]),
+            all_target=len(target),
+        )
+    )
     names = {"encoder": (source, source), "cross": (target, source)}
     if output is None:
-        return [title, blocks.maps(*(
-            blocks.heatmap(mask, TITLES[name], rows=names.get(name, (target, target))[0],
-                           columns=names.get(name, (target, target))[1], signed=False, limit=1.0, said=OPEN,
-                           note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size))
-            for name, mask in found.squares(sentence).items()))]
+        return [
+            title,
+            blocks.maps(
+                *(
+                    blocks.heatmap(
+                        mask,
+                        TITLES[name],
+                        rows=names.get(name, (target, target))[0],
+                        columns=names.get(name, (target, target))[1],
+                        signed=False,
+                        limit=1.0,
+                        said=OPEN,
+                        note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size),
+                    )
+                    for name, mask in found.squares(sentence).items()
+                )
+            ),
+        ]
     return [title, blocks.maps(*(_weights(kind, at, output, sentence, (source, target)) for kind, at in heads.items()))]
 
 
-def _weights(kind: AttentionKind, at: tuple[int, int], output: ForwardOutput, sentence: int, sides: tuple[list, list]
-             ) -> dict:
+def _weights(
+    kind: AttentionKind, at: tuple[int, int], output: ForwardOutput, sentence: int, sides: tuple[list, list]
+) -> dict:
     layer, head = at
     source, target = sides
     weights = output.attention(kind, layer).weights[sentence, head].float().cpu().numpy()
@@ -92,26 +155,46 @@ def _weights(kind: AttentionKind, at: tuple[int, int], output: ForwardOutput, se
 def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
     """One row of real scores, wholly closed."""
     record = output.attention(AttentionKind.ENCODER_SELF, 0)
-    scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1]**0.5
+    scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5
     row = padding.closed_row(scores[:8])
     ways: tuple[tuple[Words | str, str, np.ndarray], ...] = (
         (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),
         (say("−1e9 in the score's place"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
-        (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added))
-    columns = (say("A row that is wholly closed"), say("formula"),
-               *(labels.display(token) for token in found.tokens[0][:len(row.scores)]))
-    return [blocks.table(columns, [
-        [say("scores"), "q·k / √d_k", *(blocks.number(float(score)) for score in row.scores)],
-        *([name, formula, *(blocks.number(float(weight)) for weight in weights)] for name, formula, weights in ways)],
-        caption=say("Minus infinity says that something is wrong, in every later number; −1e9 hides it: who may see "
-                    "nothing "
-                    "sees everything alike. Here position 0 is always open, so no row is ever closed."))]
+        (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added),
+    )
+    columns = (
+        say("A row that is wholly closed"),
+        say("formula"),
+        *(labels.display(token) for token in found.tokens[0][: len(row.scores)]),
+    )
+    return [
+        blocks.table(
+            columns,
+            [
+                [say("scores"), "q·k / √d_k", *(blocks.number(float(score)) for score in row.scores)],
+                *(
+                    [name, formula, *(blocks.number(float(weight)) for weight in weights)]
+                    for name, formula, weights in ways
+                ),
+            ],
+            caption=say(
+                "Minus infinity says that something is wrong, in every later number; −1e9 hides it: who may see "
+                "nothing "
+                "sees everything alike. Here position 0 is always open, so no row is ever closed."
+            ),
+        )
+    ]
 
 
 PANEL = Panel(
-    "masks", label("Masks"), say(
+    "masks",
+    label("Masks"),
+    say(
         "Empty cells may not be looked at. Padding closes whole columns, since a shorter sentence has nothing "
-        "there; causality closes the future."),
-    say("Paper, section {n}", n="3.2.3"), show_masks,
+        "there; causality closes the future."
+    ),
+    say("Paper, section {n}", n="3.2.3"),
+    show_masks,
     controls=(SHOWN, Text(label("A second, shorter sentence for the batch (empty: the first words of this one)"))),
-    needs=(MASKED,))
+    needs=(MASKED,),
+)

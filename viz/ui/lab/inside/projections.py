@@ -36,21 +36,39 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     maps, output = scene.trace.maps(chosen), scene.inspect()
     parts = projections(scene.translator, output, chosen, at_layer)
     d_model, width, heads = scene.translator.config.d_model, scene.translator.config.d_head, maps.num_heads
-    queries, keys = ([labels.display(token) for token in tokens[:TOKENS]]
-                     for tokens in (maps.query_tokens, maps.key_tokens))
+    queries, keys = (
+        [labels.display(token) for token in tokens[:TOKENS]] for tokens in (maps.query_tokens, maps.key_tokens)
+    )
     found = [
-        blocks.text(say("{kind}, layer {layer}, head {head}. {streams}", kind=labels.KIND_TITLES[chosen],
-                        layer=at_layer + 1, head=at_head + 1, streams=STREAMS[chosen])),
+        blocks.text(
+            say(
+                "{kind}, layer {layer}, head {head}. {streams}",
+                kind=labels.KIND_TITLES[chosen],
+                layer=at_layer + 1,
+                head=at_head + 1,
+                streams=STREAMS[chosen],
+            )
+        ),
         blocks.formula("Q = x W_Q + b_Q,   K = x W_K + b_K,   V = x W_V + b_V"),
-        blocks.formula(f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
-                       say("one matrix product for all heads, then only views of it"))]
+        blocks.formula(
+            f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
+            say("one matrix product for all heads, then only views of it"),
+        ),
+    ]
     for name, part, tokens in zip("QKV", parts, (queries, keys, keys)):
         found.append(_way(name, part, tokens, at_head))
-    return [*found, blocks.facts(
-        (say("Largest error"), blocks.compact(max(part.error for part in parts)),
-         say("x W + b, computed again, against the model's own Q, K and V")),
-        (say("Numbers in the three matrices"), blocks.compact(3 * d_model * d_model), f"3 · {d_model} · {d_model}"),
-        (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"))]
+    return [
+        *found,
+        blocks.facts(
+            (
+                say("Largest error"),
+                blocks.compact(max(part.error for part in parts)),
+                say("x W + b, computed again, against the model's own Q, K and V"),
+            ),
+            (say("Numbers in the three matrices"), blocks.compact(3 * d_model * d_model), f"3 · {d_model} · {d_model}"),
+            (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"),
+        ),
+    ]
 
 
 def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
@@ -63,10 +81,18 @@ def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
     return blocks.maps(
         blocks.heatmap(stream, say("x, read by {name}", name=name), rows=tokens),
         blocks.heatmap(part.weight[:COLUMNS, mine], say("columns of W_{name} for head {n}", name=name, n=head + 1)),
-        blocks.heatmap(cut[:, first:last], f"{name} = x W_{name} + b", rows=tokens, limit=limit,
-                       note=_shown(first, last), frame=(0, head * width - first, rows, width)),
-        blocks.heatmap(part.heads[head, :TOKENS], say("{name} of head {n}", name=name, n=head + 1), rows=tokens,
-                       limit=limit))
+        blocks.heatmap(
+            cut[:, first:last],
+            f"{name} = x W_{name} + b",
+            rows=tokens,
+            limit=limit,
+            note=_shown(first, last),
+            frame=(0, head * width - first, rows, width),
+        ),
+        blocks.heatmap(
+            part.heads[head, :TOKENS], say("{name} of head {n}", name=name, n=head + 1), rows=tokens, limit=limit
+        ),
+    )
 
 
 def _shown(first: int, last: int) -> Words:
@@ -74,8 +100,14 @@ def _shown(first: int, last: int) -> Words:
 
 
 PANEL = Panel(
-    "projections", label("Q, K, V"), say(
+    "projections",
+    label("Q, K, V"),
+    say(
         "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
         "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "
-        "number."),
-    say("Paper, section {n}", n="3.2.2"), project, controls=(KIND, LAYER, HEAD))
+        "number."
+    ),
+    say("Paper, section {n}", n="3.2.2"),
+    project,
+    controls=(KIND, LAYER, HEAD),
+)

@@ -16,30 +16,67 @@ from viz.words import say
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
     found, title, keys = dissected(scene, kind, layer, head, query)
     ways = compare_scorings(found)
-    rows = [[blocks.token(key), *(cell for way in ways for cell in (
-        blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked"), blocks.bar(float(way.weights[i]))))]
-        for i, key in enumerate(keys)]
+    rows = [
+        [
+            blocks.token(key),
+            *(
+                cell
+                for way in ways
+                for cell in (
+                    blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked"),
+                    blocks.bar(float(way.weights[i])),
+                )
+            ),
+        ]
+        for i, key in enumerate(keys)
+    ]
     columns = [say("Key")]
     for way in ways:
         columns += [way.name, say("weight")]
     return [
         blocks.text(title),
-        blocks.table((say("Function"), say("score"), say("where it is from"), say("in this model"),
-                      say("entropy of its weights")), [
-            [way.name, way.formula, way.source,
-             say("trained") if way.trained else say("an illustration: never trained so"),
-             say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}")] for way in ways], marked=(0,)),
+        blocks.table(
+            (
+                say("Function"),
+                say("score"),
+                say("where it is from"),
+                say("in this model"),
+                say("entropy of its weights"),
+            ),
+            [
+                [
+                    way.name,
+                    way.formula,
+                    way.source,
+                    say("trained") if way.trained else say("an illustration: never trained so"),
+                    say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}"),
+                ]
+                for way in ways
+            ],
+            marked=(0,),
+        ),
         blocks.table(columns, rows),
-        blocks.text(say(
-            "General and additive attention have weights of their own (W, U, v); here they are drawn at random from a "
-            "fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays between −1 "
-            "and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then it is the scaled "
-            "dot product less |k|² / (2√d_k), which favours short keys."), tone="note")]
+        blocks.text(
+            say(
+                "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
+                "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
+                "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
+                "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
+            ),
+            tone="note",
+        ),
+    ]
 
 
 PANEL = Panel(
-    "scoring", label("Scoring"), say(
+    "scoring",
+    label("Scoring"),
+    say(
         "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
-        "look at how sharply the others would have chosen."),
-    say("Paper, section {n}", n="3.2.1"), scoring, controls=(KIND, LAYER, HEAD, QUERY),
-    needs=(MASKED, SCALED))
+        "look at how sharply the others would have chosen."
+    ),
+    say("Paper, section {n}", n="3.2.1"),
+    scoring,
+    controls=(KIND, LAYER, HEAD, QUERY),
+    needs=(MASKED, SCALED),
+)

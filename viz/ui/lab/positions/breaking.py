@@ -19,9 +19,13 @@ from viz.words import Words, say
 
 OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
 CHOICES = {
-    OFF: label("positions off"), SHIFT: label("positions shifted by k"), PLAIN_SHUFFLE: label("words shuffled"),
-    BLIND_SHUFFLE: label("words shuffled, positions off"), HEAD: label("the selected head off"),
-    LAYER: label("all heads of the selected layer off")}
+    OFF: label("positions off"),
+    SHIFT: label("positions shifted by k"),
+    PLAIN_SHUFFLE: label("words shuffled"),
+    BLIND_SHUFFLE: label("words shuffled, positions off"),
+    HEAD: label("the selected head off"),
+    LAYER: label("all heads of the selected layer off"),
+}
 
 
 def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
@@ -31,29 +35,50 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
         text = order or shuffled(scene.trace.source_text, seed=1)
     with ThreadPoolExecutor(max_workers=1) as beside:  # the two share nothing, and a broken translation takes its time
         blind = beside.submit(order_blindness, scene.translator, scene.trace)
-        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift),
-                                    text=text)
+        found = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
         blindness = blind.result()
     largest = max(float(change.max()) for change in found.changes.values())
     return [
         blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
-        blocks.table((say("Plain translation"), say("probability"),
-                      say("with {change}", change=drawn(CHOICES[choice])), say("change of log-probability")),
-                     _probability_rows(found),
-                     caption=say("Both read the plain translation. The broken model may well prefer other tokens.")),
-        blocks.text(say("How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
-                        "same map, 1: nothing in common). One scale for all three.")),
+        blocks.table(
+            (
+                say("Plain translation"),
+                say("probability"),
+                say("with {change}", change=drawn(CHOICES[choice])),
+                say("change of log-probability"),
+            ),
+            _probability_rows(found),
+            caption=say("Both read the plain translation. The broken model may well prefer other tokens."),
+        ),
+        blocks.text(
+            say(
+                "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the "
+                "same map, 1: nothing in common). One scale for all three."
+            )
+        ),
         blocks.row(*(_changes(kind, changes, largest) for kind, changes in found.changes.items())),
-        blocks.text(say("Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
-                        "the permuted outputs:")),
+        blocks.text(
+            say(
+                "Is it blind to order? With positions off, permute the inputs, and compare the outputs with "
+                "the permuted outputs:"
+            )
+        ),
         blocks.facts(
-            (say("Encoder, positions off"), blocks.compact(blindness.encoder_off),
-             say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind")),
+            (
+                say("Encoder, positions off"),
+                blocks.compact(blindness.encoder_off),
+                say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind"),
+            ),
             (say("Encoder, positions on"), blocks.compact(blindness.encoder_on), say("order counts")),
-            (say("Decoder, positions off"), blocks.compact(blindness.decoder_off),
-             say("not blind: its causal mask knows before from after")),
+            (
+                say("Decoder, positions off"),
+                blocks.compact(blindness.decoder_off),
+                say("not blind: its causal mask knows before from after"),
+            ),
             (say("The same without its causal mask"), blocks.compact(blindness.decoder_open), say("blind as well")),
-            (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")))]
+            (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")),
+        ),
+    ]
 
 
 def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
@@ -86,32 +111,47 @@ def taken(scene: Scene, choice: str, shift: int) -> Words:
 def _card(title: Words, trace) -> tuple[str, str, str]:
     total = float(np.sum(trace.log_probability))
     values = {"text": trace.source_text, "total": blocks.compact(total), "n": len(trace.target_ids)}
-    return (title, trace.translation or say("(nothing)"),
-            say("reads: {text} · total log-probability {total}, {n} tokens", **values) if trace.finished
-            else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit",
-                     **values))
+    return (
+        title,
+        trace.translation or say("(nothing)"),
+        say("reads: {text} · total log-probability {total}, {n} tokens", **values)
+        if trace.finished
+        else say("reads: {text} · total log-probability {total}, {n} tokens; stopped by the length limit", **values),
+    )
 
 
 def _probability_rows(found: ablation.Comparison) -> list[list]:
     plain, forced = np.exp(found.plain.log_probability), np.exp(found.forced_log_probability)
-    return [[blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q)),
-             blocks.number(float(d))] for token, p, q, d in zip(
-                 found.plain.target_tokens, plain, forced,
-                 found.forced_log_probability - found.plain.log_probability)]
+    return [
+        [blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q)), blocks.number(float(d))]
+        for token, p, q, d in zip(
+            found.plain.target_tokens, plain, forced, found.forced_log_probability - found.plain.log_probability
+        )
+    ]
 
 
 def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
-    rows = [[say("layer {layer}", layer=layer + 1),
-             *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row)]
-            for layer, row in enumerate(changes.tolist())]
+    rows = [
+        [
+            say("layer {layer}", layer=layer + 1),
+            *(blocks.shade(c / (largest or 1.0), blocks.compact(c, 2)) for c in row),
+        ]
+        for layer, row in enumerate(changes.tolist())
+    ]
     heads = (str(head + 1) for head in range(changes.shape[1]))
     return blocks.table((say("head"), *heads), rows, caption=labels.KIND_TITLES[kind])
 
 
 PANEL = Panel(
-    "break", label("Break it"), say(
-        "Take something away and translate again. Look at which heads change their maps: those used what is gone."),
-    say("Paper, sections {n}", n="3.2.2, 3.5"), broken,
-    controls=(Choice(label("What to break"), CHOICES, OFF, folded=True, scale=2), Slider(label("Shift k"), -32, 64, 8),
-              Text(label("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater", scale=2)),
-    again=Button(label("Break it"), elem_id="break-it", min_width=120))
+    "break",
+    label("Break it"),
+    say("Take something away and translate again. Look at which heads change their maps: those used what is gone."),
+    say("Paper, sections {n}", n="3.2.2, 3.5"),
+    broken,
+    controls=(
+        Choice(label("What to break"), CHOICES, OFF, folded=True, scale=2),
+        Slider(label("Shift k"), -32, 64, 8),
+        Text(label("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater", scale=2),
+    ),
+    again=Button(label("Break it"), elem_id="break-it", min_width=120),
+)

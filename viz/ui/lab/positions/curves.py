@@ -29,18 +29,39 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
     marks = [(lengths[p], f"{blocks.compact(lengths[p])}") for p in pairs if lengths[p] < length]
     sides = {SINES: (sines,), COSINES: (cosines,), BOTH: (sines, cosines)}[which]
     dimensions = [side[p] for p in pairs for side in sides]
-    picture = plot_curves({say("dimension {i}", i=i): values[:, i] for i in dimensions},
-                          x_title=say("position"), marks=marks, limits=(-1.1, 1.1))
-    rows = [(say("{first} and {second}", first=sines[p], second=cosines[p]), blocks.number(lengths[p]),
-             blocks.number(length / lengths[p]),
-             blocks.number(float(np.abs(np.diff(values[:, sines[p]])).max()))) for p in pairs]
+    picture = plot_curves(
+        {say("dimension {i}", i=i): values[:, i] for i in dimensions},
+        x_title=say("position"),
+        marks=marks,
+        limits=(-1.1, 1.1),
+    )
+    rows = [
+        (
+            say("{first} and {second}", first=sines[p], second=cosines[p]),
+            blocks.number(lengths[p]),
+            blocks.number(length / lengths[p]),
+            blocks.number(float(np.abs(np.diff(values[:, sines[p]])).max())),
+        )
+        for p in pairs
+    ]
     return [
         blocks.formula(say("wavelength of pair i = 2π · base^({exponent})", exponent=exponent(config))),
-        blocks.figure(picture, height=340, label=say(
-            "Dimensions {dimensions} over {length} positions", dimensions=str(dimensions), length=length)),
-        blocks.table((say("Dimensions"), say("Wavelength, positions"), say("Turns in {n} positions", n=length),
-                      say("Largest step to the next position")), rows,
-                     caption=say("The wavelength by its formula; the steps measured in the model's table."))]
+        blocks.figure(
+            picture,
+            height=340,
+            label=say("Dimensions {dimensions} over {length} positions", dimensions=str(dimensions), length=length),
+        ),
+        blocks.table(
+            (
+                say("Dimensions"),
+                say("Wavelength, positions"),
+                say("Turns in {n} positions", n=length),
+                say("Largest step to the next position"),
+            ),
+            rows,
+            caption=say("The wavelength by its formula; the steps measured in the model's table."),
+        ),
+    ]
 
 
 def _learned(values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:
@@ -49,26 +70,57 @@ def _learned(values: np.ndarray, dimensions: list[int], which: str) -> list[dict
     shown = [dimension + side for dimension in dimensions for side in beside]
     waves = [geometry.strongest_wave(values[:, i]) for i in shown]
     columns = [values[:, i] for i in shown]
-    rows = [(say("dimension {i}", i=i), *(blocks.number(float(n)) for n in (
-                column.min(), column.max(), np.abs(np.diff(column)).max(), wave)), blocks.bar(share))
-            for i, column, (wave, share) in zip(shown, columns, waves)]
+    rows = [
+        (
+            say("dimension {i}", i=i),
+            *(blocks.number(float(n)) for n in (column.min(), column.max(), np.abs(np.diff(column)).max(), wave)),
+            blocks.bar(share),
+        )
+        for i, column, (wave, share) in zip(shown, columns, waves)
+    ]
     return [
-        blocks.text(say("These rows were learned: nobody put waves into them. Positions that no training sentence "
-                        "reached are as they were drawn at random.")),
-        blocks.figure(plot_curves({say("dimension {i}", i=i): values[:, i] for i in shown}, x_title=say("position")),
-                      height=340, label=say("Dimensions {dimensions} over {length} positions", dimensions=str(shown),
-                                            length=len(values))),
-        blocks.table((say("Dimension"), say("smallest"), say("largest"), say("Largest step to the next position"),
-                      say("Strongest wave, positions"), say("its share of the variance")), rows,
-                     caption=say("One wave is all of a column of sines or cosines; here it explains as much as the bar "
-                                 "says, out of 1."))]
+        blocks.text(
+            say(
+                "These rows were learned: nobody put waves into them. Positions that no training sentence "
+                "reached are as they were drawn at random."
+            )
+        ),
+        blocks.figure(
+            plot_curves({say("dimension {i}", i=i): values[:, i] for i in shown}, x_title=say("position")),
+            height=340,
+            label=say("Dimensions {dimensions} over {length} positions", dimensions=str(shown), length=len(values)),
+        ),
+        blocks.table(
+            (
+                say("Dimension"),
+                say("smallest"),
+                say("largest"),
+                say("Largest step to the next position"),
+                say("Strongest wave, positions"),
+                say("its share of the variance"),
+            ),
+            rows,
+            caption=say(
+                "One wave is all of a column of sines or cosines; here it explains as much as the bar says, out of 1."
+            ),
+        ),
+    ]
 
 
 PANEL = Panel(
-    "position-curves", label("Curves"), say(
+    "position-curves",
+    label("Curves"),
+    say(
         "A column of the table is a wave over positions, a sine or a cosine. Each next pair has a slightly longer "
-        "wave: dotted lines mark where each has come round once. A learned table has columns of its own."),
-    SECTION, curves,
-    controls=(WHICH, Slider(label("First pair of dimensions"), 0, last_pair, 8),
-              Slider(label("Every so many pairs"), 1, 32, 8), Slider(label("Positions"), 8, longest, 64)),
-    needs=(TOLD_POSITIONS,))
+        "wave: dotted lines mark where each has come round once. A learned table has columns of its own."
+    ),
+    SECTION,
+    curves,
+    controls=(
+        WHICH,
+        Slider(label("First pair of dimensions"), 0, last_pair, 8),
+        Slider(label("Every so many pairs"), 1, 32, 8),
+        Slider(label("Positions"), 8, longest, 64),
+    ),
+    needs=(TOLD_POSITIONS,),
+)

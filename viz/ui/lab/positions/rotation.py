@@ -23,12 +23,15 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
     config = scene.translator.config
     values, waves = model_table(scene, 64), geometry.waves_of(config)
     residual = geometry.rotation_residual(values, shift, waves)
-    mistaken = geometry.rotation_residual(TUTORIAL.table(64, config.d_model, base=config.position_base), shift,
-                                          geometry.waves(config.d_model, config.position_base))
+    mistaken = geometry.rotation_residual(
+        TUTORIAL.table(64, config.d_model, base=config.position_base),
+        shift,
+        geometry.waves(config.d_model, config.position_base),
+    )
     in_pairs = np.stack((waves.sines, waves.cosines), axis=1)  # [pair, 2], dimensions
     matrix = geometry.rotation_matrix(shift, waves)[np.ix_(in_pairs.ravel(), in_pairs.ravel())]
     wave, corner = float(waves.lengths[pair]), min(12, len(matrix))
-    shown = matrix[2 * pair:2 * pair + 2, 2 * pair:2 * pair + 2]
+    shown = matrix[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
     name = say("dimensions {first}, {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair]))
     circle = plot_rotation(values[:24, in_pairs[pair]], shift, name=name)
     in_corner = in_pairs.ravel()[:corner].astype(str).tolist()
@@ -36,26 +39,62 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
         blocks.formula(f"PE(pos + {shift}) = R({shift}) · PE(pos)"),
         blocks.row(
             blocks.figure(circle, height=430, label=say("24 positions on a circle, shifted by {k}", k=shift)),
-            blocks.figure(plot_matrix(matrix[:corner, :corner], rows=in_corner, columns=in_corner,
-                                      row_title=say("dimension"), column_title=say("dimension"), limit=1.0),
-                          height=430, label=say("The corner of the block rotation"))),
+            blocks.figure(
+                plot_matrix(
+                    matrix[:corner, :corner],
+                    rows=in_corner,
+                    columns=in_corner,
+                    row_title=say("dimension"),
+                    column_title=say("dimension"),
+                    limit=1.0,
+                ),
+                height=430,
+                label=say("The corner of the block rotation"),
+            ),
+        ),
         blocks.facts(
-            (say("Largest error of the rotation"), blocks.compact(residual),
-             say("over 64 positions and all dimensions")),
-            (say("With a tutorial's exponents"), blocks.compact(mistaken),
-             say("sine and cosine of a pair no longer share a frequency")),
-            (say("This pair turns by"), f"{blocks.compact(360.0 * shift / wave)}°",
-             say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave))),
-            (say("Its block of R"), f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
-             say("[cos, sin; −sin, cos] of that angle"))),
-        blocks.text(say("Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
-                        "nothing between pairs.", n=corner, k=shift), tone="note")]
+            (
+                say("Largest error of the rotation"),
+                blocks.compact(residual),
+                say("over 64 positions and all dimensions"),
+            ),
+            (
+                say("With a tutorial's exponents"),
+                blocks.compact(mistaken),
+                say("sine and cosine of a pair no longer share a frequency"),
+            ),
+            (
+                say("This pair turns by"),
+                f"{blocks.compact(360.0 * shift / wave)}°",
+                say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave)),
+            ),
+            (
+                say("Its block of R"),
+                f"cos {blocks.compact(shown[0, 0])}, sin {blocks.compact(shown[0, 1])}",
+                say("[cos, sin; −sin, cos] of that angle"),
+            ),
+        ),
+        blocks.text(
+            say(
+                "Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
+                "nothing between pairs.",
+                n=corner,
+                k=shift,
+            ),
+            tone="note",
+        ),
+    ]
 
 
 PANEL = Panel(
-    "position-rotation", label("Rotation"), say(
+    "position-rotation",
+    label("Rotation"),
+    say(
         "Going k positions further turns each pair of dimensions by one angle, wherever one starts: all arrows "
-        "turn alike. So a shift is one matrix."),
-    SECTION, rotation,
+        "turn alike. So a shift is one matrix."
+    ),
+    SECTION,
+    rotation,
     controls=(Slider(label("Shift k"), 0, 32, 3), Slider(label("Pair of dimensions on the circle"), 0, last_pair, 24)),
-    needs=(TOLD_POSITIONS, WAVES))
+    needs=(TOLD_POSITIONS, WAVES),
+)

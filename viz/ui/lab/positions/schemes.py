@@ -14,34 +14,65 @@ from viz.words import Words, say
 SHIFT = 3  # of the rotation that is tried on each code that has pairs of dimensions
 # 355 = 113 pi - 3e-5: two sines, of pos and of pos / 113, meet at positions 11 and 344.
 PRESETS = {"collision": (352, 2, 113**2), "overflow": (20, 4, 10_000)}
-PRESET = Choice(label("Preset"), {
-    "": label("as set on the right"), "collision": label("the sine-only code collides"),
-    "overflow": label("the binary index overflows")}, "", folded=True)
+PRESET = Choice(
+    label("Preset"),
+    {
+        "": label("as set on the right"),
+        "collision": label("the sine-only code collides"),
+        "overflow": label("the binary index overflows"),
+    },
+    "",
+    folded=True,
+)
 
 
 def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
     length, d_model, base = PRESETS.get(preset, (length, d_model, base))
-    rows = [[scheme.name, *(blocks.verdict(v.passed, v.shown_by) for v in
-                            criteria.judge(scheme, length, d_model, base=base))] for scheme in SCHEMES]
+    rows = [
+        [
+            scheme.name,
+            *(blocks.verdict(v.passed, v.shown_by) for v in criteria.judge(scheme, length, d_model, base=base)),
+        ]
+        for scheme in SCHEMES
+    ]
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
         fewest.append([scheme.name, scheme.formula, *(_width(found) for found in (exact, clear))])
     return [
-        blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,),
-                     caption=say("For {n} positions, d_model {width} and base {base}.", n=length, width=d_model,
-                                 base=blocks.compact(base))),
-        blocks.table((say("Criterion"), say("Meaning")), [
-            [c.name, c.meaning] for c in criteria.CRITERIA]),
-        blocks.table((say("Code"), say("Value"), say("Fewest dimensions that tell {n} positions apart", n=length),
-                      say("Fewest with every two at least 0.5 apart")), fewest, marked=(len(rows) - 1,)),
-        blocks.table((say("Code"), say("Before the first: position −1"),
-                      say("Error of a shift by {k} as a rotation", k=SHIFT)),
-                     [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
-                     marked=(len(rows) - 1,),
-                     caption=say("A code that is the same at −1 and at a real position hides a shift by one too many. "
-                                 "A rotation needs pairs of dimensions of one frequency: where the cosine has another "
-                                 "than its sine, no matrix is a shift."))]
+        blocks.table(
+            (say("Code"), *(c.name for c in criteria.CRITERIA)),
+            rows,
+            marked=(len(rows) - 1,),
+            caption=say(
+                "For {n} positions, d_model {width} and base {base}.",
+                n=length,
+                width=d_model,
+                base=blocks.compact(base),
+            ),
+        ),
+        blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+        blocks.table(
+            (
+                say("Code"),
+                say("Value"),
+                say("Fewest dimensions that tell {n} positions apart", n=length),
+                say("Fewest with every two at least 0.5 apart"),
+            ),
+            fewest,
+            marked=(len(rows) - 1,),
+        ),
+        blocks.table(
+            (say("Code"), say("Before the first: position −1"), say("Error of a shift by {k} as a rotation", k=SHIFT)),
+            [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
+            marked=(len(rows) - 1,),
+            caption=say(
+                "A code that is the same at −1 and at a real position hides a shift by one too many. "
+                "A rotation needs pairs of dimensions of one frequency: where the cosine has another "
+                "than its sine, no matrix is a shift."
+            ),
+        ),
+    ]
 
 
 def _width(found: criteria.FewestDimensions) -> Words:
@@ -53,8 +84,11 @@ def _width(found: criteria.FewestDimensions) -> Words:
 
 def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
     gap, at = criteria.nearest_to(scheme, -1, length, d_model, base=base)
-    before = (say("the same code as position {at}", at=at) if gap <= criteria.SAME
-              else say("nearest is position {at}, {gap} away", at=at, gap=blocks.compact(gap)))
+    before = (
+        say("the same code as position {at}", at=at)
+        if gap <= criteria.SAME
+        else say("nearest is position {at}, {gap} away", at=at, gap=blocks.compact(gap))
+    )
     if scheme.step != 2:
         return [before, say("no pairs")]
     table = scheme.table(max(length, SHIFT + 1), d_model, base=base)
@@ -62,9 +96,18 @@ def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
 
 
 PANEL = Panel(
-    "position-schemes", label("Schemes"), say(
+    "position-schemes",
+    label("Schemes"),
+    say(
         "Why not just count? Five things a code for positions should do, tried out on six codes. Each answer is "
-        "computed, and shows the positions that decide it. The presets break two of them."),
-    SECTION, schemes,
-    controls=(PRESET, Slider(label("Positions"), 2, 384, 64), Slider("d_model", 2, 256, 64, step=2),
-              Slider(label("base"), 2, 20_000, 10_000)))
+        "computed, and shows the positions that decide it. The presets break two of them."
+    ),
+    SECTION,
+    schemes,
+    controls=(
+        PRESET,
+        Slider(label("Positions"), 2, 384, 64),
+        Slider("d_model", 2, 256, 64, step=2),
+        Slider(label("base"), 2, 20_000, 10_000),
+    ),
+)

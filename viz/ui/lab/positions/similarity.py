@@ -24,25 +24,50 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     name = drawn(MEASURES[measure])
     return [
         blocks.row(
-            blocks.figure(plot_matrix(found.matrix, row_title=say("position"), column_title=say("position"), unit=name,
-                                      signed=bool((found.matrix < 0).any())),
-                          height=430, label=say("{measure} between all pairs of {length} positions",
-                                            measure=name, length=length)),
-            blocks.figure(plot_curves({name: found.by_offset}, x_title=say("offset"), y_title=name), height=430,
-                          label=say("mean {measure} by offset", measure=name))),
+            blocks.figure(
+                plot_matrix(
+                    found.matrix,
+                    row_title=say("position"),
+                    column_title=say("position"),
+                    unit=name,
+                    signed=bool((found.matrix < 0).any()),
+                ),
+                height=430,
+                label=say("{measure} between all pairs of {length} positions", measure=name, length=length),
+            ),
+            blocks.figure(
+                plot_curves({name: found.by_offset}, x_title=say("offset"), y_title=name),
+                height=430,
+                label=say("mean {measure} by offset", measure=name),
+            ),
+        ),
         blocks.facts(
-            (say("Largest departure from its offset's mean"), blocks.compact(found.residual),
-             say("positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",
-                 first=row, second=column)
-             if found.residual < 1e-4 else say("positions {first} and {second}", first=row, second=column)),
+            (
+                say("Largest departure from its offset's mean"),
+                blocks.compact(found.residual),
+                say(
+                    "positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",
+                    first=row,
+                    second=column,
+                )
+                if found.residual < 1e-4
+                else say("positions {first} and {second}", first=row, second=column),
+            ),
             (say("At offset {k}", k=0), blocks.compact(found.by_offset[0]), say("a position with itself")),
-            (say("At offset {k}", k=1), blocks.compact(found.by_offset[1]), say("neighbours")))]
+            (say("At offset {k}", k=1), blocks.compact(found.by_offset[1]), say("neighbours")),
+        ),
+    ]
 
 
 PANEL = Panel(
-    "position-similarity", label("Similarity"), say(
+    "position-similarity",
+    label("Similarity"),
+    say(
         "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends on "
-        "how far apart they are, not on where they stand."),
-    SECTION, similarity,
+        "how far apart they are, not on where they stand."
+    ),
+    SECTION,
+    similarity,
     controls=(Choice(label("Likeness"), MEASURES, DOT), Slider(label("Positions"), 2, longest, 64)),
-    needs=(TOLD_POSITIONS,))
+    needs=(TOLD_POSITIONS,),
+)

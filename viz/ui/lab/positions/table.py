@@ -37,21 +37,42 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
     width, name = values.shape[1], drawn(TABLES[which])
     learned = config.position_code is PositionCode.LEARNED
     limit = float(np.abs(values).max()) if learned else 1.0
-    picture = plot_matrix(values, rows=sentence_rows(scene, length), column_title=say("dimension"),
-                          row_title=say("position"), limit=limit)
+    picture = plot_matrix(
+        values, rows=sentence_rows(scene, length), column_title=say("dimension"), row_title=say("position"), limit=limit
+    )
     shape = say("{table}; base {base}", table=name, base=f"{config.position_base:g}")
     lengths = blocks.compact(float(np.linalg.norm(values, axis=1).mean()))
     return [
         blocks.formula(code_formula(config)),
-        *([blocks.text(say("The table is the encoder's; the decoder has one of its own."), tone="note")]
-          if learned else []),
-        blocks.figure(picture, height=max(260, min(680, 90 + 15 * length)),
-                      label=say("{table}: {length} positions by {width} dimensions, from {low} to {high}",
-                                table=name, length=length, width=width, low=blocks.compact(-limit),
-                                high=blocks.compact(limit))),
-        blocks.facts((say("Shape"), f"{length} × {width}", name if learned else shape), *_waves(config),
-                     (say("Length of each row"), lengths, say("mean of {n} positions", n=length) if learned
-                      else f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}"))]
+        *(
+            [blocks.text(say("The table is the encoder's; the decoder has one of its own."), tone="note")]
+            if learned
+            else []
+        ),
+        blocks.figure(
+            picture,
+            height=max(260, min(680, 90 + 15 * length)),
+            label=say(
+                "{table}: {length} positions by {width} dimensions, from {low} to {high}",
+                table=name,
+                length=length,
+                width=width,
+                low=blocks.compact(-limit),
+                high=blocks.compact(limit),
+            ),
+        ),
+        blocks.facts(
+            (say("Shape"), f"{length} × {width}", name if learned else shape),
+            *_waves(config),
+            (
+                say("Length of each row"),
+                lengths,
+                say("mean of {n} positions", n=length)
+                if learned
+                else f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}",
+            ),
+        ),
+    ]
 
 
 def _waves(config: ModelConfig) -> list[tuple]:
@@ -59,16 +80,30 @@ def _waves(config: ModelConfig) -> list[tuple]:
     if config.position_code is PositionCode.LEARNED:
         return []
     waves = geometry.waves_of(config)
-    return [(title, say("{n} positions", n=blocks.compact(float(waves.lengths[pair]))),
-             say("dimensions {first} and {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair])))
-            for title, pair in ((say("Shortest wave"), 0), (say("Longest wave"), -1))]
+    return [
+        (
+            title,
+            say("{n} positions", n=blocks.compact(float(waves.lengths[pair]))),
+            say("dimensions {first} and {second}", first=int(waves.sines[pair]), second=int(waves.cosines[pair])),
+        )
+        for title, pair in ((say("Shortest wave"), 0), (say("Longest wave"), -1))
+    ]
 
 
 PANEL = Panel(
-    "position-table", label("Table"), say(
+    "position-table",
+    label("Table"),
+    say(
         "Each row is the vector that is added to the token at that position. In a table of waves, look at how fast the "
-        "columns change: the first ones at every step, the last ones hardly at all."),
-    SECTION, table,
-    controls=(Choice(label("Table"), TABLES, MODEL, scale=2), Slider(label("Positions"), 1, longest, 48),
-              Slider(label("d_model (free)"), 2, 512, 64, step=2), Slider(label("base (free)"), 2, 20_000, 10_000)),
-    needs=(TOLD_POSITIONS,))
+        "columns change: the first ones at every step, the last ones hardly at all."
+    ),
+    SECTION,
+    table,
+    controls=(
+        Choice(label("Table"), TABLES, MODEL, scale=2),
+        Slider(label("Positions"), 1, longest, 48),
+        Slider(label("d_model (free)"), 2, 512, 64, step=2),
+        Slider(label("base (free)"), 2, 20_000, 10_000),
+    ),
+    needs=(TOLD_POSITIONS,),
+)

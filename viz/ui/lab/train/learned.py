@@ -32,34 +32,62 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
     asked, n = found.probes[probe], int(found.updates[at])
     first, last = (int(found.updates[i]) for i in (0, -1))
     losses = blocks.figure(
-        plot_curves({say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
-                    x=found.updates, x_title=say("update"), y_title=say("loss, nats a token"),
-                    marks=[(n, say("update {n}", n=n))]),
-        height=260, label=say("Loss of the recorded sentences at each recorded update"))
+        plot_curves(
+            {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
+            x=found.updates,
+            x_title=say("update"),
+            y_title=say("loss, nats a token"),
+            marks=[(n, say("update {n}", n=n))],
+        ),
+        height=260,
+        label=say("Loss of the recorded sentences at each recorded update"),
+    )
     return [
-        blocks.text(say("Update {n}, record {at} of {all}. The records go from update {first} to {last}; what was "
-                        "learned before the first is not in them.", n=n, at=at + 1, all=len(found.updates),
-                        first=first, last=last)),
+        blocks.text(
+            say(
+                "Update {n}, record {at} of {all}. The records go from update {first} to {last}; what was "
+                "learned before the first is not in them.",
+                n=n,
+                at=at + 1,
+                all=len(found.updates),
+                first=first,
+                last=last,
+            )
+        ),
         blocks.cards(
             (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
-            (say("It wrote, greedily"), str(found.translations[at, probe]) or say("(nothing)"),
-             say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}")),
-            (say("Reference"), asked["reference"], say("a translation by a person"))),
-        losses, *_head(found, at, probe, chosen, (at_layer, at_head))]
+            (
+                say("It wrote, greedily"),
+                str(found.translations[at, probe]) or say("(nothing)"),
+                say("loss on the reference: {loss} nats a token", loss=f"{found.loss[at, probe]:.2f}"),
+            ),
+            (say("Reference"), asked["reference"], say("a translation by a person")),
+        ),
+        losses,
+        *_head(found, at, probe, chosen, (at_layer, at_head)),
+    ]
 
 
 def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:
     layer, head = place
     rows, columns = ([labels.display(token) for token in side] for side in found.sides(kind, probe))
     title = say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
-    maps, distances, settled = found.maps(kind, probe), found.distances(kind, layer, head), found.settled(
-        kind, layer, head)
+    maps, distances, settled = (
+        found.maps(kind, probe),
+        found.distances(kind, layer, head),
+        found.settled(kind, layer, head),
+    )
 
     def drawn(record: int) -> dict:
-        picture = plot_matrix(maps[record, layer, head], rows=rows, columns=columns, signed=False, limit=1.0,
-                              unit=say("weight"))
-        return blocks.figure(picture, height=90 + 26 * len(rows), width=460, label=say(
-            "{head} at update {n}", head=title, n=int(found.updates[record])))
+        picture = plot_matrix(
+            maps[record, layer, head], rows=rows, columns=columns, signed=False, limit=1.0, unit=say("weight")
+        )
+        return blocks.figure(
+            picture,
+            height=90 + 26 * len(rows),
+            width=460,
+            label=say("{head} at update {n}", head=title, n=int(found.updates[record])),
+        )
 
     last = len(found.updates) - 1
     return [
@@ -67,19 +95,40 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
         blocks.row(drawn(at), drawn(last)),
         blocks.text(say("Left: at the chosen update. Right: at the last one."), tone="note"),
         blocks.facts(
-            (say("It is what it is from update"), blocks.compact(int(found.updates[settled])),
-             say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR)),
-            (say("Distance at the chosen update"), f"{distances[at]:.3f}", say(
-                "bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"))),
-        blocks.figure(plot_curves({title: distances}, x=np.arange(1, last + 2), x_title=say("record"),
-                                  y_title=say("bits to its last maps"), marks=[(at + 1, say("chosen"))]),
-                      height=220, label=say("How far the head's maps are from its last ones, record by record"))]
+            (
+                say("It is what it is from update"),
+                blocks.compact(int(found.updates[settled])),
+                say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
+            ),
+            (
+                say("Distance at the chosen update"),
+                f"{distances[at]:.3f}",
+                say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
+            ),
+        ),
+        blocks.figure(
+            plot_curves(
+                {title: distances},
+                x=np.arange(1, last + 2),
+                x_title=say("record"),
+                y_title=say("bits to its last maps"),
+                marks=[(at + 1, say("chosen"))],
+            ),
+            height=220,
+            label=say("How far the head's maps are from its last ones, record by record"),
+        ),
+    ]
 
 
 PANEL = Panel(
-    "learned", label("How this model learned"), say(
+    "learned",
+    label("How this model learned"),
+    say(
         "Six sentences were looked at while this model was trained. Move through the records and see what became of "
-        "its loss, its translations and a head's pattern."),
-    say("Paper, section {n}", n="5"), how,
+        "its loss, its translations and a head's pattern."
+    ),
+    say("Paper, section {n}", n="5"),
+    how,
     controls=(Slider(label("Record"), 1, MOST, MOST), Slider(label("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
-    of_any_network=True)
+    of_any_network=True,
+)

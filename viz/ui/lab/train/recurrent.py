@@ -25,9 +25,15 @@ from viz.wire import blocks
 from viz.words import Words, say
 
 LIKEST, TELLING, MEAN = "likest", "telling", "mean"
-WHICH = Choice(label("The Transformer's map"), {
-    LIKEST: label("of the head most like the alignment"), TELLING: label("of the head that points most clearly"),
-    MEAN: label("mean of all heads")}, LIKEST)
+WHICH = Choice(
+    label("The Transformer's map"),
+    {
+        LIKEST: label("of the head most like the alignment"),
+        TELLING: label("of the head that points most clearly"),
+        MEAN: label("mean of all heads"),
+    },
+    LIKEST,
+)
 KINDS = (Transformer, Recurrent)
 NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
 
@@ -35,9 +41,19 @@ NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
 def beside(scene: Scene, which: str) -> list[dict]:
     other = counterpart(scene)
     try:
-        found = _sentence(scene, other, which) if other else [blocks.text(say(
-            "For {direction} there is no second network here, recurrent beside a Transformer, to read the same "
-            "sentence.", direction=scene.trace.direction))]
+        found = (
+            _sentence(scene, other, which)
+            if other
+            else [
+                blocks.text(
+                    say(
+                        "For {direction} there is no second network here, recurrent beside a Transformer, to read the "
+                        "same sentence.",
+                        direction=scene.trace.direction,
+                    )
+                )
+            ]
+        )
     except Refusal as error:  # an empty translation, or one that is too long in the other's pieces
         found = [blocks.text(error.words)]
     return [*found, *_pace(measure.read())]
@@ -48,16 +64,24 @@ def counterpart(scene: Scene) -> Translator | None:
     if scene.served is None or type(scene.translator.model) not in KINDS:
         return None
     alike = (scene.served[route.label] for route in scene.served.routes if route.direction == scene.trace.direction)
-    return next((one for one in alike if type(one.model) in KINDS and one.model.num_layers
-                 and type(one.model) is not type(scene.translator.model)), None)
+    return next(
+        (
+            one
+            for one in alike
+            if type(one.model) in KINDS and one.model.num_layers and type(one.model) is not type(scene.translator.model)
+        ),
+        None,
+    )
 
 
 def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
     """What each network makes of the translation that the page shows, in its own pieces, by the network's class."""
     trace = scene.trace
     ids = paths.typed_target(other, trace.translation, trace.direction)
-    return {type(scene.translator.model): trace,
-            type(other.model): paths.follow(other, trace.source_text, ids, trace.direction)}
+    return {
+        type(scene.translator.model): trace,
+        type(other.model): paths.follow(other, trace.source_text, ids, trace.direction),
+    }
 
 
 def chosen(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, ScoreMap, Words]:
@@ -99,15 +123,34 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
     return [
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))", say("recurrent network")),
         blocks.formula("α = softmax(q kᵀ / √d_k)", say("Transformer")),
-        blocks.cards(*((say("{network}: its translation", network=NAMES[kind]), wrote[kind] or say("(nothing)"), say(
-            "log-probability it gives to the translation above: {n} nats",
-            n=blocks.compact(float(traces[kind].log_probability.sum())))) for kind in KINDS)),
-        blocks.text(say("Below both read the translation above, word by word. A row is the word that is written next, "
-                        "a column a word of the source; begin, end and language symbols are left out."), tone="note"),
-        blocks.maps(*(blocks.heatmap(
-            found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
-            for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network"))))),
-        *_agreement(ours, aligned)]
+        blocks.cards(
+            *(
+                (
+                    say("{network}: its translation", network=NAMES[kind]),
+                    wrote[kind] or say("(nothing)"),
+                    say(
+                        "log-probability it gives to the translation above: {n} nats",
+                        n=blocks.compact(float(traces[kind].log_probability.sum())),
+                    ),
+                )
+                for kind in KINDS
+            )
+        ),
+        blocks.text(
+            say(
+                "Below both read the translation above, word by word. A row is the word that is written next, "
+                "a column a word of the source; begin, end and language symbols are left out."
+            ),
+            tone="note",
+        ),
+        blocks.maps(
+            *(
+                blocks.heatmap(found.values, name, rows=found.rows, columns=found.columns, limit=1.0, signed=False)
+                for found, name in ((ours, title), (aligned, say("Alignment of the recurrent network")))
+            )
+        ),
+        *_agreement(ours, aligned),
+    ]
 
 
 def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
@@ -115,19 +158,42 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     alike_in_weight = shared(ours, theirs)
     if alike_in_weight is None:
         return []
-    read = [(word, *(_pointed(row, ours.columns) for row in rows)) for word, *rows in zip(
-        ours.rows, ours.values, theirs.values) if not any(np.isnan(row).any() for row in rows)]
+    read = [
+        (word, *(_pointed(row, ours.columns) for row in rows))
+        for word, *rows in zip(ours.rows, ours.values, theirs.values)
+        if not any(np.isnan(row).any() for row in rows)
+    ]
     alike = sum(a[0] == b[0] for _, a, b in read)
-    rows = [[blocks.token(word), blocks.token(ours.columns[a[0]]), blocks.bar(a[1]), blocks.token(ours.columns[b[0]]),
-             blocks.bar(b[1])] for word, a, b in read]
+    rows = [
+        [
+            blocks.token(word),
+            blocks.token(ours.columns[a[0]]),
+            blocks.bar(a[1]),
+            blocks.token(ours.columns[b[0]]),
+            blocks.bar(b[1]),
+        ]
+        for word, a, b in read
+    ]
     return [
-        blocks.facts((say("They point at the same source word"), say("{n} of {all} words", n=alike, all=len(read)),
-                      say("each at the word with most of its weight; attention is a proxy")),
-                     (say("Weight on the same cells"), f"{alike_in_weight:.2f}",
-                      say("of 1 a row: the smaller of the two, summed over words of the source"))),
-        blocks.table((say("Written next"), say("Transformer: most on"), say("weight"), say("recurrent: most on"),
-                      say("weight")), rows, marked=[i for i, (_, a, b) in enumerate(read) if a[0] != b[0]],
-                     caption=say("Coloured rows: the two point at different words."))]
+        blocks.facts(
+            (
+                say("They point at the same source word"),
+                say("{n} of {all} words", n=alike, all=len(read)),
+                say("each at the word with most of its weight; attention is a proxy"),
+            ),
+            (
+                say("Weight on the same cells"),
+                f"{alike_in_weight:.2f}",
+                say("of 1 a row: the smaller of the two, summed over words of the source"),
+            ),
+        ),
+        blocks.table(
+            (say("Written next"), say("Transformer: most on"), say("weight"), say("recurrent: most on"), say("weight")),
+            rows,
+            marked=[i for i, (_, a, b) in enumerate(read) if a[0] != b[0]],
+            caption=say("Coloured rows: the two point at different words."),
+        ),
+    ]
 
 
 def _pointed(row: np.ndarray, columns: tuple[str, ...]) -> tuple[int, float]:
@@ -138,29 +204,58 @@ def _pointed(row: np.ndarray, columns: tuple[str, ...]) -> tuple[int, float]:
 def _pace(found: measure.Pace) -> list[dict]:
     milliseconds = {name: [1e3 * median for _, median, _ in rows] for name, rows in found.seconds.items()}
     recurrent, transformer = (milliseconds[name] for name in ("recurrent", "transformer"))
-    picture = plot_curves({NAMES[Transformer]: np.array(transformer), NAMES[Recurrent]: np.array(recurrent)},
-                          x=np.array(found.lengths), x_title=say("tokens a sentence"), y_title=say("ms an update"))
+    picture = plot_curves(
+        {NAMES[Transformer]: np.array(transformer), NAMES[Recurrent]: np.array(recurrent)},
+        x=np.array(found.lengths),
+        x_title=say("tokens a sentence"),
+        y_title=say("ms an update"),
+    )
     picture.update_yaxes(rangemode="tozero")
     picture.update_xaxes(type="log", tickvals=list(found.lengths), ticktext=[str(n) for n in found.lengths])
     short, long = found.lengths[0], found.lengths[-1]
     return [
-        blocks.facts(*((
-            say("{network}: {long} against {short} tokens a sentence", network=name, long=long, short=short),
-            say("{n} times as long", n=blocks.compact(times[-1] / times[0])),
-            say("{first} and {last} ms an update", first=blocks.compact(times[0]), last=blocks.compact(times[-1])))
-            for name, times in ((NAMES[Transformer], transformer), (NAMES[Recurrent], recurrent)))),
+        blocks.facts(
+            *(
+                (
+                    say("{network}: {long} against {short} tokens a sentence", network=name, long=long, short=short),
+                    say("{n} times as long", n=blocks.compact(times[-1] / times[0])),
+                    say(
+                        "{first} and {last} ms an update",
+                        first=blocks.compact(times[0]),
+                        last=blocks.compact(times[-1]),
+                    ),
+                )
+                for name, times in ((NAMES[Transformer], transformer), (NAMES[Recurrent], recurrent))
+            )
+        ),
         blocks.figure(picture, height=300, label=say("Time of an update by the length of its sentences")),
-        blocks.text(say(
-            "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them all at "
-            "once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and {recurrent} "
-            "parameters; processor: {cpu}, threads: {threads}.", tokens=found.tokens, rounds=found.rounds,
-            threads=found.threads, cpu=found.processor, transformer=found.parameters['transformer'],
-            recurrent=found.parameters['recurrent']), tone="note")]
+        blocks.text(
+            say(
+                "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
+                "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
+                "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
+                tokens=found.tokens,
+                rounds=found.rounds,
+                threads=found.threads,
+                cpu=found.processor,
+                transformer=found.parameters["transformer"],
+                recurrent=found.parameters["recurrent"],
+            ),
+            tone="note",
+        ),
+    ]
 
 
 PANEL = Panel(
-    "recurrent", label("Recurrent and Transformer"), say(
+    "recurrent",
+    label("Recurrent and Transformer"),
+    say(
         "Before the Transformer a network read word by word, and one alignment told it where to look. See both on your "
-        "sentence: where they point, what they write, and what reading in sequence costs in training."),
-    say("Bahdanau et al. 2015"), beside, controls=(WHICH,), of_any_network=True,
-    paper="https://arxiv.org/abs/1409.0473")
+        "sentence: where they point, what they write, and what reading in sequence costs in training."
+    ),
+    say("Bahdanau et al. 2015"),
+    beside,
+    controls=(WHICH,),
+    of_any_network=True,
+    paper="https://arxiv.org/abs/1409.0473",
+)

@@ -23,40 +23,93 @@ def known_reference(trace: TranslationTrace, translator: Translator) -> str:
 
 def score(scene: Scene, reference: str, largest: int) -> list[dict]:
     if not reference:
-        return [blocks.text(say("There is nothing to compare with: type a good translation of the sentence into the "
-                                "field above.")), blocks.cards((
-                    say("Translation"), scene.trace.translation or say("(nothing)"),
-                    say("{n} tokens", n=len(scene.trace.target_ids))))]
+        return [
+            blocks.text(
+                say("There is nothing to compare with: type a good translation of the sentence into the field above.")
+            ),
+            blocks.cards(
+                (
+                    say("Translation"),
+                    scene.trace.translation or say("(nothing)"),
+                    say("{n} tokens", n=len(scene.trace.target_ids)),
+                )
+            ),
+        ]
     found = bleu.lay_out(scene.trace.translation, reference, largest=largest)
-    rows = [[say("{n}-grams", n=p.order), blocks.number(p.matched), blocks.number(p.total),
-             blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
-             f"{p.percent:.1f}%" if p.total else "–", f"{p.weight:g}"] for p in found.precisions]
+    rows = [
+        [
+            say("{n}-grams", n=p.order),
+            blocks.number(p.matched),
+            blocks.number(p.total),
+            blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
+            f"{p.percent:.1f}%" if p.total else "–",
+            f"{p.weight:g}",
+        ]
+        for p in found.precisions
+    ]
     smoothed = any(p.total and not p.matched for p in found.precisions)
     return [
-        blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"),
-                      say("{n} tokens", n=found.translation_length)),
-                     (say("Reference"), reference, say("{n} tokens", n=found.reference_length))),
-        blocks.table(("", say("found in the reference"), say("in the translation"), say("precision"),
-                      say("sacreBLEU's precision"), say("textbook's exponent")), rows,
-                     caption=say("An n-gram counts at most as often as it stands in the reference. Where nothing "
-                                 "matched, sacreBLEU smooths: it halves a virtual match.") if smoothed
-                     else say("An n-gram counts at most as often as it stands in the reference.")),
+        blocks.cards(
+            (
+                say("Translation"),
+                scene.trace.translation or say("(nothing)"),
+                say("{n} tokens", n=found.translation_length),
+            ),
+            (say("Reference"), reference, say("{n} tokens", n=found.reference_length)),
+        ),
+        blocks.table(
+            (
+                "",
+                say("found in the reference"),
+                say("in the translation"),
+                say("precision"),
+                say("sacreBLEU's precision"),
+                say("textbook's exponent"),
+            ),
+            rows,
+            caption=say(
+                "An n-gram counts at most as often as it stands in the reference. Where nothing "
+                "matched, sacreBLEU smooths: it halves a virtual match."
+            )
+            if smoothed
+            else say("An n-gram counts at most as often as it stands in the reference."),
+        ),
         blocks.marked(
             (say("Translation, as tokens"), list(zip(found.translation.tokens, found.translation.largest)), ""),
-            (say("Reference, as tokens"), list(zip(found.reference.tokens, found.reference.largest)),
-             say("A mark: the token stands in an n-gram that both have; the small number is the largest such n."))),
-        blocks.formula(say("BLEU = brevity penalty · ({product})^(1/{n})", n=largest,
-                           product=" ".join(f"p{n}" for n in "₁₂₃₄"[:largest])), "Papineni et al. 2002"),
+            (
+                say("Reference, as tokens"),
+                list(zip(found.reference.tokens, found.reference.largest)),
+                say("A mark: the token stands in an n-gram that both have; the small number is the largest such n."),
+            ),
+        ),
+        blocks.formula(
+            say(
+                "BLEU = brevity penalty · ({product})^(1/{n})",
+                n=largest,
+                product=" ".join(f"p{n}" for n in "₁₂₃₄"[:largest]),
+            ),
+            "Papineni et al. 2002",
+        ),
         blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
         blocks.facts(
             (say("sacreBLEU, this sentence"), f"{found.score:.1f}", found.signature),
-            (say("Brevity penalty"), f"{found.brevity_penalty:.3f}", say(
-                "{n} tokens against {m}", n=found.translation_length, m=found.reference_length)),
-            (say("Textbook variant"), f"{found.textbook:.1f}",
-             say("unsmoothed: 0 as soon as one order matches nothing"))),
+            (
+                say("Brevity penalty"),
+                f"{found.brevity_penalty:.3f}",
+                say("{n} tokens against {m}", n=found.translation_length, m=found.reference_length),
+            ),
+            (
+                say("Textbook variant"),
+                f"{found.textbook:.1f}",
+                say("unsmoothed: 0 as soon as one order matches nothing"),
+            ),
+        ),
         _brevity(found),
-        blocks.text(say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed "
-                        "first."), tone="note")]
+        blocks.text(
+            say("One sentence says little: BLEU is meant for whole test sets, where the counts are summed first."),
+            tone="note",
+        ),
+    ]
 
 
 def _brevity(found: bleu.SentenceBleu) -> dict:
@@ -64,19 +117,44 @@ def _brevity(found: bleu.SentenceBleu) -> dict:
     length, other = found.translation_length, found.reference_length
     lengths = np.arange(1, max(2 * other, length) + 1)
     penalties = np.array([bleu.brevity_penalty(int(n), other) for n in lengths])
-    picture = plot_curves({say("brevity penalty"): penalties}, x=lengths, x_title=say("tokens of the translation"),
-                          y_title=say("brevity penalty"), limits=(0, 1.05),
-                          marks=[(float(length), say("this translation")), (float(other), say("the reference"))])
-    return blocks.figure(picture, height=260, width=640, label=say(
-        "The brevity penalty over the translation's length: {penalty} at {n} tokens, 1 from {m} on",
-        penalty=f"{found.brevity_penalty:.3f}", n=length, m=other))
+    picture = plot_curves(
+        {say("brevity penalty"): penalties},
+        x=lengths,
+        x_title=say("tokens of the translation"),
+        y_title=say("brevity penalty"),
+        limits=(0, 1.05),
+        marks=[(float(length), say("this translation")), (float(other), say("the reference"))],
+    )
+    return blocks.figure(
+        picture,
+        height=260,
+        width=640,
+        label=say(
+            "The brevity penalty over the translation's length: {penalty} at {n} tokens, 1 from {m} on",
+            penalty=f"{found.brevity_penalty:.3f}",
+            n=length,
+            m=other,
+        ),
+    )
 
 
 PANEL = Panel(
-    "bleu", label("BLEU"), say(
+    "bleu",
+    label("BLEU"),
+    say(
         "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast the "
-        "precisions fall as the pieces get longer."),
-    say("Paper, section {n}", n="6.1"), score,
-    controls=(Text(label("Reference: a good translation of the sentence above, by a person"), known=known_reference,
-                   elem_id="bleu-reference", scale=3), Slider(label("Largest n"), 1, bleu.LARGEST, bleu.LARGEST)),
-    of_any_network=True)
+        "precisions fall as the pieces get longer."
+    ),
+    say("Paper, section {n}", n="6.1"),
+    score,
+    controls=(
+        Text(
+            label("Reference: a good translation of the sentence above, by a person"),
+            known=known_reference,
+            elem_id="bleu-reference",
+            scale=3,
+        ),
+        Slider(label("Largest n"), 1, bleu.LARGEST, bleu.LARGEST),
+    ),
+    of_any_network=True,
+)

@@ -39,7 +39,8 @@ def shown_elsewhere(scene: Scene) -> dict[Words, tuple[list[Shown], float]]:
     head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     found = {
         say("Sent to the page"): (all_kinds(readback.sent_maps(trace)), readback.PAYLOAD_TOLERANCE),
-        say("Notebook heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN)}
+        say("Notebook heatmap"): ([Shown(selected.kind, head, selected.layer, selected.head)], DRAWN),
+    }
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
         found[say("Notebook grid")] = (all_kinds(readback.drawn_maps(trace)), DRAWN)
     return found | {_exported(name): (_read_back(name, scene), 0.0) for name in FORMATS}
@@ -80,11 +81,16 @@ def _drawn_by(scene: Scene) -> Check:
     def measure(evidence: Evidence) -> tuple[float, Words]:
         wrong, held = undrawn_layers(evidence.trace, scene.drawn)
         total = sum(evidence.trace.maps(kind).num_layers for kind in evidence.trace.kinds)
-        return float(wrong), say("{n} of {total} layers are in the page; the error is how many differ", n=held,
-                                 total=total)
+        return float(wrong), say(
+            "{n} of {total} layers are in the page; the error is how many differ", n=held, total=total
+        )
 
-    return Check(say("Drawn on the page = trace"),
-                 say("The page's own digest of the weights that it draws is the trace's."), 0.0, measure)
+    return Check(
+        say("Drawn on the page = trace"),
+        say("The page's own digest of the weights that it draws is the trace's."),
+        0.0,
+        measure,
+    )
 
 
 def check_all(scene: Scene) -> Iterator[list[dict]]:
@@ -93,8 +99,9 @@ def check_all(scene: Scene) -> Iterator[list[dict]]:
     names = [(check.name, check.claim) for check in checks_of(scene.translator)]
     yield _report(names, [])
     shown = shown_elsewhere(scene)
-    claims = SHOWN | {_exported(name): say("The {format} export reads back bit by bit.", format=name.upper())
-                      for name in FORMATS}
+    claims = SHOWN | {
+        _exported(name): say("The {format} export reads back bit by bit.", format=name.upper()) for name in FORMATS
+    }
     names += [(say("{what} = trace", what=name), claims[name]) for name in shown]
     names.append((drawn.name, drawn.claim))
     done: list[Result] = []
@@ -111,21 +118,39 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     failed = [result.name for result in done if not result.passed]
     waiting = len(names) - len(done)
     if failed:
-        verdict = blocks.text(say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done),
-                                  names=join(failed, ", ")), tone="bad")
+        verdict = blocks.text(
+            say("{failed} of {n} checks failed: {names}.", failed=len(failed), n=len(done), names=join(failed, ", ")),
+            tone="bad",
+        )
     elif waiting:
         verdict = blocks.text(say("Checking … {done} of {n} done.", done=len(done), n=len(names)), tone="note")
     else:
         seconds = sum(result.seconds for result in done)
-        verdict = blocks.text(say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done),
-                                  seconds=f"{seconds:.2f}"), tone="good")
-    rows = [[name, blocks.verdict(result.passed if result else None),
-             *_numbers(result),
-             claim, result.detail if result else "",
-             f"{1e3 * result.seconds:.0f} ms" if result else ""]
-            for (name, claim), result in zip(names, [*done, *([None] * waiting)])]
-    columns = (say("Check"), say("passed"), say("error"), say("relative"), say("tolerance"), say("claim"),
-               say("on what"), say("time"))
+        verdict = blocks.text(
+            say("All {n} checks passed on this sentence, in {seconds} s.", n=len(done), seconds=f"{seconds:.2f}"),
+            tone="good",
+        )
+    rows = [
+        [
+            name,
+            blocks.verdict(result.passed if result else None),
+            *_numbers(result),
+            claim,
+            result.detail if result else "",
+            f"{1e3 * result.seconds:.0f} ms" if result else "",
+        ]
+        for (name, claim), result in zip(names, [*done, *([None] * waiting)])
+    ]
+    columns = (
+        say("Check"),
+        say("passed"),
+        say("error"),
+        say("relative"),
+        say("tolerance"),
+        say("claim"),
+        say("on what"),
+        say("time"),
+    )
     return [verdict, blocks.table(columns, rows)]
 
 
@@ -138,8 +163,15 @@ def _numbers(result: Result | None) -> tuple:
 
 
 PANEL = Panel(
-    "verify", label("Verify"), say(
+    "verify",
+    label("Verify"),
+    say(
         "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
-        "found; a check that fails says so."),
-    say("Paper, section {n}", n="3"), check_all,
-    again=Button(label("Verify again"), elem_id="verify-again"), checks_page=True, of_any_network=True)
+        "found; a check that fails says so."
+    ),
+    say("Paper, section {n}", n="3"),
+    check_all,
+    again=Button(label("Verify again"), elem_id="verify-again"),
+    checks_page=True,
+    of_any_network=True,
+)

@@ -32,8 +32,11 @@ JOINT = "joint"
 FIRST = 16  # heads that are measured of a large model before anybody asks for the rest
 QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
 MOST_ALONE = 64  # heads in the basket up to which each is also measured alone
-INSTEAD = {Replacement.MEAN.value: label("what it says on average"), Replacement.ZERO.value: label("silence"),
-           Replacement.RESAMPLE.value: label("what it says of other sentences")}
+INSTEAD = {
+    Replacement.MEAN.value: label("what it says on average"),
+    Replacement.ZERO.value: label("silence"),
+    Replacement.RESAMPLE.value: label("what it says of other sentences"),
+}
 EXTENT = {"quick": label("as many heads as are quick"), "all": label("all heads")}
 
 
@@ -42,8 +45,14 @@ def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
     yield from scene.prepare_means() if instead == Replacement.MEAN.value else ()
     for notes, estimates, found in _found(scene, instead, extent):
         yield [*notes, _block(scene, estimates, found, done=False)]
-    yield [*notes, *_summary(estimates, found), _block(scene, estimates, found, done=True), exports(),
-           blocks.slot(JOINT), *_way_back(scene)]
+    yield [
+        *notes,
+        *_summary(estimates, found),
+        _block(scene, estimates, found, done=True),
+        exports(),
+        blocks.slot(JOINT),
+        *_way_back(scene),
+    ]
 
 
 def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict], HeadEffects, HeadEffects | None]]:
@@ -62,35 +71,61 @@ def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict]
 def taken(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
     """The estimates and what is measured, as a file."""
     *_, (_, estimates, found) = _found(scene, instead, extent)
-    return file(data, Explained({**asked(scene), **heads_dict(found, estimates)}, ("kind", "layer")),
-                about_step("heads", scene))
+    return file(
+        data, Explained({**asked(scene), **heads_dict(found, estimates)}, ("kind", "layer")), about_step("heads", scene)
+    )
 
 
 def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
     """What is heard of a head that is switched off, and what has to be said about that: without means, or without
     sentences in this language, it is silence."""
     if instead == Replacement.MEAN.value and case.means is not None:
-        return heads.mean_voices(case), [blocks.text(say(
-            "A head that is switched off says what it says on average over {n} sentences.", n=case.means.sentences),
-            tone="note")]
+        return heads.mean_voices(case), [
+            blocks.text(
+                say(
+                    "A head that is switched off says what it says on average over {n} sentences.",
+                    n=case.means.sentences,
+                ),
+                tone="note",
+            )
+        ]
     if instead == Replacement.RESAMPLE.value and scene.shelf.can_make(scene.trace.direction):
         voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
-        return voices, [blocks.text(say(
-            "A head that is switched off says what it says at the same place of another sentence; the mean over {n} of "
-            "them.", n=len(voices.draws)), tone="note")]
+        return voices, [
+            blocks.text(
+                say(
+                    "A head that is switched off says what it says at the same place of another sentence; the mean "
+                    "over {n} of them.",
+                    n=len(voices.draws),
+                ),
+                tone="note",
+            )
+        ]
     if instead == Replacement.ZERO.value:
         return heads.silence(), []
-    return heads.silence(), [blocks.text(say(
-        "There are no sentences in this source language here to take another voice from: a head that is switched off "
-        "is silent."), tone="note")]
+    return heads.silence(), [
+        blocks.text(
+            say(
+                "There are no sentences in this source language here to take another voice from: a head that is "
+                "switched off is silent."
+            ),
+            tone="note",
+        )
+    ]
 
 
 def _way_back(scene: Scene) -> list[dict]:
     """A button that leads back, where the translation was made with changes to the model."""
     if not scene.trace.interventions:
         return []
-    return [{"type": "action", "text": say("Back to the translation by the whole model"), "event": "translate",
-             "data": {"heads": []}}]
+    return [
+        {
+            "type": "action",
+            "text": say("Back to the translation by the whole model"),
+            "event": "translate",
+            "data": {"heads": []},
+        }
+    ]
 
 
 def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
@@ -106,22 +141,38 @@ def _operations(case: Case) -> float:
     """Of a pass over this source and prefix: two for each weight of a matrix and token."""
     config = case.model.config
     d, wide = config.d_model, 2 * config.d_model * config.d_feedforward
-    return 2.0 * (case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + wide)
-                  + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wide))
+    return 2.0 * (
+        case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + wide)
+        + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wide)
+    )
 
 
 def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
     """Measured numbers alone, and how well the estimates foretold them."""
     (head, effect), flips = measured.ranked()[0], sum(int(found.sum()) for found in measured.flips.values())
     count = sum(int((~np.isnan(found)).sum()) for found in measured.effects.values())
-    found = say("Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
-                "without {head}: {effect} nats.", n=count, flips=flips, head=head_name(*head), effect=signed(effect))
-    agreement = spearman(*(np.concatenate([part.effects[kind].ravel() for kind in part.effects])
-                           for part in (estimates, measured)))
+    found = say(
+        "Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
+        "without {head}: {effect} nats.",
+        n=count,
+        flips=flips,
+        head=head_name(*head),
+        effect=signed(effect),
+    )
+    agreement = spearman(
+        *(np.concatenate([part.effects[kind].ravel() for kind in part.effects]) for part in (estimates, measured))
+    )
     parts = [blocks.text(found)]
     if agreement is not None:
-        parts.append(blocks.text(say("The estimates, all from one gradient, agree with the measurements: rank "
-                                     "correlation {n}.", n=f"{agreement:.2f}".replace("-", "−")), tone="note"))
+        parts.append(
+            blocks.text(
+                say(
+                    "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
+                    n=f"{agreement:.2f}".replace("-", "−"),
+                ),
+                tone="note",
+            )
+        )
     return parts
 
 
@@ -137,13 +188,26 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
     facts = [(say("Together"), signed(effects[0]), say("nats, measured"))]
     if len(alone) > 1:
         total = float(effects[1:].sum())
-        facts += [(say("Sum of the single effects"), signed(total), say("nats, measured one by one")),
-                  (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total))]
+        facts += [
+            (say("Sum of the single effects"), signed(total), say("nats, measured one by one")),
+            (say("The difference"), signed(effects[0] - total), _self_repair(effects[0] - total)),
+        ]
     changed = beside(case, heads.without(case, [chosen], voices.draws[0]))
-    return [blocks.facts(*facts), blocks.text(
-        say("Without them another token is written.") if flips[0] else say("Without them the same token is written.")),
-        candidates(changed, scene.translator.tokenizer.tokens(changed.ids), scene.question, say("with all heads"),
-                   say("without these"))]
+    return [
+        blocks.facts(*facts),
+        blocks.text(
+            say("Without them another token is written.")
+            if flips[0]
+            else say("Without them the same token is written.")
+        ),
+        candidates(
+            changed,
+            scene.translator.tokenizer.tokens(changed.ids),
+            scene.question,
+            say("with all heads"),
+            say("without these"),
+        ),
+    ]
 
 
 def _self_repair(difference: float):
@@ -155,8 +219,7 @@ def _self_repair(difference: float):
 def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
     """The heads that the page names: [[kind, layer, head]]. ValueError for one that there is not."""
     try:
-        found = list(dict.fromkeys(
-            (AttentionKind(kind), int(layer), int(head)) for kind, layer, head in data["heads"]))
+        found = list(dict.fromkeys((AttentionKind(kind), int(layer), int(head)) for kind, layer, head in data["heads"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"these are no heads: {data!r:.200}") from error
     for kind, layer, head in found:
@@ -179,9 +242,19 @@ def without_these(scene: Scene, data: Mapping[str, object], instead: str, extent
 
 
 PANEL = Panel(
-    "why-heads", label("Heads"), say(
+    "why-heads",
+    label("Heads"),
+    say(
         "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
-        "stand in for each other."), say("Michel et al. 2019; Voita et al. 2019"), explored,
-    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
-              Choice(label("Measured"), EXTENT, "quick", folded=True)),
-    acts={JOINT: joint, EXPORT: taken}, translates=without_these, stops=True)
+        "stand in for each other."
+    ),
+    say("Michel et al. 2019; Voita et al. 2019"),
+    explored,
+    controls=(
+        Choice(label("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
+        Choice(label("Measured"), EXTENT, "quick", folded=True),
+    ),
+    acts={JOINT: joint, EXPORT: taken},
+    translates=without_these,
+    stops=True,
+)

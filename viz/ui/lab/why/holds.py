@@ -38,31 +38,47 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
             yield [*_curves(done), *offline]
         elif time.monotonic() - shown > PATIENCE:
             shown = time.monotonic()
-            yield [*_curves(done), blocks.text(say("{n} more orders are still being tried.", n=more), tone="note"),
-                   *offline]
+            yield [
+                *_curves(done),
+                blocks.text(say("{n} more orders are still being tried.", n=more), tone="note"),
+                *offline,
+            ]
     if not done:
-        yield [blocks.text(say("One word or two cannot be put into a telling order: there is nothing to test here."),
-                           tone="note"), *offline]
+        yield [
+            blocks.text(
+                say("One word or two cannot be put into a telling order: there is nothing to test here."), tone="note"
+            ),
+            *offline,
+        ]
 
 
 def _curves(done: list[Trial]) -> Blocks:
     chance = done[0]
     rows = [_row(trial, chance) for trial in done]
     return [
-        blocks.row(_figure(done, "left", say("The best words taken away first"), say("words taken away, best first")),
-                   _figure(done, "kept", say("The best words alone"), say("best words left, all others taken away"))),
+        blocks.row(
+            _figure(done, "left", say("The best words taken away first"), say("words taken away, best first")),
+            _figure(done, "kept", say("The best words alone"), say("best words left, all others taken away")),
+        ),
         blocks.table(
-            (say("Order"), say("kind"), say("fall"), say("rise")), rows,
-            caption=say("Measured on this sentence, in nats: how much further than in random order the number falls "
-                        "when the row's best words go first, and how much further it rises when they alone are left; "
-                        "both are means over the curve. Larger is better."))]
+            (say("Order"), say("kind"), say("fall"), say("rise")),
+            rows,
+            caption=say(
+                "Measured on this sentence, in nats: how much further than in random order the number falls "
+                "when the row's best words go first, and how much further it rises when they alone are left; "
+                "both are means over the curve. Larger is better."
+            ),
+        ),
+    ]
 
 
 def _row(trial: Trial, chance: Trial) -> list:
-    name, kind = (RANDOM, "") if trial.method is None else (
-        METHODS[trial.method].name, EVIDENCE[METHODS[trial.method].evidence])
-    fall, rise = (float(np.mean(mine) - np.mean(base)) for mine, base in (
-        (chance.left, trial.left), (trial.kept, chance.kept)))
+    name, kind = (
+        (RANDOM, "") if trial.method is None else (METHODS[trial.method].name, EVIDENCE[METHODS[trial.method].evidence])
+    )
+    fall, rise = (
+        float(np.mean(mine) - np.mean(base)) for mine, base in ((chance.left, trial.left), (trial.kept, chance.kept))
+    )
     return [name, kind, blocks.number(fall), blocks.number(rise)] if trial is not chance else [name, kind, "–", "–"]
 
 
@@ -71,12 +87,22 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
     for trial in done:
         chance = trial.method is None
         picture.add_scatter(
-            x=list(trial.counts), y=[round(value, 4) for value in getattr(trial, which).tolist()],
-            name=RANDOM if chance else METHODS[trial.method].name, mode="lines+markers", marker_size=4,
-            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else belief.drawn(trial.method))
-    picture.update_layout(template="none", **theme.figure_layout(
-        xaxis={"title": {"text": below}, **theme.AXIS}, yaxis={"title": {"text": say("nats")}, **theme.AXIS},
-        margin={"l": 44, "r": 8, "t": 8, "b": 44}, legend={"orientation": "h", "y": -0.22, "x": 0}))
+            x=list(trial.counts),
+            y=[round(value, 4) for value in getattr(trial, which).tolist()],
+            name=RANDOM if chance else METHODS[trial.method].name,
+            mode="lines+markers",
+            marker_size=4,
+            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else belief.drawn(trial.method),
+        )
+    picture.update_layout(
+        template="none",
+        **theme.figure_layout(
+            xaxis={"title": {"text": below}, **theme.AXIS},
+            yaxis={"title": {"text": say("nats")}, **theme.AXIS},
+            margin={"l": 44, "r": 8, "t": 8, "b": 44},
+            legend={"orientation": "h", "y": -0.22, "x": 0},
+        ),
+    )
     return blocks.figure(picture, height=HEIGHT, width=620, label=title)
 
 
@@ -87,16 +113,31 @@ def _offline(scene: Scene) -> Blocks:
         return [blocks.text(lead.reason, tone="note")]
     if not found.stages:
         return [blocks.text(lead.reason), belief.agreements(found), belief.measured(found, lead.order[0])]
-    return [blocks.text(lead.reason), blocks.row(belief.agreements(found), belief.cascade(found)),
-            blocks.text(say("Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
-                            "not look at the token that was written: it cannot pass."), tone="note"),
-            belief.measured(found, lead.order[0])]
+    return [
+        blocks.text(lead.reason),
+        blocks.row(belief.agreements(found), belief.cascade(found)),
+        blocks.text(
+            say(
+                "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
+                "not look at the token that was written: it cannot pass."
+            ),
+            tone="note",
+        ),
+        belief.measured(found, lead.order[0]),
+    ]
 
 
 PANEL = Panel(
-    "why-holds", label("Does it hold?"), say(
+    "why-holds",
+    label("Does it hold?"),
+    say(
         "Take the words away in the order of each row. If the row is right, the number falls sooner than in random "
-        "order, and its best words alone bring it back."),
-    say("DeYoung et al. 2020"), holds, paper="https://arxiv.org/abs/1911.03429",
-    controls=(Choice(label("Words are taken away by"), {MEAN: label("the mean embedding"), MASK: label("masking")},
-                     MEAN),))
+        "order, and its best words alone bring it back."
+    ),
+    say("DeYoung et al. 2020"),
+    holds,
+    paper="https://arxiv.org/abs/1911.03429",
+    controls=(
+        Choice(label("Words are taken away by"), {MEAN: label("the mean embedding"), MASK: label("masking")}, MEAN),
+    ),
+)

@@ -36,13 +36,33 @@ def parts(scene: Scene) -> list[dict]:
             (say("Position"), two(found.position), say("of the step")),
             (say("Biases of the norms"), two(float(found.norm_biases.sum())), say("the same for any sentence")),
             (say("Bias of the output"), two(found.constant), say("the same for any sentence")),
-            (say("Encoder heads"), say("n/a"), say("no direct path to a logit, which is not 0: they speak through "
-                                                    "cross-attention alone")),
-            (say("Sum of all parts"), two(sums.found), say("of {expected}, error {n}: {kind}", expected=two(
-                sums.expected), n=blocks.compact(sums.error, 2), kind=EVIDENCE[found.evidence]))),
-        blocks.slot(KEYS, blocks.text(
-            say("Choose a head to split its part by the tokens that it read. A part is what reached the logit "
-                "directly, the norms' scales held: not what would be missing without it."), tone="note"))]
+            (
+                say("Encoder heads"),
+                say("n/a"),
+                say("no direct path to a logit, which is not 0: they speak through cross-attention alone"),
+            ),
+            (
+                say("Sum of all parts"),
+                two(sums.found),
+                say(
+                    "of {expected}, error {n}: {kind}",
+                    expected=two(sums.expected),
+                    n=blocks.compact(sums.error, 2),
+                    kind=EVIDENCE[found.evidence],
+                ),
+            ),
+        ),
+        blocks.slot(
+            KEYS,
+            blocks.text(
+                say(
+                    "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
+                    "directly, the norms' scales held: not what would be missing without it."
+                ),
+                tone="note",
+            ),
+        ),
+    ]
 
 
 def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
@@ -54,14 +74,32 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     about = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
     title = say("{kind}, layer {layer}, head {head}: its part by the token that it read", **about)
     read = say("encoder output at") if kind is AttentionKind.CROSS else say("written before")
-    line = Line("keys", say("part"), cells(values, Unit.NATS, limit=_limit(found)),
-                margins=[margin(two(float(values.sum())))], evidence=Evidence.EXACT_SPLIT)
+    line = Line(
+        "keys",
+        say("part"),
+        cells(values, Unit.NATS, limit=_limit(found)),
+        margins=[margin(two(float(values.sum())))],
+        evidence=Evidence.EXACT_SPLIT,
+    )
     return [
         blocks.text(title),
-        matrix(title, Axis(((read, len(tokens)),), [spoken(token) for token in tokens]), [line],
-               margins=[(say("sum"), say("The head's own part."))]),
-        *([blocks.text(say("The encoder's output at a word has read the whole sentence: it is not the word alone."),
-                       tone="note")] if kind is AttentionKind.CROSS else [])]
+        matrix(
+            title,
+            Axis(((read, len(tokens)),), [spoken(token) for token in tokens]),
+            [line],
+            margins=[(say("sum"), say("The head's own part."))],
+        ),
+        *(
+            [
+                blocks.text(
+                    say("The encoder's output at a word has read the whole sentence: it is not the word alone."),
+                    tone="note",
+                )
+            ]
+            if kind is AttentionKind.CROSS
+            else []
+        ),
+    ]
 
 
 def _head(found: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
@@ -78,19 +116,41 @@ def _head(found: Parts, data: Mapping[str, object]) -> tuple[AttentionKind, int,
 def _grid(found: Parts) -> dict:
     kinds = tuple(found.keys)
     heads = {kind: found.heads(kind) for kind in kinds}
-    rows = [np.concatenate([*(heads[kind][layer] for kind in kinds), [found.feed_forward[layer]],
-                            [sum(found.output_biases[kind][layer] for kind in kinds)]])
-            for layer in range(len(found.feed_forward))]
+    rows = [
+        np.concatenate(
+            [
+                *(heads[kind][layer] for kind in kinds),
+                [found.feed_forward[layer]],
+                [sum(found.output_biases[kind][layer] for kind in kinds)],
+            ]
+        )
+        for layer in range(len(found.feed_forward))
+    ]
     limit = _limit(found)
     count = heads[kinds[0]].shape[1]
     numbers = [str(head + 1) for _ in kinds for head in range(count)]
     named = [say("{kind}, head {n}", kind=SHORT[kind], n=head + 1) for kind in kinds for head in range(count)]
-    axis = Axis([*((SHORT[kind], count) for kind in kinds), (say("other parts"), 2)],
-                [*numbers, "FFN", "b"], names=[*named, say("feed-forward"), say("attention biases")])
-    lines = [Line(str(layer), say("layer {n}", n=layer + 1), cells(row, Unit.NATS, limit=limit),
-                  margins=[margin(two(float(row.sum())))]) for layer, row in enumerate(rows)]
-    return matrix(say("Parts of the decoder: layers by heads"), axis, lines, act=KEYS,
-                  margins=[(say("sum"), say("Of the layer's parts."))])
+    axis = Axis(
+        [*((SHORT[kind], count) for kind in kinds), (say("other parts"), 2)],
+        [*numbers, "FFN", "b"],
+        names=[*named, say("feed-forward"), say("attention biases")],
+    )
+    lines = [
+        Line(
+            str(layer),
+            say("layer {n}", n=layer + 1),
+            cells(row, Unit.NATS, limit=limit),
+            margins=[margin(two(float(row.sum())))],
+        )
+        for layer, row in enumerate(rows)
+    ]
+    return matrix(
+        say("Parts of the decoder: layers by heads"),
+        axis,
+        lines,
+        act=KEYS,
+        margins=[(say("sum"), say("Of the layer's parts."))],
+    )
 
 
 def _limit(found: Parts) -> float:
@@ -102,25 +162,48 @@ def _limit(found: Parts) -> float:
 def _title(scene: Scene, found: Parts) -> Words:
     token, contrast = names(scene.trace, scene.question)
     if contrast is None:
-        return say("The logit of {token} less the mean logit of the vocabulary is {n}: this is split, never log p.",
-                   token=token, n=two(found.expected))
-    return say("log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.", token=token,
-               contrast=contrast, n=two(found.expected))
+        return say(
+            "The logit of {token} less the mean logit of the vocabulary is {n}: this is split, never log p.",
+            token=token,
+            n=two(found.expected),
+        )
+    return say(
+        "log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.",
+        token=token,
+        contrast=contrast,
+        n=two(found.expected),
+    )
 
 
 def _most(found: Parts) -> Words:
     """The largest parts by name."""
-    named = [(say("{kind} {layer}.{head}", kind=SHORT[kind], layer=layer + 1, head=head + 1), float(value))
-             for kind in found.keys for (layer, head), value in np.ndenumerate(found.heads(kind))]
-    named += [(say("feed-forward {layer}", layer=layer + 1), float(value))
-              for layer, value in enumerate(found.feed_forward)]
+    named = [
+        (say("{kind} {layer}.{head}", kind=SHORT[kind], layer=layer + 1, head=head + 1), float(value))
+        for kind in found.keys
+        for (layer, head), value in np.ndenumerate(found.heads(kind))
+    ]
+    named += [
+        (say("feed-forward {layer}", layer=layer + 1), float(value)) for layer, value in enumerate(found.feed_forward)
+    ]
     largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
-    return say("The largest parts: {parts}.", parts=join(
-        [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest], ", "))
+    return say(
+        "The largest parts: {parts}.",
+        parts=join(
+            [say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{nats(value)}") for name, value in largest],
+            ", ",
+        ),
+    )
 
 
 PANEL = Panel(
-    "why-parts", label("Parts"), say(
+    "why-parts",
+    label("Parts"),
+    say(
         "Which part of the decoder wrote it? What the last row adds up to is split over embeddings, heads and "
-        "feed-forwards: the parts sum to the number above, exactly."),
-    say("Elhage et al. 2021"), parts, acts={KEYS: keys, EXPORT: take}, paper="https://transformer-circuits.pub/2021/framework/")
+        "feed-forwards: the parts sum to the number above, exactly."
+    ),
+    say("Elhage et al. 2021"),
+    parts,
+    acts={KEYS: keys, EXPORT: take},
+    paper="https://transformer-circuits.pub/2021/framework/",
+)

@@ -29,24 +29,33 @@ from viz.wire.why import patch_dict
 from viz.words import Words, say
 
 GRIDS: dict[str, Grid] = {
-    "decoder stream": StreamGrid(Side.DECODER), "encoder stream": StreamGrid(Side.ENCODER),
+    "decoder stream": StreamGrid(Side.DECODER),
+    "encoder stream": StreamGrid(Side.ENCODER),
     "decoder self": SubLayerGrid(Side.DECODER, SubLayerName.SELF_ATTENTION),
     "decoder cross": SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION),
     "decoder feed": SubLayerGrid(Side.DECODER, SubLayerName.FEED_FORWARD),
     "encoder self": SubLayerGrid(Side.ENCODER, SubLayerName.SELF_ATTENTION),
     "encoder feed": SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
-    "cross heads": HeadGrid(AttentionKind.CROSS), "decoder heads": HeadGrid(AttentionKind.DECODER_SELF),
-    "encoder heads": HeadGrid(AttentionKind.ENCODER_SELF)}
+    "cross heads": HeadGrid(AttentionKind.CROSS),
+    "decoder heads": HeadGrid(AttentionKind.DECODER_SELF),
+    "encoder heads": HeadGrid(AttentionKind.ENCODER_SELF),
+}
 PLACES = {
-    "decoder stream": label("decoder: residual stream"), "encoder stream": label("encoder: residual stream"),
+    "decoder stream": label("decoder: residual stream"),
+    "encoder stream": label("encoder: residual stream"),
     "decoder self": label("decoder: output of self-attention"),
     "decoder cross": label("decoder: output of cross-attention"),
     "decoder feed": label("decoder: output of the feed-forward"),
     "encoder self": label("encoder: output of self-attention"),
-    "encoder feed": label("encoder: output of the feed-forward"), "cross heads": label("cross-attention heads"),
-    "decoder heads": label("decoder self-attention heads"), "encoder heads": label("encoder self-attention heads")}
-DIRECTIONS = {Direction.DENOISE.value: label("this sentence into the second: is it enough?"),
-              Direction.NOISE.value: label("the second into this sentence: is it needed?")}
+    "encoder feed": label("encoder: output of the feed-forward"),
+    "cross heads": label("cross-attention heads"),
+    "decoder heads": label("decoder self-attention heads"),
+    "encoder heads": label("encoder self-attention heads"),
+}
+DIRECTIONS = {
+    Direction.DENOISE.value: label("this sentence into the second: is it enough?"),
+    Direction.NOISE.value: label("the second into this sentence: is it needed?"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +85,42 @@ def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> P
     other_ids = scene.translator.encode(text, scene.trace.direction)
     corrupt = corrupted(clean, other_ids)
     if (length := len(other_ids) + clean.decoder_ids.shape[1]) > MAX_TOKENS:
-        raise Refusal("The second sentence and what was written before this token are {n} tokens long; the limit here "
-                      "is {limit} tokens.", n=length, limit=MAX_TOKENS)
-    return Patched(clean, corrupt, patched(clean, corrupt, grid, direction),
-                   _columns(scene, text, other_ids, grid, direction))
+        raise Refusal(
+            "The second sentence and what was written before this token are {n} tokens long; the limit here "
+            "is {limit} tokens.",
+            n=length,
+            limit=MAX_TOKENS,
+        )
+    return Patched(
+        clean, corrupt, patched(clean, corrupt, grid, direction), _columns(scene, text, other_ids, grid, direction)
+    )
 
 
 def _told(scene: Scene, found: Patched, place: str) -> list[dict]:
     token, contrast = names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
-    told = [blocks.facts(
-        (say("This sentence"), signed(found.clean.metric()), about),
-        (say("The second sentence, after the same prefix"), signed(found.corrupt.metric()), about))]
+    told = [
+        blocks.facts(
+            (say("This sentence"), signed(found.clean.metric()), about),
+            (say("The second sentence, after the same prefix"), signed(found.corrupt.metric()), about),
+        )
+    ]
     if found.effects.recovered is None:
-        told.append(blocks.text(say("The two are less than 1 nat apart: shares of that would be shares of next to "
-                                    "nothing, so each place shows nats."), tone="note"))
-    return [*told, patches_block(found.effects, found.columns, drawn(PLACES[place])), exports(),
-            blocks.text(_meaning(found.effects), tone="note")]
+        told.append(
+            blocks.text(
+                say(
+                    "The two are less than 1 nat apart: shares of that would be shares of next to "
+                    "nothing, so each place shows nats."
+                ),
+                tone="note",
+            )
+        )
+    return [
+        *told,
+        patches_block(found.effects, found.columns, drawn(PLACES[place])),
+        exports(),
+        blocks.text(_meaning(found.effects), tone="note"),
+    ]
 
 
 def taken(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> list[dict]:
@@ -107,7 +135,7 @@ def _columns(scene: Scene, text: str, other_ids: list[int], grid: Grid, directio
     if isinstance(grid, HeadGrid):
         return [str(head + 1) for head in range(scene.translator.config.num_heads)]
     if grid.side is Side.DECODER:
-        return [labels.display(token) for token in scene.trace.decoder_inputs[:scene.question.step + 1]]
+        return [labels.display(token) for token in scene.trace.decoder_inputs[: scene.question.step + 1]]
     if direction is Direction.NOISE:
         return [labels.display(token) for token in scene.trace.source_tokens]
     return [labels.display(token) for token in scene.translator.tokenizer.source_tokens(other_ids, text)]
@@ -115,21 +143,35 @@ def _columns(scene: Scene, text: str, other_ids: list[int], grid: Grid, directio
 
 def _meaning(effects: PatchEffects) -> Words:
     if effects.direction is Direction.DENOISE:
-        return say("Measured: the second sentence's run, with what this sentence's had at one place. 1: that place "
-                   "alone brings the whole difference back, so it is enough. 0: it brings nothing. Below 0 or above 1 "
-                   "is real.")
-    return say("Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone "
-               "the whole difference is gone, so it is needed. 0: it is not. Below 0 or above 1 is real.")
+        return say(
+            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place "
+            "alone brings the whole difference back, so it is enough. 0: it brings nothing. Below 0 or above 1 "
+            "is real."
+        )
+    return say(
+        "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone "
+        "the whole difference is gone, so it is needed. 0: it is not. Below 0 or above 1 is real."
+    )
 
 
 def _words(scene: Scene, text: str) -> dict:
     tokens = scene.trace.source_tokens
-    words = [{"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
-             for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
-    hint = say("Click a word to put another one in its place, the next nearest with each click; or type the second "
-               "sentence.")
-    return {"type": "words", "about": key_of(scene.trace), "sentence": scene.trace.source_text, "second": text,
-            "words": words, "hint": hint}
+    words = [
+        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
+        for group in word_groups(tokens)
+        if not is_symbol(tokens[group[0]])
+    ]
+    hint = say(
+        "Click a word to put another one in its place, the next nearest with each click; or type the second sentence."
+    )
+    return {
+        "type": "words",
+        "about": key_of(scene.trace),
+        "sentence": scene.trace.source_text,
+        "second": text,
+        "words": words,
+        "hint": hint,
+    }
 
 
 def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> str:
@@ -145,10 +187,19 @@ def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, di
 
 
 PANEL = Panel(
-    "why-patch", label("Patch"), say(
+    "why-patch",
+    label("Patch"),
+    say(
         "Change one word and put single activations of one run into the other: where does the difference between the "
-        "two sentences live?"), say("Vig et al. 2020; Meng et al. 2022"), shown,
-    controls=(Text(label("Second sentence"), scale=4),
-              Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=3),
-              Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4)),
-    acts={EXPORT: taken}, fills=replaced)
+        "two sentences live?"
+    ),
+    say("Vig et al. 2020; Meng et al. 2022"),
+    shown,
+    controls=(
+        Text(label("Second sentence"), scale=4),
+        Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=3),
+        Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
+    ),
+    acts={EXPORT: taken},
+    fills=replaced,
+)

@@ -30,26 +30,53 @@ def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
     sets: list[SmallestSet] = []
     for number, seed in enumerate(ORDERS, start=1):
         for step in shrinking(found, voices.draws[0], seed=seed):
-            yield [*notes, blocks.text(say(
-                "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.", n=number,
-                all=len(ORDERS), left=len(step.kept), heads=step.total, tried=step.passes)), *_shown(scene, sets)]
+            yield [
+                *notes,
+                blocks.text(
+                    say(
+                        "Order {n} of {all}: {left} of {heads} heads are left, {tried} sets of heads tried.",
+                        n=number,
+                        all=len(ORDERS),
+                        left=len(step.kept),
+                        heads=step.total,
+                        tried=step.passes,
+                    )
+                ),
+                *_shown(scene, sets),
+            ]
         sets.append(step)
-    yield [*notes, *_shown(scene, sets), exports({"sets": [set_dict(one) for one in sets]}),
-           *_alone(scene, sets, silent=instead == Replacement.ZERO.value)]
+    yield [
+        *notes,
+        *_shown(scene, sets),
+        exports({"sets": [set_dict(one) for one in sets]}),
+        *_alone(scene, sets, silent=instead == Replacement.ZERO.value),
+    ]
 
 
 def _shown(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
     if not sets:
         return []
-    facts = [(say("Order {n}", n=number), say("{n} of {all}", n=len(one.kept), all=one.total), _verified(one))
-             for number, one in enumerate(sets, start=1)]
+    facts = [
+        (say("Order {n}", n=number), say("{n} of {all}", n=len(one.kept), all=one.total), _verified(one))
+        for number, one in enumerate(sets, start=1)
+    ]
     sizes = sorted(len(one.kept) for one in sets)
-    range_of = say("This translation survives on {n} of {all} heads.", n=sizes[0], all=sets[0].total) if len(
-        set(sizes)) == 1 else say("This translation survives on {n} of {all} heads; other orders end at up to {most}.",
-                                  n=sizes[0], all=sets[0].total, most=sizes[-1])
+    range_of = (
+        say("This translation survives on {n} of {all} heads.", n=sizes[0], all=sets[0].total)
+        if len(set(sizes)) == 1
+        else say(
+            "This translation survives on {n} of {all} heads; other orders end at up to {most}.",
+            n=sizes[0],
+            all=sets[0].total,
+            most=sizes[-1],
+        )
+    )
     model = scene.translator.model
-    return [blocks.text(range_of), blocks.facts(*facts),
-            sets_block("", sets, model.num_layers, scene.translator.config.num_heads)]
+    return [
+        blocks.text(range_of),
+        blocks.facts(*facts),
+        sets_block("", sets, model.num_layers, scene.translator.config.num_heads),
+    ]
 
 
 def _verified(one: SmallestSet) -> Words:
@@ -65,17 +92,35 @@ def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]
         return []
     fewest = min(sets, key=lambda one: len(one.kept))
     model, config = scene.translator.model, scene.translator.config
-    off = [[kind.value, layer, head] for kind, layers in model.num_layers.items() for layer in range(layers)
-           for head in range(config.num_heads) if (kind, layer, head) not in fewest.kept]
-    return [{"type": "action", "text": say("Translate with these {n} heads alone", n=len(fewest.kept)),
-             "event": "translate", "data": {"heads": off}}]
+    off = [
+        [kind.value, layer, head]
+        for kind, layers in model.num_layers.items()
+        for layer in range(layers)
+        for head in range(config.num_heads)
+        if (kind, layer, head) not in fewest.kept
+    ]
+    return [
+        {
+            "type": "action",
+            "text": say("Translate with these {n} heads alone", n=len(fewest.kept)),
+            "event": "translate",
+            "data": {"heads": off},
+        }
+    ]
 
 
 def taken(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
     """The sets that the page shows, as a file: to search for them again takes seconds."""
     try:
-        sets = [SmallestSet(frozenset(named(scene, {"heads": one["kept"]})), int(one["heads"]), int(one["tried"]),
-                            one["verified"] is True) for one in data["sets"]]
+        sets = [
+            SmallestSet(
+                frozenset(named(scene, {"heads": one["kept"]})),
+                int(one["heads"]),
+                int(one["tried"]),
+                one["verified"] is True,
+            )
+            for one in data["sets"]
+        ]
     except (KeyError, TypeError) as error:
         raise ValueError(f"these are no sets of heads: {data!r:.200}") from error
     if not sets:
@@ -90,9 +135,16 @@ def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> Transl
 
 
 PANEL = Panel(
-    "why-smallest", label("Smallest set"), say(
+    "why-smallest",
+    label("Smallest set"),
+    say(
         "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
-        "is enough for this sentence, and no single head of it can go; it need not be the fewest of all."),
-    say("Voita et al. 2019; Zeller and Hildebrandt 2002"), searched,
-    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.ZERO.value),), acts={EXPORT: taken},
-    translates=with_these, stops=True)
+        "is enough for this sentence, and no single head of it can go; it need not be the fewest of all."
+    ),
+    say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
+    searched,
+    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.ZERO.value),),
+    acts={EXPORT: taken},
+    translates=with_these,
+    stops=True,
+)

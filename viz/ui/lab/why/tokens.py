@@ -28,8 +28,11 @@ from viz.words import Words, say
 TEST = "test"
 MARGINS = (
     (say("sum"), say("What the row should add up to, and what it does.")),
-    (say("agreement"), say(
-        "Rank correlation with occlusion under the other replacement: 1 is the same order of words.")))
+    (
+        say("agreement"),
+        say("Rank correlation with occlusion under the other replacement: 1 is the same order of words."),
+    ),
+)
 
 
 def tokens(scene: Scene) -> list[dict]:
@@ -39,12 +42,26 @@ def tokens(scene: Scene) -> list[dict]:
     lines = [_line(scene, found, name, folded=name in lead.folded) for name in lead.order]
     return [
         blocks.text(lead.reason, tone="note"),
-        matrix(say("Methods by words"), heads, lines, margins=MARGINS, act=TEST,
-               none=say("This method says nothing of it.")),
+        matrix(
+            say("Methods by words"),
+            heads,
+            lines,
+            margins=MARGINS,
+            act=TEST,
+            none=say("This method says nothing of it."),
+        ),
         exports(),
-        blocks.slot(TEST, blocks.text(
-            say("Choose a cell to run its test: the word is taken away, and the model says what it would write then."),
-            tone="note"))]
+        blocks.slot(
+            TEST,
+            blocks.text(
+                say(
+                    "Choose a cell to run its test: the word is taken away, and the model says what it would "
+                    "write then."
+                ),
+                tone="note",
+            ),
+        ),
+    ]
 
 
 def axis(columns: Columns) -> Axis:
@@ -71,24 +88,44 @@ def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     found = without(scene.case, column, replaced if by_mean else masked)
     return [
         blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
-        candidates(found, scene.translator.tokenizer.tokens(found.ids), scene.question, say("with all words"),
-                   say("without it"))]
+        candidates(
+            found,
+            scene.translator.tokenizer.tokens(found.ids),
+            scene.question,
+            say("with all words"),
+            say("without it"),
+        ),
+    ]
 
 
 def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
     token, contrast = names(scene.trace, scene.question)
-    values = {"word": word, "before": nats(found.before), "after": nats(found.after), "token": token,
-              "how": say("its embedding is the average one") if by_mean else say("no head may read it")}
+    values = {
+        "word": word,
+        "before": nats(found.before),
+        "after": nats(found.after),
+        "token": token,
+        "how": say("its embedding is the average one") if by_mean else say("no head may read it"),
+    }
     if contrast is None:
         return say("Without {word} ({how}): log p({token}) goes from {before} to {after} nats.", **values)
-    return say("Without {word} ({how}): log p({token}) − log p({contrast}) goes from {before} to {after} nats.",
-               contrast=contrast, **values)
+    return say(
+        "Without {word} ({how}): log p({token}) − log p({contrast}) goes from {before} to {after} nats.",
+        contrast=contrast,
+        **values,
+    )
 
 
 def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
     method = METHODS[name]
-    about = {"key": str(method.name), "name": method.name, "evidence": method.evidence, "folded": folded,
-             "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0, "layer": layer}
+    about = {
+        "key": str(method.name),
+        "name": method.name,
+        "evidence": method.evidence,
+        "folded": folded,
+        "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0,
+        "layer": layer,
+    }
     given = next((row for row in found.rows if row.method == name), None)
     if given is None:
         return Line(cells=None, about=(method.done, method.misleads), **about)
@@ -98,7 +135,9 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
     return Line(
         cells=cells(given.values, given.unit, limit=_limit(found) if not method.class_agnostic else 0.0),
         margins=(sums + same, margin("–" if agreement is None else two(agreement))),
-        about=(method.done, method.misleads, *given.notes), **about)
+        about=(method.done, method.misleads, *given.notes),
+        **about,
+    )
 
 
 def _weightiest(found: Why) -> int | None:
@@ -114,7 +153,14 @@ def _limit(found: Why) -> float:
 
 
 PANEL = Panel(
-    "why-tokens", label("Tokens"), say(
+    "why-tokens",
+    label("Tokens"),
+    say(
         "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
-        "ones for the other. Where a method disagrees with what was measured, it misleads."),
-    say("Ferrando et al. 2022"), tokens, acts={"row": row, TEST: taken_away, EXPORT: take}, paper="https://arxiv.org/abs/2205.11631")
+        "ones for the other. Where a method disagrees with what was measured, it misleads."
+    ),
+    say("Ferrando et al. 2022"),
+    tokens,
+    acts={"row": row, TEST: taken_away, EXPORT: take},
+    paper="https://arxiv.org/abs/2205.11631",
+)

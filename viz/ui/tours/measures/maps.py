@@ -84,9 +84,15 @@ def _records(folder: Path | None) -> Words:
         return say("Nobody recorded how this model learned.")
     found = learned.read(folder)
     (first, last), (before, after) = (found.updates[[0, -1]].tolist(), found.loss.mean(1)[[0, -1]])
-    replayed = say("The panel replays what became of {n} sentences from update {first}, where their mean loss was "
-                   "{before} nats a token, to update {last}, where it was {after}.", n=len(found.probes), first=first,
-                   last=last, before=f"{before:.2f}", after=f"{after:.2f}")
+    replayed = say(
+        "The panel replays what became of {n} sentences from update {first}, where their mean loss was "
+        "{before} nats a token, to update {last}, where it was {after}.",
+        n=len(found.probes),
+        first=first,
+        last=last,
+        before=f"{before:.2f}",
+        after=f"{after:.2f}",
+    )
     earlier = [say("What was learned before update {n} is not in these records.", n=first)] if first else []
     return join([replayed, *earlier], " ")
 
@@ -123,11 +129,22 @@ def uneven(place: Place) -> Measured:
     trace = place.trace
     p = np.round(np.exp(trace.log_probability), 3)  # as it is written: the difference of what is written is said, too
     step = int(np.argmin(trace.log_probability))
-    token, other = next((token, float(q)) for token, q in zip(trace.top_tokens[step], trace.top_probabilities[step])
-                        if token != trace.target_tokens[step])
-    return Measured(float(p.max() - p.min()), Unit.POINTS, {
-        "piece": text_of(trace.target_tokens, [step]), "least": tenths(float(p.min())), "most": tenths(float(p.max())),
-        "other": text_of((token,), (0,)), "p": share(other)})
+    token, other = next(
+        (token, float(q))
+        for token, q in zip(trace.top_tokens[step], trace.top_probabilities[step])
+        if token != trace.target_tokens[step]
+    )
+    return Measured(
+        float(p.max() - p.min()),
+        Unit.POINTS,
+        {
+            "piece": text_of(trace.target_tokens, [step]),
+            "least": tenths(float(p.min())),
+            "most": tenths(float(p.max())),
+            "other": text_of((token,), (0,)),
+            "p": share(other),
+        },
+    )
 
 
 def future(place: Place) -> Measured:
@@ -138,8 +155,13 @@ def future(place: Place) -> Measured:
 
 def rows(place: Place) -> Measured:
     """How far the sum of any row is from 1."""
-    return Measured(max(float(np.abs(place.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1).max())
-                        for kind in place.trace.kinds), Unit.ERROR)
+    return Measured(
+        max(
+            float(np.abs(place.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1).max())
+            for kind in place.trace.kinds
+        ),
+        Unit.ERROR,
+    )
 
 
 def sharper(place: Place) -> Measured:
@@ -153,6 +175,23 @@ def sharper(place: Place) -> Measured:
     return Measured(after - before, Unit.POINTS, {"before": tenths(before), "after": tenths(after)})
 
 
-MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (
-    probability, weight, read_back, best_head, statistic, sharpest, mean_probability, trained, moved, pieces, copied,
-    uneven, future, rows, sharper)}
+MEASURES: Mapping[str, Callable[..., Measured]] = {
+    measure.__name__: measure
+    for measure in (
+        probability,
+        weight,
+        read_back,
+        best_head,
+        statistic,
+        sharpest,
+        mean_probability,
+        trained,
+        moved,
+        pieces,
+        copied,
+        uneven,
+        future,
+        rows,
+        sharper,
+    )
+}

@@ -58,5 +58,9 @@ def _error(value: float) -> str:
 
 
 _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
-    Unit.SHARE: share, Unit.POINTS: _points, Unit.COUNT: "{:.0f}".format, Unit.ERROR: _error,
-    Unit.BITS: "{:.1f}".format}
+    Unit.SHARE: share,
+    Unit.POINTS: _points,
+    Unit.COUNT: "{:.0f}".format,
+    Unit.ERROR: _error,
+    Unit.BITS: "{:.1f}".format,
+}

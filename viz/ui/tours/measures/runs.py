@@ -64,8 +64,10 @@ def on_average(place: Place, name: str) -> Measured:
     if survey is None or (place.translator.survey and place.translator.survey.digest != place.translator.digest):
         return NOTHING  # of other weights it says nothing
     found = survey.kinds[kind].statistics[name]
-    return Measured(float(found.value[layer, head]), also={"chance": share(found.chance), "count": found.sentences,
-                                                               "all": survey.sentences})
+    return Measured(
+        float(found.value[layer, head]),
+        also={"chance": share(found.chance), "count": found.sentences, "all": survey.sentences},
+    )
 
 
 def without_edge(place: Place) -> Measured:
@@ -95,10 +97,12 @@ def unordered(place: Place) -> Measured:
     off = Positions(enabled=False)
     changes = Interventions(source_positions=off, target_positions=off)
     compared = ablation.compare(place.translator, place.trace, changes)
-    before, after = (float(np.exp(np.mean(found))) for found in (
-        place.trace.log_probability, compared.forced_log_probability))
-    return Measured(after / before, also={
-        "before": share(before), "after": share(after), "broken": compared.broken.translation})
+    before, after = (
+        float(np.exp(np.mean(found))) for found in (place.trace.log_probability, compared.forced_log_probability)
+    )
+    return Measured(
+        after / before, also={"before": share(before), "after": share(after), "broken": compared.broken.translation}
+    )
 
 
 def forced(place: Place) -> Measured:
@@ -109,10 +113,15 @@ def forced(place: Place) -> Measured:
     trace, step = place.trace, place.target[0]
     second = next(int(token) for token in trace.top_ids[step] if token != trace.target_ids[step])
     found = paths.complete(place.translator, trace.source_text, [*trace.target_ids[:step], second], trace.direction)
-    rest = found.log_probability[step + 1:]
-    return Measured(float(np.exp(rest.mean())) if len(rest) and found.finished else None, also={
-        "second": text_of(found.target_tokens, [step]), "p": share(float(np.exp(found.log_probability[step]))),
-        "instead": found.translation})
+    rest = found.log_probability[step + 1 :]
+    return Measured(
+        float(np.exp(rest.mean())) if len(rest) and found.finished else None,
+        also={
+            "second": text_of(found.target_tokens, [step]),
+            "p": share(float(np.exp(found.log_probability[step]))),
+            "instead": found.translation,
+        },
+    )
 
 
 def _kept(place: Place, nats: float) -> Measured:
@@ -121,5 +130,17 @@ def _kept(place: Place, nats: float) -> Measured:
     return Measured(kept, also={"before": share(before), "after": share(before * kept)})
 
 
-MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (
-    hidden, matters_most, without_head, without_all, on_average, without_edge, without_edges, unordered, forced)}
+MEASURES: Mapping[str, Callable[..., Measured]] = {
+    measure.__name__: measure
+    for measure in (
+        hidden,
+        matters_most,
+        without_head,
+        without_all,
+        on_average,
+        without_edge,
+        without_edges,
+        unordered,
+        forced,
+    )
+}

@@ -3,59 +3,128 @@
 (function (atlas) {
   "use strict";
 
-  const CONFIG = { staticPlot: true, displayModeBar: false, showSendToCloud: false, responsive: false };
+  const CONFIG = {
+    staticPlot: true,
+    displayModeBar: false,
+    showSendToCloud: false,
+    responsive: false,
+  };
 
   function places(map, colouring) {
-    const { values } = map, width = map.columns.length;
-    return map.rows.map((_, row) => Array.from({ length: width }, (_, column) => {
-      const value = values[row * width + column];
-      return Number.isNaN(value) ? null : colouring.place(value);
-    }));
+    const { values } = map,
+      width = map.columns.length;
+    return map.rows.map((_, row) =>
+      Array.from({ length: width }, (_, column) => {
+        const value = values[row * width + column];
+        return Number.isNaN(value) ? null : colouring.place(value);
+      }),
+    );
   }
 
   // The cells alone, as large as the frame leaves room for.
   function cells(map, colouring, size) {
     const hidden = { visible: false, fixedrange: true };
     return {
-      data: [{ type: "heatmap", z: places(map, colouring), zmin: 0, zmax: 1, colorscale: colouring.plotly, hoverinfo: "skip", showscale: false }],
+      data: [
+        {
+          type: "heatmap",
+          z: places(map, colouring),
+          zmin: 0,
+          zmax: 1,
+          colorscale: colouring.plotly,
+          hoverinfo: "skip",
+          showscale: false,
+        },
+      ],
       layout: {
-        width: size.plotWidth, height: size.plotHeight, margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
-        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        xaxis: { ...hidden, range: [-0.5, map.columns.length - 0.5] }, yaxis: { ...hidden, range: [map.rows.length - 0.5, -0.5] },
+        width: size.plotWidth,
+        height: size.plotHeight,
+        margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
+        paper_bgcolor: "rgba(0,0,0,0)",
+        plot_bgcolor: "rgba(0,0,0,0)",
+        xaxis: { ...hidden, range: [-0.5, map.columns.length - 0.5] },
+        yaxis: { ...hidden, range: [map.rows.length - 0.5, -0.5] },
       },
     };
   }
 
   // The whole picture with its labels, for export.
   function figure({ map, colouring, size, titles }) {
-    const style = getComputedStyle(document.body), font = atlas.explorerFrame.FONT;
+    const style = getComputedStyle(document.body),
+      font = atlas.explorerFrame.FONT;
     const colour = (name) => style.getPropertyValue(name).trim();
     const width = map.columns.length;
     const axis = (ticks, title, options) => ({
-      tickmode: "array", tickvals: ticks.shown, ticktext: ticks.texts.map(atlas.escape), showgrid: false,
-      zeroline: false, ticks: "", fixedrange: true, title: { text: title, standoff: 6, font: { size: font, color: colour("--atlas-muted") } },
-      tickfont: { size: font, color: colour("--atlas-ink") }, ticklabelstandoff: 4, ...options,
+      tickmode: "array",
+      tickvals: ticks.shown,
+      ticktext: ticks.texts.map(atlas.escape),
+      showgrid: false,
+      zeroline: false,
+      ticks: "",
+      fixedrange: true,
+      title: { text: title, standoff: 6, font: { size: font, color: colour("--atlas-muted") } },
+      tickfont: { size: font, color: colour("--atlas-ink") },
+      ticklabelstandoff: 4,
+      ...options,
     });
     return {
-      data: [{
-        type: "heatmap", z: places(map, colouring), zmin: 0, zmax: 1, colorscale: colouring.plotly, hoverinfo: "skip",
-        xgap: width <= 30 ? 1 : 0, ygap: width <= 30 ? 1 : 0, showscale: size.right > 30,
-        colorbar: {
-          thickness: 10, outlinewidth: 0, x: 1.02, xpad: 2, len: 1, tickvals: colouring.ticks.places,
-          ticktext: colouring.ticks.texts, tickfont: { size: 11, color: colour("--atlas-muted") },
-          ...(colouring.unit ? { title: { text: atlas.escape(atlas.said(colouring.unit)), side: "right", font: { size: 11 } } } : {}),
+      data: [
+        {
+          type: "heatmap",
+          z: places(map, colouring),
+          zmin: 0,
+          zmax: 1,
+          colorscale: colouring.plotly,
+          hoverinfo: "skip",
+          xgap: width <= 30 ? 1 : 0,
+          ygap: width <= 30 ? 1 : 0,
+          showscale: size.right > 30,
+          colorbar: {
+            thickness: 10,
+            outlinewidth: 0,
+            x: 1.02,
+            xpad: 2,
+            len: 1,
+            tickvals: colouring.ticks.places,
+            ticktext: colouring.ticks.texts,
+            tickfont: { size: 11, color: colour("--atlas-muted") },
+            ...(colouring.unit
+              ? {
+                  title: {
+                    text: atlas.escape(atlas.said(colouring.unit)),
+                    side: "right",
+                    font: { size: 11 },
+                  },
+                }
+              : {}),
+          },
         },
-      }],
+      ],
       layout: {
-        width: size.width, height: size.height, margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
-        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+        width: size.width,
+        height: size.height,
+        margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
+        paper_bgcolor: "rgba(0,0,0,0)",
+        plot_bgcolor: "rgba(0,0,0,0)",
         font: { family: colour("--atlas-font"), size: font },
-        xaxis: axis(size.columns, titles.columns, { side: "top", tickangle: size.angle, range: [-0.5, width - 0.5] }),
+        xaxis: axis(size.columns, titles.columns, {
+          side: "top",
+          tickangle: size.angle,
+          range: [-0.5, width - 0.5],
+        }),
         yaxis: axis(size.rows, titles.rows, { range: [map.rows.length - 0.5, -0.5] }),
-        shapes: map.joint ? [{
-          type: "line", x0: map.sourceColumns - 0.5, x1: map.sourceColumns - 0.5, y0: -0.5, y1: map.rows.length - 0.5,
-          line: { color: colour("--atlas-accent"), width: 2 },
-        }] : [],
+        shapes: map.joint
+          ? [
+              {
+                type: "line",
+                x0: map.sourceColumns - 0.5,
+                x1: map.sourceColumns - 0.5,
+                y0: -0.5,
+                y1: map.rows.length - 0.5,
+                line: { color: colour("--atlas-accent"), width: 2 },
+              },
+            ]
+          : [],
       },
     };
   }
@@ -66,18 +135,32 @@
     const plot = el("div", { class: "plot" });
     const frame = atlas.explorerFrame.create();
     const marks = el("div", { class: "marks" });
-    const root = el("div", { class: "detail", tabindex: "0", role: "application", "aria-roledescription": atlas.t("heatmap") }, plot, frame.root, marks);
+    const root = el(
+      "div",
+      {
+        class: "detail",
+        tabindex: "0",
+        role: "application",
+        "aria-roledescription": atlas.t("heatmap"),
+      },
+      plot,
+      frame.root,
+      marks,
+    );
     let current = null; // {map, colouring, size, titles, pinned}
     let cursor = null;
 
     // Plot pixels -> {row, column}; beside the labels one of them is null.
     function cellAt(event) {
-      const { map, size } = current, box = root.getBoundingClientRect();
+      const { map, size } = current,
+        box = root.getBoundingClientRect();
       const scale = size.width / box.width; // of a presentation
-      const x = (event.clientX - box.left) * scale - size.left, y = (event.clientY - box.top) * scale - size.top;
+      const x = (event.clientX - box.left) * scale - size.left,
+        y = (event.clientY - box.top) * scale - size.top;
       const column = Math.floor((x / size.plotWidth) * map.columns.length);
       const row = Math.floor((y / size.plotHeight) * map.rows.length);
-      const inColumns = column >= 0 && column < map.columns.length, inRows = row >= 0 && row < map.rows.length;
+      const inColumns = column >= 0 && column < map.columns.length,
+        inRows = row >= 0 && row < map.rows.length;
       if (inColumns && inRows) return { row, column };
       if (inRows && x < 0) return { row, column: null };
       if (inColumns && y < 0) return { row: null, column };
@@ -86,7 +169,8 @@
 
     function box(kind, row, column) {
       const { map, size } = current;
-      const height = size.plotHeight / map.rows.length, width = size.plotWidth / map.columns.length;
+      const height = size.plotHeight / map.rows.length,
+        width = size.plotWidth / map.columns.length;
       const node = el("div", { class: `mark ${kind}` });
       node.style.left = `${size.left + (column === null ? 0 : column * width)}px`;
       node.style.width = `${column === null ? size.plotWidth : width}px`;
@@ -99,14 +183,24 @@
     // stays below Plotly's, which the browser decodes a frame later, until the next one.
     function sketch(map, colouring, size) {
       const canvas = root.querySelector(".sketch") || el("canvas", { class: "sketch" });
-      atlas.explorerAtlas.paint(canvas, { values: map.values, rows: map.rows.length, columns: map.columns.length }, colouring);
-      Object.assign(canvas.style, { left: `${size.left}px`, top: `${size.top}px`, width: `${size.plotWidth}px`, height: `${size.plotHeight}px` });
+      atlas.explorerAtlas.paint(
+        canvas,
+        { values: map.values, rows: map.rows.length, columns: map.columns.length },
+        colouring,
+      );
+      Object.assign(canvas.style, {
+        left: `${size.left}px`,
+        top: `${size.top}px`,
+        width: `${size.plotWidth}px`,
+        height: `${size.plotHeight}px`,
+      });
       plot.before(canvas);
     }
 
     function mark(pinned) {
       const nodes = [];
-      if (pinned.row !== null && pinned.column !== null) nodes.push(box("pinned cell", pinned.row, pinned.column));
+      if (pinned.row !== null && pinned.column !== null)
+        nodes.push(box("pinned cell", pinned.row, pinned.column));
       if (pinned.row !== null) nodes.push(box("pinned", pinned.row, null));
       if (pinned.column !== null) nodes.push(box("pinned", null, pinned.column));
       if (cursor) nodes.push(box("cursor", cursor.row, cursor.column));
@@ -122,7 +216,8 @@
     root.addEventListener("pointermove", (event) => {
       if (!current || event.pointerType === "touch") return;
       const cell = cellAt(event);
-      if (cell ? !cursor || cell.row !== cursor.row || cell.column !== cursor.column : cursor) moveCursor(cell?.row ?? null, cell?.column ?? null);
+      if (cell ? !cursor || cell.row !== cursor.row || cell.column !== cursor.column : cursor)
+        moveCursor(cell?.row ?? null, cell?.column ?? null);
     });
     root.addEventListener("pointerleave", () => current && cursor && moveCursor(null, null));
     root.addEventListener("click", (event) => {
@@ -130,13 +225,20 @@
       if (cell) hooks.pin(cell.row, cell.column);
     });
     root.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
+        event.key
+      ];
       if (!current || event.altKey || event.ctrlKey || event.metaKey) return;
-      const at = { row: cursor?.row ?? current.pinned.row ?? 0, column: cursor?.column ?? current.pinned.column ?? 0 };
+      const at = {
+        row: cursor?.row ?? current.pinned.row ?? 0,
+        column: cursor?.column ?? current.pinned.column ?? 0,
+      };
       if (step) {
         const clamp = (value, count) => Math.min(count - 1, Math.max(0, value));
-        moveCursor(cursor ? clamp(at.row + step[0], current.map.rows.length) : at.row,
-          cursor ? clamp(at.column + step[1], current.map.columns.length) : at.column);
+        moveCursor(
+          cursor ? clamp(at.row + step[0], current.map.rows.length) : at.row,
+          cursor ? clamp(at.column + step[1], current.map.columns.length) : at.column,
+        );
       } else if (event.key === "Enter" || event.key === " ") hooks.pin(at.row, at.column);
       else if (event.key === "r") hooks.pin(at.row, null);
       else if (event.key === "k") hooks.pin(null, at.column);

@@ -2,8 +2,11 @@
 (function (atlas) {
   "use strict";
 
-  const ROW = 24, GAP = 8, BUCKETS = 10;
-  const LABEL = 160, LABEL_SMALL = 104;
+  const ROW = 24,
+    GAP = 8,
+    BUCKETS = 10;
+  const LABEL = 160,
+    LABEL_SMALL = 104;
   const SVG = "http://www.w3.org/2000/svg";
 
   function svg(tag, attributes, ...children) {
@@ -17,29 +20,64 @@
   // full strength.
   function strands(edges, { colour, limit }, geometry) {
     const buckets = Array.from({ length: BUCKETS }, () => []);
-    for (const edge of edges) buckets[Math.min(BUCKETS - 1, Math.floor((Math.abs(edge.value) / limit) * BUCKETS))].push(edge);
+    for (const edge of edges)
+      buckets[Math.min(BUCKETS - 1, Math.floor((Math.abs(edge.value) / limit) * BUCKETS))].push(
+        edge,
+      );
     return buckets.flatMap((bucket, i) => {
       if (!bucket.length) return [];
-      const d = bucket.map(({ row, column }) => {
-        const y1 = geometry.y(row), y2 = geometry.y(column), middle = (geometry.x1 + geometry.x2) / 2;
-        return `M${geometry.x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${geometry.x2} ${y2}`;
-      }).join("");
+      const d = bucket
+        .map(({ row, column }) => {
+          const y1 = geometry.y(row),
+            y2 = geometry.y(column),
+            middle = (geometry.x1 + geometry.x2) / 2;
+          return `M${geometry.x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${geometry.x2} ${y2}`;
+        })
+        .join("");
       const strength = (i + 0.5) / BUCKETS;
-      return [svg("path", { d, fill: "none", stroke: colour, "stroke-width": (0.6 + 4.4 * strength).toFixed(2),
-        "stroke-opacity": (0.12 + 0.8 * strength).toFixed(2), "stroke-linecap": "round" })];
+      return [
+        svg("path", {
+          d,
+          fill: "none",
+          stroke: colour,
+          "stroke-width": (0.6 + 4.4 * strength).toFixed(2),
+          "stroke-opacity": (0.12 + 0.8 * strength).toFixed(2),
+          "stroke-linecap": "round",
+        }),
+      ];
     });
   }
 
   // hooks: hover(row, column), pin(row, column), update(changes)
   function create(hooks) {
     const { element: el, t } = atlas;
-    const slider = el("input", { type: "range", min: "5", max: "100", step: "5", id: "atlas-coverage",
-      oninput: (event) => hooks.update({ coverage: Number(event.target.value) }) });
+    const slider = el("input", {
+      type: "range",
+      min: "5",
+      max: "100",
+      step: "5",
+      id: "atlas-coverage",
+      oninput: (event) => hooks.update({ coverage: Number(event.target.value) }),
+    });
     const amount = el("output", {});
     const key = el("div", { class: "head-key" });
     const canvas = el("div", { class: "lines-canvas" });
-    const root = el("div", { class: "lines" },
-      el("div", { class: "lines-bar" }, el("label", {}, atlas.parts("Edges that cover {share} of each row's weight", { share: amount }), slider), key), canvas);
+    const root = el(
+      "div",
+      { class: "lines" },
+      el(
+        "div",
+        { class: "lines-bar" },
+        el(
+          "label",
+          {},
+          atlas.parts("Edges that cover {share} of each row's weight", { share: amount }),
+          slider,
+        ),
+        key,
+      ),
+      canvas,
+    );
     let current = null;
     let focused = null; // {side: "row" or "column", index}
 
@@ -57,15 +95,34 @@
 
     function drawEdges() {
       const { layers, group, geometry } = current;
-      group.replaceChildren(...layers.flatMap((layer) => strands(shownEdges(layer), layer, geometry)));
+      group.replaceChildren(
+        ...layers.flatMap((layer) => strands(shownEdges(layer), layer, geometry)),
+      );
     }
 
     function token(side, index, label, geometry) {
-      const left = side === "row", x = left ? 0 : geometry.x2 + GAP, width = geometry.label;
-      const text = svg("text", { x: left ? x + width - 4 : x + 4, y: geometry.y(index) + 4.5, "text-anchor": left ? "end" : "start" });
+      const left = side === "row",
+        x = left ? 0 : geometry.x2 + GAP,
+        width = geometry.label;
+      const text = svg("text", {
+        x: left ? x + width - 4 : x + 4,
+        y: geometry.y(index) + 4.5,
+        "text-anchor": left ? "end" : "start",
+      });
       text.textContent = atlas.shorten(label, width > 120 ? 20 : 13);
-      const node = svg("g", { class: "line-token", tabindex: "0", role: "button", "aria-label": left ? t("query {n}: {token}", { n: index + 1, token: label }) : t("key {n}: {token}", { n: index + 1, token: label }) },
-        svg("rect", { x, y: geometry.y(index) - ROW / 2 + 1, width, height: ROW - 2, rx: 4 }), text);
+      const node = svg(
+        "g",
+        {
+          class: "line-token",
+          tabindex: "0",
+          role: "button",
+          "aria-label": left
+            ? t("query {n}: {token}", { n: index + 1, token: label })
+            : t("key {n}: {token}", { n: index + 1, token: label }),
+        },
+        svg("rect", { x, y: geometry.y(index) - ROW / 2 + 1, width, height: ROW - 2, rx: 4 }),
+        text,
+      );
       node.addEventListener("mouseenter", () => isolate(side, index));
       node.addEventListener("mouseleave", () => isolate(null));
       node.addEventListener("focus", () => isolate(side, index));
@@ -84,15 +141,25 @@
       root,
       // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all
       draw(layers, state, titles) {
-        const first = layers[0].map, width = Math.max(300, root.clientWidth || 600);
+        const first = layers[0].map,
+          width = Math.max(300, root.clientWidth || 600);
         const label = width < 460 ? LABEL_SMALL : LABEL;
-        const full = Math.min(width, 720), head = 22;
-        const geometry = { label, x1: label + GAP, x2: full - label - GAP, y: (i) => head + ROW * (i + 0.5) };
+        const full = Math.min(width, 720),
+          head = 22;
+        const geometry = {
+          label,
+          x1: label + GAP,
+          x2: full - label - GAP,
+          y: (i) => head + ROW * (i + 0.5),
+        };
         const height = head + ROW * Math.max(first.rows.length, first.columns.length) + 6;
         slider.value = state.coverage;
         amount.textContent = `${state.coverage}%`;
-        key.replaceChildren(...(layers.length > 1 ? layers : []).map(({ name, colour }) =>
-          el("span", {}, el("i", { style: `background: ${colour}` }), name)));
+        key.replaceChildren(
+          ...(layers.length > 1 ? layers : []).map(({ name, colour }) =>
+            el("span", {}, el("i", { style: `background: ${colour}` }), name),
+          ),
+        );
         const group = svg("g", { class: "edges" });
         const caption = (text) => {
           const node = svg("text", { y: 13, class: "caption" });
@@ -100,17 +167,36 @@
           return node;
         };
         const above = [caption(titles.rows), caption(titles.columns)];
-        const picture = svg("svg", { width: full, height, viewBox: `0 0 ${full} ${height}`, role: "group", "aria-label": titles.label },
-          ...above, group,
+        const picture = svg(
+          "svg",
+          {
+            width: full,
+            height,
+            viewBox: `0 0 ${full} ${height}`,
+            role: "group",
+            "aria-label": titles.label,
+          },
+          ...above,
+          group,
           ...first.rows.map((row, i) => token("row", i, row.label, geometry)),
-          ...first.columns.map((column, i) => token("column", i, column.label, geometry)));
-        current = { layers: layers.map((layer) => ({ ...layer, edges: atlas.explorerModel.edges(layer.map, state.coverage / 100)
-          .filter((edge) => !layer.sign || edge.value * layer.sign > 0) })),
-          group, geometry, picture };
+          ...first.columns.map((column, i) => token("column", i, column.label, geometry)),
+        );
+        current = {
+          layers: layers.map((layer) => ({
+            ...layer,
+            edges: atlas.explorerModel
+              .edges(layer.map, state.coverage / 100)
+              .filter((edge) => !layer.sign || edge.value * layer.sign > 0),
+          })),
+          group,
+          geometry,
+          picture,
+        };
         focused = null;
         canvas.replaceChildren(picture);
         // Each title ends, or begins, where its column's tokens do; one that is longer than they are wide, at the page's edge.
-        const [rows, columns] = above.map((node) => node.getComputedTextLength()), room = label + GAP - 4;
+        const [rows, columns] = above.map((node) => node.getComputedTextLength()),
+          room = label + GAP - 4;
         above[0].setAttribute("x", Math.max(0, room - rows));
         above[1].setAttribute("x", Math.min(full - room, full - columns));
         drawEdges();

@@ -27,7 +27,10 @@
     function hear(text) {
       if (heard[0]?.text === text) return true;
       if (heard.length) heard[0].until = clock();
-      heard = [{ text, until: Infinity }, ...heard.filter((one) => one.text !== text && isRecent(one.until))];
+      heard = [
+        { text, until: Infinity },
+        ...heard.filter((one) => one.text !== text && isRecent(one.until)),
+      ];
       return false;
     }
 
@@ -41,7 +44,8 @@
       const again = hear(text);
       told = told.filter((one) => isRecent(one.at)); // what changed nothing never comes back
       due = due.filter(isRecent);
-      const place = told.findIndex((one) => one.text === text), isNews = !again && place < 0;
+      const place = told.findIndex((one) => one.text === text),
+        isNews = !again && place < 0;
       if (!isNews) due.shift();
       if (!due.length) told = [];
       else if (!again) told = told.slice(place + 1);
@@ -52,7 +56,9 @@
     // A sentence brings what was chosen when it was asked for: whether the page takes it on. Not while the person is further
     // on, nor if the server has said another since.
     function brought(text, choosing) {
-      const isOutdated = heard.some((one) => one.text === text && one !== heard[0] && isRecent(one.until));
+      const isOutdated = heard.some(
+        (one) => one.text === text && one !== heard[0] && isRecent(one.until),
+      );
       if (isAhead(choosing) || isOutdated) return false;
       hear(text);
       last = text;

@@ -37,7 +37,9 @@
     }
 
     return {
-      request, layers, ahead,
+      request,
+      layers,
+      ahead,
       answered: () => (asked = null),
       // A view waits for the thumbnails of another translation; a new drawing says anew for which.
       waitFor: (one) => beside.add(one),

@@ -12,54 +12,87 @@ from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
-CHOICE = Choice(label("Kernel"), {
-    "gaussian": label("Gaussian"), "boxcar": label("Boxcar"), "triangular": label("Triangular"),
-    "attention": label("replaced by q·k / √d_k")}, "gaussian", scale=2)
+CHOICE = Choice(
+    label("Kernel"),
+    {
+        "gaussian": label("Gaussian"),
+        "boxcar": label("Boxcar"),
+        "triangular": label("Triangular"),
+        "attention": label("replaced by q·k / √d_k"),
+    },
+    "gaussian",
+    scale=2,
+)
 
 
 def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
     kernel, bandwidth = KERNELS[name], tenths / 10
     found = regression(kernel, bandwidth, points=points)
     numbers = {"rows": [f"x = {x:.2f}" for x in found.queries], "columns": [f"xᵢ = {x:.2f}" for x in found.keys]}
-    what = (say("q and k: the codes of x and xᵢ in bandwidths, sines and cosines, {n} dimensions", n=WIDTH)
-            if name == "attention" else say("u = (x − xᵢ) / bandwidth"))
+    what = (
+        say("q and k: the codes of x and xᵢ in bandwidths, sines and cosines, {n} dimensions", n=WIDTH)
+        if name == "attention"
+        else say("u = (x − xᵢ) / bandwidth")
+    )
     picture = plot_regression(found.keys, found.values, found.queries, found.fitted, found.true)
     return [
         blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / Σⱼ K(x, xⱼ)", "Nadaraya 1964; Watson 1964"),
         blocks.formula(f"K = {kernel.formula}", what),
         blocks.row(
             blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
-            blocks.maps(blocks.heatmap(found.weights, say("weights: a row a query, a column a point"), signed=False,
-                                       **numbers))),
+            blocks.maps(
+                blocks.heatmap(found.weights, say("weights: a row a query, a column a point"), signed=False, **numbers)
+            ),
+        ),
         _facts(found),
-        _methods(bandwidth, points, name)]
+        _methods(bandwidth, points, name),
+    ]
 
 
 def _facts(found: Regression) -> dict:
     heard = (found.weights > 0.5 / found.weights.shape[1]).sum(-1).mean()
     return blocks.facts(
         (say("Error of the fit"), blocks.compact(found.error), say("root mean square, against the truth")),
-        (say("Largest weight, mean"), blocks.compact(float(found.weights.max(-1).mean())), say("of the points, at a "
-                                                                                               "query")),
-        (say("Points that count"), blocks.compact(float(heard)),
-         say("mean number with more than half of an even share")),
-        (say("Queries out of reach"), str(int(np.isnan(found.fitted).sum())), say("no point within a bandwidth")))
+        (
+            say("Largest weight, mean"),
+            blocks.compact(float(found.weights.max(-1).mean())),
+            say("of the points, at a query"),
+        ),
+        (
+            say("Points that count"),
+            blocks.compact(float(heard)),
+            say("mean number with more than half of an even share"),
+        ),
+        (say("Queries out of reach"), str(int(np.isnan(found.fitted).sum())), say("no point within a bandwidth")),
+    )
 
 
 def _methods(bandwidth: float, points: int, chosen: str) -> dict:
-    rows = [[kernel.name, kernel.formula, kernel.source,
-             blocks.number(regression(kernel, bandwidth, points=points).error)] for kernel in KERNELS.values()]
-    return blocks.table((say("Kernel"), "K", say("where it is from"), say("error of the fit")), rows,
-                        marked=(list(KERNELS).index(chosen),),
-                        caption=say("On the same points with the same bandwidth. The last one is attention: keys xᵢ, "
-                                    "values "
-                                    "yᵢ, and one query for every x."))
+    rows = [
+        [kernel.name, kernel.formula, kernel.source, blocks.number(regression(kernel, bandwidth, points=points).error)]
+        for kernel in KERNELS.values()
+    ]
+    return blocks.table(
+        (say("Kernel"), "K", say("where it is from"), say("error of the fit")),
+        rows,
+        marked=(list(KERNELS).index(chosen),),
+        caption=say(
+            "On the same points with the same bandwidth. The last one is attention: keys xᵢ, "
+            "values "
+            "yᵢ, and one query for every x."
+        ),
+    )
 
 
 PANEL = Panel(
-    "kernels", label("Kernels"), say(
+    "kernels",
+    label("Kernels"),
+    say(
         "A prediction is a mean of what was seen, weighted by how near it lies: attention, fifty years earlier. Move "
         "the "
-        "bandwidth until the curve is neither nervous nor flat, then put q·k / √d_k in the kernel's place."),
-    say("Paper, section {n}", n="3.2.1"), kernels,
-    controls=(CHOICE, Slider(label("Bandwidth, in tenths"), 1, 30, 5), Slider(label("Points"), 5, 100, 40)))
+        "bandwidth until the curve is neither nervous nor flat, then put q·k / √d_k in the kernel's place."
+    ),
+    say("Paper, section {n}", n="3.2.1"),
+    kernels,
+    controls=(CHOICE, Slider(label("Bandwidth, in tenths"), 1, 30, 5), Slider(label("Points"), 5, 100, 40)),
+)

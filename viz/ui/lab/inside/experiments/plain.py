@@ -29,27 +29,50 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
     names = [labels.display(token) for token in scene.trace.source_tokens]
     trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights
     raw, scaled = attend(x), attend(x, scaled=True)
-    ways = (("softmax(x xᵀ)", raw.scores, raw.weights), ("softmax(x xᵀ / √d)", scaled.scores, scaled.weights),
-            (say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1), trained.scaled,
-             recorded[at_layer, at_head]))
+    ways = (
+        ("softmax(x xᵀ)", raw.scores, raw.weights),
+        ("softmax(x xᵀ / √d)", scaled.scores, scaled.weights),
+        (
+            say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1),
+            trained.scaled,
+            recorded[at_layer, at_head],
+        ),
+    )
     return [
         blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
-        blocks.maps(*(blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False)
-                      for name, _, weights in ways)),
-        blocks.table((say("Weights"), say("own weight, mean"), say("entropy, mean"), say("asymmetry of the scores")),
-                     [_row(*way) for way in ways],
-                     caption=say("Own weight: what a token gives to itself. Asymmetry: the largest difference between "
-                                 "what a "
-                                 "asks of b and b of a, in standard deviations of the scores.")),
+        blocks.maps(
+            *(
+                blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False)
+                for name, _, weights in ways
+            )
+        ),
+        blocks.table(
+            (say("Weights"), say("own weight, mean"), say("entropy, mean"), say("asymmetry of the scores")),
+            [_row(*way) for way in ways],
+            caption=say(
+                "Own weight: what a token gives to itself. Asymmetry: the largest difference between "
+                "what a "
+                "asks of b and b of a, in standard deviations of the scores."
+            ),
+        ),
         blocks.facts(
             (say("Cosine of y to x"), blocks.compact(_cosine(raw.output, x)), say("mean over the tokens, unscaled")),
-            (say("The same, divided by √d"), blocks.compact(_cosine(scaled.output, x)),
-             say("1: attention has changed nothing")))]
+            (
+                say("The same, divided by √d"),
+                blocks.compact(_cosine(scaled.output, x)),
+                say("1: attention has changed nothing"),
+            ),
+        ),
+    ]
 
 
 def _row(name: str, scores: np.ndarray, weights: np.ndarray) -> list:
-    return [name, blocks.bar(own_weight(weights)),
-            say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"), blocks.number(asymmetry(scores))]
+    return [
+        name,
+        blocks.bar(own_weight(weights)),
+        say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
+        blocks.number(asymmetry(scores)),
+    ]
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -58,7 +81,13 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 PANEL = Panel(
-    "plain", label("Without weights"), say(
+    "plain",
+    label("Without weights"),
+    say(
         "Let tokens attend by their embeddings alone: a vector is most like itself, so each token hears almost only "
-        "itself, and a asks of b what b asks of a. Beside it a trained head, which is free of both."),
-    say("Paper, section {n}", n="3.2"), plain, controls=(INPUT, LAYER, HEAD))
+        "itself, and a asks of b what b asks of a. Beside it a trained head, which is free of both."
+    ),
+    say("Paper, section {n}", n="3.2"),
+    plain,
+    controls=(INPUT, LAYER, HEAD),
+)

@@ -21,43 +21,100 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
     sizes = Sizes(batch, length, loop.fitted_width(d_model, heads), heads)
     tried = loop.random_attention(sizes, translator.device)
     rows = []
-    for name, given in ((say("{kind}, layer {layer}, on this sentence", kind=labels.KIND_TITLES[selected.kind],
-                             layer=selected.layer + 1), mine),
-                        (say("random numbers of the sizes set above"), tried)):
+    for name, given in (
+        (
+            say(
+                "{kind}, layer {layer}, on this sentence",
+                kind=labels.KIND_TITLES[selected.kind],
+                layer=selected.layer + 1,
+            ),
+            mine,
+        ),
+        (say("random numbers of the sizes set above"), tried),
+    ):
         found = loop.compare_ways(given, runs=runs, budget=SECONDS)
         rows.append(_row(name, given, found))
-    note = () if sizes.d_model == d_model else (blocks.text(say(
-        "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.", heads=heads, asked=d_model,
-        d_model=sizes.d_model), tone="note"),)
+    note = (
+        ()
+        if sizes.d_model == d_model
+        else (
+            blocks.text(
+                say(
+                    "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
+                    heads=heads,
+                    asked=d_model,
+                    d_model=sizes.d_model,
+                ),
+                tone="note",
+            ),
+        )
+    )
     return [
-        blocks.formula("for i in 1 … h: softmax(Q_i K_iᵀ / √d_k) V_i", say("one head after the other, as the paper "
-                                                                           "writes it")),
+        blocks.formula(
+            "for i in 1 … h: softmax(Q_i K_iᵀ / √d_k) V_i", say("one head after the other, as the paper writes it")
+        ),
         blocks.formula("softmax(Q Kᵀ / √d_k) V, Q: [batch, h, L, d_k]", say("all at once, as the model computes it")),
-        blocks.table((say("What was computed"), say("batch"), say("length"), "d_model", say("heads"), "d_k",
-                      say("one by one, ms"), say("all at once, ms"), say("times as fast"), say("runs"),
-                      say("largest difference"), say("relative")), rows,
-                     caption=say("Median time of the runs, the two ways taking turns, just now on this machine "
-                                 "({device}). "
-                                 "The difference is that of the outputs; relative: as a share of the largest output.",
-                                 device=str(translator.device).upper())),
-        *note]
+        blocks.table(
+            (
+                say("What was computed"),
+                say("batch"),
+                say("length"),
+                "d_model",
+                say("heads"),
+                "d_k",
+                say("one by one, ms"),
+                say("all at once, ms"),
+                say("times as fast"),
+                say("runs"),
+                say("largest difference"),
+                say("relative"),
+            ),
+            rows,
+            caption=say(
+                "Median time of the runs, the two ways taking turns, just now on this machine "
+                "({device}). "
+                "The difference is that of the outputs; relative: as a share of the largest output.",
+                device=str(translator.device).upper(),
+            ),
+        ),
+        *note,
+    ]
 
 
 def _row(name: Words, given: loop.AttentionInput, found: HeadsComparison) -> list:
     batch, length, d_model = given.queries.shape
-    numbers = (batch, length, d_model, given.module.num_heads, d_model // given.module.num_heads,
-               1e3 * found.loop_seconds, 1e3 * found.vectorised_seconds, found.loop_seconds / found.vectorised_seconds,
-               found.runs, found.output_difference, found.relative)
+    numbers = (
+        batch,
+        length,
+        d_model,
+        given.module.num_heads,
+        d_model // given.module.num_heads,
+        1e3 * found.loop_seconds,
+        1e3 * found.vectorised_seconds,
+        found.loop_seconds / found.vectorised_seconds,
+        found.runs,
+        found.output_difference,
+        found.relative,
+    )
     return [name, *(blocks.number(number) for number in numbers)]
 
 
 PANEL = Panel(
-    "race", label("Heads race"), say(
+    "race",
+    label("Heads race"),
+    say(
         "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree to "
         "rounding; "
-        "when does the time? Try one long sentence, then many short ones."),
-    say("Paper, section {n}", n="3.2.2"), race,
-    controls=(Slider(label("Sentences in the batch"), 1, 32, 4), Slider(label("Tokens a sentence"), 1, 128, 30),
-              Slider("d_model", 16, 512, 256, step=16), Slider(label("Heads"), 1, 32, 8),
-              Slider(label("Runs at most"), 1, 50, 10)),
-    again=Button(label("Measure again")))
+        "when does the time? Try one long sentence, then many short ones."
+    ),
+    say("Paper, section {n}", n="3.2.2"),
+    race,
+    controls=(
+        Slider(label("Sentences in the batch"), 1, 32, 4),
+        Slider(label("Tokens a sentence"), 1, 128, 30),
+        Slider("d_model", 16, 512, 256, step=16),
+        Slider(label("Heads"), 1, 32, 8),
+        Slider(label("Runs at most"), 1, 50, 10),
+    ),
+    again=Button(label("Measure again")),
+)

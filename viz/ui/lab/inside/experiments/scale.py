@@ -30,32 +30,62 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
     if own <= WIDEST and own != width:
         marks.append((float(own), say("this model: {n}", n=own)))
     return [
-        blocks.formula("q·k = Σ qᵢkᵢ,   Var(q·k) = d_k,   Var(q·k / √d_k) = 1",
-                       say("for components of mean 0 and variance 1; section {n}, footnote 4", n="3.2.1")),
+        blocks.formula(
+            "q·k = Σ qᵢkᵢ,   Var(q·k) = d_k,   Var(q·k / √d_k) = 1",
+            say("for components of mean 0 and variance 1; section {n}, footnote 4", n="3.2.1"),
+        ),
         blocks.row(
-            blocks.figure(_curves(found, "largest", marks, say("largest weight"), 1.02), height=300,
-                          label=say("Mean largest softmax weight over d_k, with and without the division")),
-            blocks.figure(_curves(found, "gradient", marks, say("size of the gradient"), STEEPEST), height=300,
-                          label=say("Mean size of the softmax's gradient over d_k, with and without the division"))),
-        _numbers(found, at, width), *_in_the_model(scene, kind, layer, head)]
+            blocks.figure(
+                _curves(found, "largest", marks, say("largest weight"), 1.02),
+                height=300,
+                label=say("Mean largest softmax weight over d_k, with and without the division"),
+            ),
+            blocks.figure(
+                _curves(found, "gradient", marks, say("size of the gradient"), STEEPEST),
+                height=300,
+                label=say("Mean size of the softmax's gradient over d_k, with and without the division"),
+            ),
+        ),
+        _numbers(found, at, width),
+        *_in_the_model(scene, kind, layer, head),
+    ]
 
 
 def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -> go.Figure:
-    return plot_curves({say("without the division"): getattr(found, name),
-                        say("divided by √d_k"): getattr(found, f"{name}_with")},
-                       x=found.widths, x_title="d_k", y_title=title, marks=marks, limits=(0, limit))
+    return plot_curves(
+        {say("without the division"): getattr(found, name), say("divided by √d_k"): getattr(found, f"{name}_with")},
+        x=found.widths,
+        x_title="d_k",
+        y_title=title,
+        marks=marks,
+        limits=(0, limit),
+    )
 
 
 def _numbers(found: Growth, at: int, width: int) -> dict:
-    columns = (say("Random q and k, d_k = {n}", n=width), say("variance of the scores"), say("largest weight, mean"),
-               say("size of the gradient, mean"))
-    rows = [[name, *(blocks.number(float(values[at])) for values in numbers)] for name, numbers in (
-        (say("without the division"), (found.variance, found.largest, found.gradient)),
-        (say("divided by √d_k"), (found.variance_with, found.largest_with, found.gradient_with)))]
-    return blocks.table(columns, rows, caption=say(
-        "Measured on random vectors, {keys} keys a query. The size of the gradient: the Frobenius norm of the "
-        "derivative "
-        "of the weights by the scores. Near 0, nothing that is learned gets through.", keys=KEYS))
+    columns = (
+        say("Random q and k, d_k = {n}", n=width),
+        say("variance of the scores"),
+        say("largest weight, mean"),
+        say("size of the gradient, mean"),
+    )
+    rows = [
+        [name, *(blocks.number(float(values[at])) for values in numbers)]
+        for name, numbers in (
+            (say("without the division"), (found.variance, found.largest, found.gradient)),
+            (say("divided by √d_k"), (found.variance_with, found.largest_with, found.gradient_with)),
+        )
+    ]
+    return blocks.table(
+        columns,
+        rows,
+        caption=say(
+            "Measured on random vectors, {keys} keys a query. The size of the gradient: the Frobenius norm of the "
+            "derivative "
+            "of the weights by the scores. Near 0, nothing that is learned gets through.",
+            keys=KEYS,
+        ),
+    )
 
 
 def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
@@ -65,19 +95,43 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     rows = []
     for name, scores in ((say("without the division"), masked * factor), (say("divided by √d_k"), masked)):
         sharp = sharpness(scores)
-        rows.append([name, blocks.number(float(scores[np.isfinite(scores)].var())), blocks.number(sharp.largest),
-                     blocks.number(sharp.gradient)])
-    columns = (say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[chosen], layer=at_layer + 1,
-                   head=at_head + 1), say("variance of the scores"), say("largest weight, mean"),
-               say("size of the gradient, mean"))
-    return [blocks.table(columns, rows, caption=say(
-        "The same of this sentence's own queries and keys. What was trained may choose its own scale: its scores need "
-        "not have variance 1."))]
+        rows.append(
+            [
+                name,
+                blocks.number(float(scores[np.isfinite(scores)].var())),
+                blocks.number(sharp.largest),
+                blocks.number(sharp.gradient),
+            ]
+        )
+    columns = (
+        say(
+            "{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[chosen], layer=at_layer + 1, head=at_head + 1
+        ),
+        say("variance of the scores"),
+        say("largest weight, mean"),
+        say("size of the gradient, mean"),
+    )
+    return [
+        blocks.table(
+            columns,
+            rows,
+            caption=say(
+                "The same of this sentence's own queries and keys. What was trained may choose its own scale: its "
+                "scores need not have variance 1."
+            ),
+        )
+    ]
 
 
 PANEL = Panel(
-    "scale", label("√d_k"), say(
+    "scale",
+    label("√d_k"),
+    say(
         "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
-        "everything to one key, and its gradient dies. Move d_k and watch both lines."),
-    say("Paper, section {n}", n="3.2.1"), scale,
-    controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD), needs=(MASKED, SCALED))
+        "everything to one key, and its gradient dies. Move d_k and watch both lines."
+    ),
+    say("Paper, section {n}", n="3.2.1"),
+    scale,
+    controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD),
+    needs=(MASKED, SCALED),
+)

@@ -27,30 +27,49 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     holding = [analogy for analogy in found if analogy.holds]
     asked = sum_of or (holding[0].text if holding else "")
     parts = [_neighbours(translator, text) for text in (word, asked) if text]
-    rows = [[*map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
-             blocks.number(analogy.found.cosine), blocks.verdict(analogy.holds, say("rank {n}", n=_rank(analogy.rank)))]
-            for analogy in found]
+    rows = [
+        [
+            *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.found.token))),
+            blocks.number(analogy.found.cosine),
+            blocks.verdict(analogy.holds, say("rank {n}", n=_rank(analogy.rank))),
+        ]
+        for analogy in found
+    ]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
         blocks.row(*parts),
-        blocks.table((say("Sum of words"), say("hoped for"), say("nearest piece"), say("cosine"), say("holds")), rows,
-                     caption=say("{n} of {total} such sums hold in this model's table; all that its vocabulary has as "
-                                 "single "
-                                 "pieces were tried. The words of a sum are left out of its answers.", n=len(holding),
-                                 total=len(found)))
-        if found else blocks.text(say("This vocabulary has no sum of ours in single pieces: type one of your own."))]
+        blocks.table(
+            (say("Sum of words"), say("hoped for"), say("nearest piece"), say("cosine"), say("holds")),
+            rows,
+            caption=say(
+                "{n} of {total} such sums hold in this model's table; all that its vocabulary has as "
+                "single "
+                "pieces were tried. The words of a sum are left out of its answers.",
+                n=len(holding),
+                total=len(found),
+            ),
+        )
+        if found
+        else blocks.text(say("This vocabulary has no sum of ours in single pieces: type one of your own.")),
+    ]
 
 
 def _neighbours(translator: Translator, text: str) -> dict:
     summands = space.terms(text)
     vector, ids = space.total(translator, summands)
-    found, = space.nearest(translator, vector[None], [ids])
+    (found,) = space.nearest(translator, vector[None], [ids])
     shown = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
-    return blocks.table((say("Piece"), say("cosine")), [
-        [blocks.token(labels.display(neighbour.token)), blocks.bar(max(0.0, neighbour.cosine),
-                                                                  blocks.compact(neighbour.cosine))]
-        for neighbour in found], caption=say("The nearest to {sum} of {n} pieces.", sum=shown,
-                                          n=len(translator.tokenizer)))
+    return blocks.table(
+        (say("Piece"), say("cosine")),
+        [
+            [
+                blocks.token(labels.display(neighbour.token)),
+                blocks.bar(max(0.0, neighbour.cosine), blocks.compact(neighbour.cosine)),
+            ]
+            for neighbour in found
+        ],
+        caption=say("The nearest to {sum} of {n} pieces.", sum=shown, n=len(translator.tokenizer)),
+    )
 
 
 def _rank(rank: int) -> str:
@@ -58,10 +77,17 @@ def _rank(rank: int) -> str:
 
 
 PANEL = Panel(
-    "space", label("Embedding space"), say(
+    "space",
+    label("Embedding space"),
+    say(
         "Nobody told the model what words mean; it only learned to translate. Yet what is used alike lies close "
         "together, "
-        "and some relations have a direction of their own. Which ones hold is computed, not chosen."),
-    say("Paper, section {n}", n="3.4"), embedding_space,
-    controls=(Text(label("A word that is one piece"), known=longest_piece),
-              Text(label("A sum of words (empty: the first that holds)"), placeholder="father − man + woman")))
+        "and some relations have a direction of their own. Which ones hold is computed, not chosen."
+    ),
+    say("Paper, section {n}", n="3.4"),
+    embedding_space,
+    controls=(
+        Text(label("A word that is one piece"), known=longest_piece),
+        Text(label("A sum of words (empty: the first that holds)"), placeholder="father − man + woman"),
+    ),
+)
