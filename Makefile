@@ -30,7 +30,9 @@ test-all: lint browser mcp wheels
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/oxlint viz/web
+	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
 
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints")
 checkpoints: $(VENV)/.dev
