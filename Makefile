@@ -61,7 +61,7 @@ notebooks: $(VENV)/.dev
 	$(BIN)/python -m notebooks $(ARGS)
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m model.benchmark $(ARGS)
+	$(BIN)/python -m bench.speed $(ARGS)
 
 # Next to what people would use instead: a few minutes  (ARGS="--json peers.json --png growth.png", ARGS="--sections maps")
 bench-peers: $(VENV)/.bench

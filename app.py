@@ -8,10 +8,11 @@ import importlib.util
 import inspect
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
+
+from model.program import program
 
 # Before gradio is imported: nothing about the people who use this page leaves it.
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -181,7 +182,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

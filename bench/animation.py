@@ -5,7 +5,6 @@ A picture of each state, shown for as long as one needs to read it: how fast thi
 
 from __future__ import annotations
 
-import argparse
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from bench.page.chromium import launch_chromium
 from bench.page.stage import ROOT, serving
+from model.program import command_line, program
 
 SENTENCE = "Der kleine Hund schläft unter dem Tisch."
 SIZE, WIDTH = (1280, 900), 1000  # CSS pixels of the page, pixels of the animation
@@ -76,7 +76,7 @@ def write(frames: list[Image.Image], durations: list[int], path: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.animation", description=__doc__.splitlines()[0])
+    parser = command_line("bench.animation", __doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "app.webp", help="default docs/app.webp")
     args = parser.parse_args(argv)
     with serving("app.py") as url, sync_playwright() as playwright:
@@ -92,4 +92,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

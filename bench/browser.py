@@ -7,7 +7,6 @@ MEASUREMENTS lists them all.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 from collections.abc import Callable, Iterable
@@ -21,6 +20,7 @@ from bench.page.explorer import first_paint, growth, head_switches, payload_size
 from bench.page.first import first_view
 from bench.page.stage import ROOT, Measurement, Stage
 from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
+from model.program import command_line, program
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
@@ -38,7 +38,7 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.browser", description=__doc__)
+    parser = command_line("bench.browser", __doc__)
     parser.add_argument("--json", type=Path, help="write a list of {name, value, unit}")
     parser.add_argument("--only", nargs="*", help=f"of {', '.join(m.__name__ for m in MEASUREMENTS)}")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
@@ -58,4 +58,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -20,15 +19,17 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
+from model.program import CHECKPOINT, command_line, program, whole
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
 
 import torch
 
+from bench import speed
 from bench.made import growth
 from bench.made.captions import LANGUAGES, captions, texts
 from bench.made.peers import CTranslate2, Marian, Tutorial
-from model import benchmark
-from model.benchmark import LENGTHS, Measurement, take_turns, timed
+from bench.speed import LENGTHS, Measurement, take_turns, timed
 from model.config import TrainConfig
 from model.decode.trace_builder import Request
 from model.nets.masks import pad
@@ -50,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
             for section in args.sections:
                 rows = SECTIONS[section](translator, args)
                 found += [m if device == "cpu" else replace(m, name=f"{m.name}_{device}") for m in rows]
-                print(benchmark.table(rows), flush=True)
+                print(speed.table(rows), flush=True)
     finally:
         torch.set_num_threads(before)
     if args.json:
@@ -71,7 +72,7 @@ def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     for length in args.lengths:
         as_written = partial(tutorial.greedy, request.source_ids, length=length, begin_id=tokenizer.begin_id)
         ways: dict[str, Callable[[], object]] = {
-            "ours_maps": lambda n=length: benchmark.translate_with_maps(translator, [request], n),
+            "ours_maps": lambda n=length: speed.translate_with_maps(translator, [request], n),
             "marian_maps": lambda n=length: marian(source, n),
             "tutorial_loop": as_written,
             "tutorial_loop_no_grad": torch.inference_mode()(as_written),
@@ -195,7 +196,7 @@ def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callab
 
 def startup(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Process start to first translation, and what it goes into."""
-    return benchmark.startup(
+    return speed.startup(
         argparse.Namespace(checkpoint=args.checkpoint, device=translator.device.type, starts=args.starts)
     )
 
@@ -212,34 +213,25 @@ SECTIONS = {"maps": maps, "batch": batch, "train": train, "startup": startup, "g
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("bench.compare", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     add("--device", choices=("cpu", "cuda"), help="default: the CPU, then CUDA where there is one")
-    add("--threads", type=int, default=2, help="of torch and CTranslate2 on the CPU, default 2")
+    add("--threads", type=whole(), default=2, help="of torch and CTranslate2 on the CPU, default 2")
     add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens with maps, default 8 16 32 64")
-    add("--repeats", type=int, default=9, help="of each translation with maps, default 9")
-    add("--rounds", type=int, default=3, help="of the batch, and of each size of the growth, default 3")
-    add("--sentences", type=int, default=1000, help="captions in the batch, default 1000")
-    add("--batch-size", type=int, default=64, help="captions translated together, default 64")
-    add("--updates", type=int, default=9, help="of training, default 9")
-    add("--starts", type=int, default=5, help="new processes, default 5")
+    add("--repeats", type=whole(), default=9, help="of each translation with maps, default 9")
+    add("--rounds", type=whole(), default=3, help="of the batch, and of each size of the growth, default 3")
+    add("--sentences", type=whole(), default=1000, help="captions in the batch, default 1000")
+    add("--batch-size", type=whole(), default=64, help="captions translated together, default 64")
+    add("--updates", type=whole(), default=9, help="of training, default 9")
+    add("--starts", type=whole(), default=5, help="new processes, default 5")
     add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
     add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 64")
     add("--png", type=Path, metavar="FILE", help="draw the growth")
     add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    args = parser.parse_args(argv)
-    for name in ("threads", "repeats", "rounds", "sentences", "batch_size", "updates", "starts"):
-        if getattr(args, name) < 1:
-            parser.error(f"--{name.replace('_', '-')} must be at least 1, found {getattr(args, name)}")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, ImportError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from model.checkpoint import Checkpoint
 from model.config import TrainConfig
 from model.decode.recorded import greedy_with_records
 from model.nets.transformer import Transformer
+from model.program import CHECKPOINT, command_line, program
 from model.trace.directions import parse_direction
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.training.batches import Batch, Examples, make_batch, plan_batches
@@ -308,11 +308,9 @@ PARTS: dict[str, Callable[[Bench], dict]] = {
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.cuda", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("bench.cuda", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     add("--device", default="cuda", help="cuda; cpu tries the program out")
     add("--minutes", type=float, default=MINUTES, help="no part begins after so many")
     add("--json", type=Path, help="write the results here after every part")
@@ -320,7 +318,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

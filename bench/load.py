@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.ports import free_port
+from model.program import command_line, program
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = (
@@ -226,9 +227,7 @@ def table(loads: list[Load]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("bench.load", __doc__)
     parser.add_argument("--seconds", type=float, default=60, help="length of each load (60)")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 10, 50], help="callers at once (1 10 50)")
     parser.add_argument("--soak", type=float, default=300, help="length of the run that watches memory (300; 0: none)")
@@ -273,7 +272,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -27,13 +27,13 @@ from statistics import median
 
 import torch
 
-from bench import load
+from bench import load, speed
 from bench.made import shapes
-from model import benchmark
-from model.benchmark import Measurement, take_turns
+from bench.speed import Measurement, take_turns
 from model.decode.trace_builder import Request
 from model.nets.layer import SourceMemory
 from model.nets.step import DecoderStep
+from model.program import CHECKPOINT, command_line, program
 from model.translator import Translator
 
 TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
         for shape in args.shapes:
             for section in args.sections if shape != SHIPPED else [one for one in args.sections if one == "step"]:
                 found += (rows := SECTIONS[section](shape, Path(folder) / f"{shape}-{section}", args))
-                print(benchmark.table(rows), flush=True)
+                print(speed.table(rows), flush=True)
                 gc.collect()
     if args.json:
         args.json.write_text(json.dumps([asdict(m) for m in found], indent=2) + "\n", encoding="utf-8")
@@ -96,7 +96,7 @@ def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement
         Measurement(f"{shape}_step_by_roofline", each / seconds["reading"], "x"),
     ]
     del buffer
-    ours = partial(benchmark.translate_with_maps, translator, [request], TOKENS)
+    ours = partial(speed.translate_with_maps, translator, [request], TOKENS)
     if peer is None:
         return [
             *found,
@@ -245,9 +245,7 @@ SECTIONS = {"step": step, "opening": opening, "visitors": visitors}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.own", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("bench.own", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=["step", "opening"], help="default: step opening")
     add(
@@ -257,7 +255,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         default=["opus-mt"],
         help="default: opus-mt; what is shipped has the section step alone",
     )
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="what is shipped, default checkpoints/de-en")
+    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"what is shipped, default {CHECKPOINT}")
     add("--threads", type=int, default=2, help="of torch, default 2")
     add("--repeats", type=int, default=9, help="of each way, default 9")
     add("--starts", type=int, default=3, help="new processes for each way of opening, default 3")
@@ -270,7 +268,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, ImportError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -6,12 +6,13 @@ with --json. A benchmark that was not run yet is named with its command.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from model.program import command_line, program
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, FOLDER = ROOT / "docs" / "results.md", ROOT / "docs" / "results"
@@ -85,7 +86,7 @@ SECTIONS = (
 
 
 def main(argv: list[str] | None = None) -> None:
-    argparse.ArgumentParser(prog="python -m bench.results", description="Write docs/results.md.").parse_args(argv)
+    command_line("bench.results", __doc__).parse_args(argv)
     PAGE.write_text(page(ROOT / "checkpoints", FOLDER), encoding="utf-8")
     print(PAGE.relative_to(ROOT))
 
@@ -208,4 +209,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

@@ -6,7 +6,6 @@ soon the first frame is there; and what a translation of a served checkpoint tak
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import threading
@@ -17,8 +16,9 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from model.benchmark import Measurement
+from bench.speed import Measurement
 from model.nets import networks
+from model.program import CHECKPOINT, command_line, program
 from model.training.toy import corpora
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
@@ -80,8 +80,8 @@ def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> 
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.toy", description=__doc__)
-    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoints/de-en"))
+    parser = command_line("bench.toy", __doc__)
+    parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT)
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
@@ -114,4 +114,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

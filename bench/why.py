@@ -25,6 +25,7 @@ from model.analysis.why.split import parts
 from model.config import ModelConfig
 from model.decode.greedy import greedy
 from model.nets.transformer import Transformer
+from model.program import CHECKPOINT, command_line, program, whole
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind, Side
 from model.trace.why.columns import Columns
@@ -233,20 +234,15 @@ def timed(run: Callable[[], object], runs: int) -> tuple[float, object]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.why", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    parser = command_line("bench.why", __doc__)
+    parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     parser.add_argument("--size", choices=tuple(SIZES), help="random weights of this size instead")
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
     parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
-    parser.add_argument("--runs", type=int, default=5, help="of which the median is taken, default 5")
+    parser.add_argument("--runs", type=whole(), default=5, help="of which the median is taken, default 5")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the lines as one list")
-    args = parser.parse_args(argv)
-    if args.runs < 1:
-        parser.error(f"--runs must be at least 1, found {args.runs}")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

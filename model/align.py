@@ -34,6 +34,7 @@ from model.analysis.alignment.choose import (
 )
 from model.analysis.alignment.words import pieces
 from model.nets.networks import check_transformer
+from model.program import add_checkpoint, command_line, program, whole
 from model.trace.alignment.formats import pharaoh, read_line
 from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
 from model.trace.alignment.score import Score, pooled, score
@@ -179,12 +180,10 @@ def report(found: Score) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.align", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.align", __doc__)
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="source and target, line by line, words between spaces")
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--direction", help="from the first file's language to the second's; default: the checkpoint's first")
     add("--reverse", type=Path, metavar="FOLDER", help="a checkpoint that translates back")
     add(
@@ -193,22 +192,16 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         default="grow-diag-final-and",
         help="how both directions are put together; default grow-diag-final-and",
     )
-    add("--choose-on", type=int, default=100, metavar="N", help="lines to choose heads on; default 100")
+    add("--choose-on", type=whole(), default=100, metavar="N", help="lines to choose heads on; default 100")
     add("--score", nargs=2, type=Path, metavar=("GOLD", "LINKS"), help="score a file of links and do nothing else")
     add("--gold-first", type=int, choices=(0, 1), default=1, help="number of the first word in GOLD; default 1")
     add("--links-first", type=int, choices=(0, 1), default=0, help="the same in LINKS; default 0")
     add("--reversed", action="store_true", help="LINKS have the target first")
-    add("--device", help="cpu or cuda")
     args = parser.parse_args(argv)
     if not args.score and len(args.files) != 2:
         parser.error(f"expected two files, found {len(args.files)}")
-    if args.choose_on < 1:
-        parser.error(f"--choose-on must be at least 1, found {args.choose_on}")
     return args
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from model.program import command_line, program
 from model.training import parts
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
@@ -106,9 +107,7 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.checkpoints", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.checkpoints", __doc__)
     add = parser.add_argument
     add("names", nargs="*", help=f"which: {', '.join(all_recipes())}; default: the shipped ones")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")
@@ -126,7 +125,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -1,9 +1,8 @@
-"""Turn a model of another family into a checkpoint folder of ours: python -m model.convert --help"""
+"""Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours: python -m model.convert --help"""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from model.families import hub
 from model.families.card import Origin, origin
 from model.families.folder import Folder
 from model.files import replace_file
+from model.program import command_line, program
 
 CARD = """---
 {front}
@@ -80,10 +80,7 @@ def _plain(text: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.convert",
-        description="Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours.",
-    )
+    parser = command_line("model.convert", __doc__)
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
     parser.add_argument(
@@ -102,7 +99,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -8,7 +8,6 @@ that is not shipped; only figures leave it.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from model.align import read_pairs
 from model.analysis.alignment.curve import curve, markdown
 from model.files import write_json, write_section
 from model.nets.networks import check_transformer
+from model.program import add_checkpoint, command_line, program
 from model.trace.alignment.formats import read_line
 from model.trace.alignment.links import turned
 from model.trace.alignment.score import Gold
@@ -70,18 +70,12 @@ def section(found: Sequence[dict]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.curves", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--gold", type=Path, default=Path("data/alignment"), help="folder of links by hand; default data/alignment")
-    add("--device", help="cpu or cuda")
     return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

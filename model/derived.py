@@ -19,6 +19,7 @@ from model import checkpoint, curves, evaluate, faithfulness, means, survey
 from model.analysis.why import averages, faithful
 from model.files import read_json
 from model.nets.transformer import Transformer
+from model.program import command_line, program
 
 
 def scores(folder: Path, data: Path) -> None:
@@ -118,9 +119,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.derived", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.derived", __doc__)
     add = parser.add_argument
     add("--checkpoints", type=Path, default=Path("checkpoints"), help="folder of checkpoint folders")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")
@@ -129,7 +128,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

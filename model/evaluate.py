@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from copy import deepcopy
@@ -20,6 +19,7 @@ import torch
 from model import checkpoint
 from model.checkpoint import Checkpoint
 from model.evaluation.moses import WU2021, wu2021_bleu
+from model.program import add_checkpoint, command_line, program, whole
 from model.trace.directions import parse_direction
 from model.train import chosen_model
 from model.training import corpora
@@ -178,11 +178,9 @@ def _changed(first: list[list[int]], second: list[list[int]]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.evaluate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.evaluate", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for model.train")
     add(
         "--pair",
@@ -209,17 +207,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="RUN",
         help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder",
     )
-    add("--limit", type=int, help="only the first sentences of each; nothing is written then")
+    add("--limit", type=whole(), help="only the first sentences of each; nothing is written then")
     add("--dry-run", action="store_true", help="do not write the scores into the checkpoint's metrics.json")
-    add("--device", help="cpu or cuda")
-    args = parser.parse_args(argv)
-    if args.limit is not None and args.limit < 1:
-        parser.error(f"--limit must be at least 1, found {args.limit}")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

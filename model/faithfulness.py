@@ -9,7 +9,6 @@ same.
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
 from dataclasses import asdict
 from itertools import islice
@@ -22,6 +21,7 @@ from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summar
 from model.analysis.why.methods import attention
 from model.files import write_json, write_section
 from model.nets.networks import check_transformer
+from model.program import add_checkpoint, command_line, program, whole
 from model.serve import processes
 from model.trace.survey.survey import OWN
 from model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
@@ -145,26 +145,18 @@ def _wrapped(paragraph: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.faithfulness", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.faithfulness", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
-    add("--limit", type=int, default=210, help="how many of each direction; default 210")
-    add("--randomised", type=int, default=20, help="on how many to compare with redrawn weights; default 20")
-    add("--device", help="cpu or cuda")
+    add("--limit", type=whole(), default=210, help="how many of each direction; default 210")
+    add("--randomised", type=whole(0), default=20, help="on how many to compare with redrawn weights; default 20")
     args = parser.parse_args(argv)
     if args.sentences and args.data:
         parser.error("--sentences and --data: name one of them")
-    if args.limit < 1:
-        parser.error(f"--limit must be at least 1, found {args.limit}")
     return args
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -6,12 +6,12 @@ Writes means.safetensors into the checkpoint's folder, with the digest of the we
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from tqdm import tqdm
 
 from model.analysis.why.averages import FILE, collect, own_sentences, save
+from model.program import add_checkpoint, command_line, program
 from model.translator import Translator
 
 
@@ -36,19 +36,13 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.means", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.means", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--directions", nargs="+", help="for --sentences; default: all of the checkpoint's")
-    add("--device", help="cpu or cuda")
     return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

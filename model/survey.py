@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -26,6 +25,7 @@ from model.analysis.why import averages
 from model.checkpoint import HEADS
 from model.files import replace_file
 from model.nets.networks import check_transformer
+from model.program import add_checkpoint, command_line, program, whole
 from model.serve import processes
 from model.trace.directions import parse_direction
 from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
@@ -141,11 +141,9 @@ def parts(args: argparse.Namespace) -> Path:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.survey", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.survey", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add(
         "--sentences",
         type=Path,
@@ -156,21 +154,20 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
     add("--directions", nargs="+", help="default: all of the checkpoint's")
-    add("--limit", type=int, help="only the first sentences")
-    add("--ablate", type=int, default=0, metavar="N", help="switch every head off on the first N sentences; default 0")
+    add("--limit", type=whole(), help="only the first sentences")
+    add(
+        "--ablate",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="switch every head off on the first N sentences; default 0",
+    )
     add("--seed", type=int, default=0, help="of the bootstrap; default 0")
-    add("--device", help="cpu or cuda")
     args = parser.parse_args(argv)
     if args.sentences and (args.data or len(args.sentences) > 2):
         parser.error("--sentences takes one or two files, and no --data beside them")
-    for name, least in (("limit", 1), ("ablate", 0)):
-        if getattr(args, name) is not None and getattr(args, name) < least:
-            parser.error(f"--{name} must be at least {least}, found {getattr(args, name)}")
     return args
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -24,6 +24,7 @@ from model import checkpoint
 from model.config import ModelConfig, RecurrentConfig, TrainConfig, from_json
 from model.nets import networks
 from model.nets.networks import AnyNetwork
+from model.program import program
 from model.serve import processes
 from model.serve.device import choose_device
 from model.text.tokenizer import Tokenizer
@@ -287,7 +288,4 @@ def start(
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

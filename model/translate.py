@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from model.analysis import paths
+from model.program import add_checkpoint, command_line, program, whole
 from model.trace import storage
 from model.trace.decoding import Decoding
 from model.translator import Translator, tidy
@@ -96,16 +96,14 @@ def _chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.translate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.translate", __doc__)
     add = parser.add_argument
     add("text", nargs="*", help="texts to translate; none: the lines of standard input")
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--direction", help="such as de-en; default: the checkpoint's first")
     add("--beam", type=int, default=1, help="width of the beam search, 1 to 8; 1, the default, is greedy decoding")
     add("--length-penalty", type=float, default=0.0, help="alpha of the beam search's length penalty, default 0")
-    add("--batch-size", type=int, default=64, help="sentences translated together, default 64")
+    add("--batch-size", type=whole(), default=64, help="sentences translated together, default 64")
     add(
         "--json",
         action="store_true",
@@ -117,18 +115,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="FILE",
         help="also write every attention map of one text, in NPZ (model/trace/storage.py)",
     )
-    add("--device", help="cpu or cuda")
-    args = parser.parse_args(argv)
-    if args.batch_size < 1:
-        parser.error(f"--batch-size must be at least 1, found {args.batch_size}")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8")
-    try:
-        main()
-    except BrokenPipeError:  # the reader, such as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    program(main)

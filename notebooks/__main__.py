@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+
+from model.program import command_line, program
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 300  # for one cell
@@ -37,7 +38,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m notebooks", description="Run notebooks and keep their outputs.")
+    parser = command_line("notebooks", __doc__)
     parser.add_argument("notebooks", nargs="*", type=Path, default=paths(), help="files (default: all of this folder)")
     for path in parser.parse_args(argv).notebooks:
         nbformat.write(executed(path), path)
@@ -45,4 +46,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

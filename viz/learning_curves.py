@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from model.program import command_line, program
 from viz.figures import paper
 
 LOG = "metrics.jsonl"
@@ -141,9 +141,7 @@ def _finish(axes: Axes, title: str, unit: str, x: str) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m viz.learning_curves", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("viz.learning_curves", __doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help=f"folder of a run or checkpoint, or its {LOG}"
     )
@@ -153,7 +151,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -15,7 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from model.benchmark import Measurement, decode_cached, take_turns, translate_with_maps
+from bench.speed import Measurement, decode_cached, take_turns, translate_with_maps
 from model.checkpoint import Checkpoint
 from model.decode.trace_builder import Request
 from model.nets.transformer import Transformer

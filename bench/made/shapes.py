@@ -12,7 +12,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model
 import sentencepiece
 import torch
 
-from model.benchmark import SENTENCES
+from bench.speed import SENTENCES
 
 # vocabulary, d_model, layers a side, heads, d_feedforward, positions
 SHAPES = {

@@ -3,8 +3,9 @@ against, a gr.Plot of the same maps that asks the server for every head. `python
 
 from __future__ import annotations
 
-import argparse
 import os
+
+from model.program import command_line, program
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -41,7 +42,7 @@ def build(tokens: int) -> gr.Blocks:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.page.app", description=__doc__)
+    parser = command_line("bench.page.app", __doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=30)
     args = parser.parse_args(argv)
@@ -50,4 +51,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

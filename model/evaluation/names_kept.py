@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from model.checkpoint import METRICS
 from model.evaluation.typed import FRAME_SETS, TypedSentence, fill_typed, is_kept, read_typed_frames, tally
 from model.files import write_json
+from model.program import add_checkpoint, command_line, program
 from model.trace.directions import parse_direction
 from model.translator import Translator
 
@@ -71,25 +71,17 @@ def show(sentences: list[TypedSentence], translations: list[str]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.evaluation.names_kept",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("model.evaluation.names_kept", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
+    add_checkpoint(parser)
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--frames", choices=FRAME_SETS, default="open", help="sealed: only to report on, never to choose by")
     add("--beam", type=int, nargs="+", default=[1], help="widths to decode with; 1 is greedy")
     add("--length-penalty", type=float, default=1.0)
-    add("--device", help="cpu or cuda")
     add("--show", action="store_true", help="print what was lost")
     add("--record", action="store_true", help="write the results into the checkpoint's metrics.json")
     return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from model.config import ModelConfig, TrainConfig
 from model.nets.networks import DEFAULT, NETWORKS
+from model.program import command_line
 from model.training import corpora
 
 MODEL = (
@@ -41,9 +42,7 @@ ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "
 
 def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     """The program's arguments; repeats as (corpus, times)."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.train", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("model.train", description)
     add = parser.add_argument
     add("--run", type=Path, required=True, help="folder of the run: state, log, settings")
     add("--out", type=Path, help="checkpoint folder to write at the end")

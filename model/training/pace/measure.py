@@ -8,7 +8,6 @@ measured.json beside itself, for the page.
 
 from __future__ import annotations
 
-import argparse
 import platform
 import statistics
 import sys
@@ -21,6 +20,7 @@ import torch
 from model.config import ModelConfig, RecurrentConfig, from_json
 from model.files import read_json, write_json
 from model.nets import networks
+from model.program import command_line, program, whole
 from model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
@@ -117,15 +117,11 @@ def read(path: Path = FILE) -> Pace:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.training.pace.measure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
-    parser.add_argument("--tokens", type=int, default=TOKENS, help=f"a side in every update, default {TOKENS}")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
-    parser.add_argument("--threads", type=int, default=1, help="of torch, default 1")
+    parser = command_line("model.training.pace.measure", __doc__)
+    parser.add_argument("--lengths", type=whole(), nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
+    parser.add_argument("--tokens", type=whole(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
+    parser.add_argument("--rounds", type=whole(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
+    parser.add_argument("--threads", type=whole(), default=1, help="of torch, default 1")
     parser.add_argument("--json", type=Path, default=FILE, help="where to write, default what the page shows")
     args = parser.parse_args(argv)
     before = torch.get_num_threads()
@@ -143,4 +139,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

@@ -6,10 +6,10 @@ Multi30k's captions of task 2, and the English sentences of one Tatoeba file tha
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import islice
 from pathlib import Path
 
+from model.program import command_line, program
 from model.training.sources.readers import TATOEBA_FILES, normalised, read_lines, read_tatoeba, split_tatoeba
 
 
@@ -43,11 +43,7 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.training.sources.collect",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("model.training.sources.collect", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
     add("--language", default="en", help="of the captions")
@@ -58,7 +54,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

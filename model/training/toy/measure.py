@@ -1,6 +1,7 @@
-"""How much difference a switch makes: python -m model.training.toy.measure writes measured.json, for the page.
+"""How much difference a switch makes: python -m model.training.toy.measure --help
 
-Five seeds of each setting on the default corpus; the loss over the whole corpus after a few numbers of updates.
+Writes measured.json beside itself, for the page. Five seeds of each setting on the default
+corpus; the loss over the whole corpus after a few numbers of updates.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import torch
 
 from model.files import read_json, write_json
+from model.program import command_line, program
 from model.training.toy import corpora
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
@@ -63,6 +65,9 @@ def apart(one: Interval, other: Interval) -> bool:
 
 
 def main(argv: list[str] | None = None) -> None:
+    parser = command_line("model.training.toy.measure", __doc__)
+    parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
+    args = parser.parse_args(argv)
     torch.set_num_threads(1)
     found: dict[str, dict[str, list[float]]] = {}
     for switch, changes in SWITCHES.items():
@@ -71,8 +76,8 @@ def main(argv: list[str] | None = None) -> None:
             str(update): [round(min(column), 5), round(max(column), 5)] for update, column in zip(UPDATES, zip(*rows))
         }
         print(switch, json.dumps(found[switch]), file=sys.stderr)
-    write_json(FILE, found)
+    write_json(args.out, found)
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

@@ -80,7 +80,7 @@ def test_the_tutorials_model_computes_what_ours_does(tiny_translator):
     inputs = torch.tensor([[1, 40, 41, 42]] * 3)
     with torch.inference_mode():
         torch.testing.assert_close(theirs(source, inputs), model(source, inputs).logits, atol=1e-4, rtol=1e-4)
-        ours = compare.benchmark.decode_cached(tiny_translator, [sources[0]], 9)[0]
+        ours = compare.speed.decode_cached(tiny_translator, [sources[0]], 9)[0]
     assert theirs.greedy(sources[0], length=9, begin_id=tokenizer.begin_id) == ours
 
 

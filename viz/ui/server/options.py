@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from model.program import whole
 from model.serve.device import DEVICE_VARIABLE, cores
 
 HERE = Path(__file__).resolve().parents[3]  # of app.py
@@ -35,7 +36,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     option(
         "--host", "GRADIO_SERVER_NAME", "0.0.0.0" if "SPACE_ID" in os.environ else "127.0.0.1", "address to serve on"
     )
-    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", _number(1, 65535))
+    option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
     option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N or auto: cuda if there is one, else cpu")
     option(
@@ -43,21 +44,21 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "ATTENTION_ATLAS_MAX_SESSIONS",
         "50",
         "visitors whose state is kept; beyond it the one longest idle is forgotten",
-        _number(1, 10_000),
+        whole(1, 10_000),
     )
     option(
         "--concurrency",
         "ATTENTION_ATLAS_CONCURRENCY",
         str(min(cores(), MAX_PASSES)),
         "passes through the model that run at once, sharing the cores; requests that wait share a batch",
-        _number(1, 256),
+        whole(1, 256),
     )
     option(
         "--queue",
         "ATTENTION_ATLAS_QUEUE",
         "128",
         "requests that may wait; beyond it one is told at once to come back",
-        _number(1, 10_000),
+        whole(1, 10_000),
     )
     parser.add_argument(
         "--model",
@@ -70,12 +71,3 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     args.device = None if args.device == "auto" else args.device
     return args
-
-
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"expected a number from {least} to {most}, found {text!r}")
-        return int(text)
-
-    return number

@@ -1,4 +1,4 @@
-"""python -m model.benchmark: it measures what it says, on the tiny model."""
+"""python -m bench.speed: it measures what it says, on the tiny model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from model import benchmark
+from bench import speed
 from model.decode.trace_builder import Request
 from model.trace.interventions import NO_INTERVENTIONS
 
@@ -15,16 +15,16 @@ SOURCE = (4, 20, 31, 45, 2)
 
 
 def test_naive_and_cached_decoding_do_the_same_work(tiny_translator):
-    (cached,) = benchmark.decode_cached(tiny_translator, [list(SOURCE)], 20)
-    assert cached == benchmark.decode_naive(tiny_translator, SOURCE, 20) and len(cached) == 20
+    (cached,) = speed.decode_cached(tiny_translator, [list(SOURCE)], 20)
+    assert cached == speed.decode_naive(tiny_translator, SOURCE, 20) and len(cached) == 20
     request = Request("x", SOURCE, "de-en", NO_INTERVENTIONS)
-    (trace,) = benchmark.translate_with_maps(tiny_translator, [request], 20)
+    (trace,) = speed.translate_with_maps(tiny_translator, [request], 20)
     assert trace.target_ids == tuple(cached) and trace.cross.weights.shape == (3, 4, 20, 5)
 
 
 def test_the_report_is_complete(tiny_checkpoint, tmp_path, capsys):
     threads = torch.get_num_threads()
-    benchmark.main(
+    speed.main(
         [
             "--checkpoint",
             str(tiny_checkpoint),
@@ -66,6 +66,6 @@ def test_the_report_is_complete(tiny_checkpoint, tmp_path, capsys):
 
 def test_settings_that_measure_nothing_are_refused(tiny_checkpoint):
     with pytest.raises(SystemExit):
-        benchmark.main(["--repeats", "0"])
+        speed.main(["--repeats", "0"])
     with pytest.raises(ValueError, match="missing"):
-        benchmark.main(["--checkpoint", str(tiny_checkpoint.parent)])
+        speed.main(["--checkpoint", str(tiny_checkpoint.parent)])

@@ -1,4 +1,4 @@
-"""Measure speed and memory: python -m model.benchmark --help
+"""Measure speed and memory: python -m bench.speed --help
 
 Medians over repeated runs of one process. Times are comparable within a run; between machines, compare the ratios.
 """
@@ -26,6 +26,7 @@ from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.layer import SourceMemory
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
+from model.program import add_checkpoint, command_line, program, whole
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.translation import TranslationTrace
@@ -254,28 +255,18 @@ def table(measurements: list[Measurement]) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.benchmark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line("bench.speed", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=Path("checkpoints/de-en"), help="default checkpoints/de-en")
-    add("--device", help="cpu or cuda")
-    add("--threads", type=int, default=2, help="of torch on the CPU, default 2")
+    add_checkpoint(parser)
+    add("--threads", type=whole(), default=2, help="of torch on the CPU, default 2")
     add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens, default 8 16 32 64")
-    add("--repeats", type=int, default=9, help="of each decode, default 9")
-    add("--sentences", type=int, default=256, help="of the batch, default 256")
-    add("--updates", type=int, default=5, help="of training, default 5")
-    add("--starts", type=int, default=3, help="new processes, default 3")
+    add("--repeats", type=whole(), default=9, help="of each decode, default 9")
+    add("--sentences", type=whole(), default=256, help="of the batch, default 256")
+    add("--updates", type=whole(), default=5, help="of training, default 5")
+    add("--starts", type=whole(), default=3, help="new processes, default 3")
     add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    args = parser.parse_args(argv)
-    for name in ("threads", "repeats", "sentences", "updates", "starts"):
-        if getattr(args, name) < 1:
-            parser.error(f"--{name} must be at least 1, found {getattr(args, name)}")
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    program(main)

@@ -1,0 +1,96 @@
+"""What all programs share: how they are told what to do, and how they end."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from model.program import command_line, program, whole
+from tests import ROOT
+
+MODULES = sorted(
+    str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
+    for folder in ("model", "viz", "bench", "notebooks")
+    for path in (ROOT / folder).rglob("*.py")
+    if "__main__" in path.read_text(encoding="utf-8")
+)
+
+
+def raises(error: BaseException):
+    def main() -> None:
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("no such direction: 'xx'"), "error: no such direction: 'xx'"),
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), "error: a.txt: No such file or directory"),
+        (OSError("no space left"), "error: no space left"),
+        (ModuleNotFoundError("", name="sacremoses"), 'error: sacremoses is not installed: the extra "train" brings it'),
+        (ModuleNotFoundError("", name="other.part"), "error: other is not installed: pip install other"),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_what_its_user_can_mend_ends_a_program_in_words(error, said):
+    with pytest.raises(SystemExit) as ended:
+        program(raises(error))
+    assert ended.value.code == said or str(ended.value.code).startswith(str(said))
+
+
+def test_our_own_errors_keep_their_traceback():
+    for error in (KeyError("x"), AssertionError(), ModuleNotFoundError("", name="model.absent")):
+        with pytest.raises(type(error)):
+            program(raises(error))
+
+
+@pytest.mark.parametrize("code", [None, 0, 3])
+def test_the_exit_code_is_what_main_returns(code):
+    with pytest.raises(SystemExit) as ended:
+        program(lambda: code)
+    assert ended.value.code == code
+
+
+def test_a_whole_number_within_bounds(capsys):
+    parser = command_line("model.none", "About.")
+    parser.add_argument("--port", type=whole(1, 65535))
+    parser.add_argument("--limit", type=whole())
+    assert vars(parser.parse_args(["--port", "80", "--limit", "1"])) == {"port": 80, "limit": 1}
+    for option, text, said in (
+        ("--port", "65536", "from 1 to 65535, found '65536'"),
+        ("--port", "-1", "from 1"),
+        ("--limit", "0", "of at least 1, found '0'"),
+        ("--limit", "2.5", "of at least 1, found '2.5'"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            parser.parse_args([f"{option}={text}"])
+        assert ended.value.code == 2 and f"expected a whole number {said}" in capsys.readouterr().err
+
+
+def test_every_program_ends_the_same_way():
+    assert len(MODULES) > 25
+    for name in MODULES:
+        tree = ast.parse((ROOT / (name.replace(".", "/") + ".py")).read_text(encoding="utf-8"))
+        (end,) = [node for node in tree.body if isinstance(node, ast.If)][-1:]
+        assert ast.unparse(end) == "if __name__ == '__main__':\n    program(main)", name
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] in ("model", "viz")])
+def test_help_names_the_program(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(name).main(["--help"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0 and shown.startswith(f"usage: python -m {name} [-h]")
+
+
+def test_a_reader_that_has_had_enough_is_no_error():
+    writes = "from model.program import program\ndef main():\n    for i in range(100000): print(i)\nprogram(main)"
+    command = f"{sys.executable} -c '{writes}' | head -n 1"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "0\n" and done.stderr == ""
