@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.analysis.again import check_again
 from model.analysis.order import token_order
 from model.decode.distributions import joined
 from model.decode.recorded import distributions
@@ -31,10 +32,11 @@ from model.translator import Translator
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The plain model and a broken one on the same sentence.
+    """A trace and a broken model on the same sentence.
 
-    plain, broken     their own free translations
-    forced_log_probability  float32 [step]: of the plain translation's tokens, under the broken model
+    plain             the trace, with whatever the model was changed by already
+    broken            the free translation with something broken besides
+    forced_log_probability  float32 [step]: of the trace's tokens, under the broken model
     changes           per kind: float64 [layers, heads], mean over rows of the Jensen-Shannon divergence in bits between
                       the plain map and the broken one, both reading the plain translation (0: the same map; 1: no
                       weight in common). Where words were shuffled, keys and rows are put back in the plain order first.
@@ -49,28 +51,30 @@ class Comparison:
 def compare(
     translator: Translator, trace: TranslationTrace, interventions: Interventions, *, text: str | None = None
 ) -> Comparison:
-    """Translate again with something broken. text: another order of the same words, None for the sentence itself.
+    """Translate again with something broken, beside the trace's own interventions. text: another order of the same
+    words, None for the sentence itself.
 
-    ValueError if an intervention names what does not exist, or if text is not the trace's words in another order.
+    ValueError if an intervention names what does not exist, if text is not the trace's words in another order, or if
+    the trace's own interventions cannot be run again.
     """
+    check_again(translator, trace)
+    changes = trace.interventions | interventions
     ids = trace.source_ids if text is None else tuple(translator.encode(text, trace.direction))
     order = (
         np.arange(len(ids))
         if text is None
         else token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
     )
-    broken = translator.translate(
-        trace.source_text if text is None else text, trace.direction, interventions=interventions
-    )
-    output = translator.inspect(ids, trace.target_ids, interventions=interventions)
+    broken = translator.translate(trace.source_text if text is None else text, trace.direction, interventions=changes)
+    output = translator.inspect(ids, trace.target_ids, interventions=changes)
     with torch.inference_mode():
         taken = torch.tensor(trace.target_ids, device=output.hidden.device)
         forced = joined(distributions(translator.model, output.hidden[0], taken)).log_probability
     back = np.argsort(order)  # the place in the new sentence of each token of the old one
-    changes = {}
+    moved = {}
     for kind in trace.kinds:
         weights = output.weights(kind)[:, 0].float().cpu().numpy()  # [layers, heads, query, key]
         weights = weights if kind is AttentionKind.DECODER_SELF else weights[..., back]
         weights = weights[:, :, back] if kind is AttentionKind.ENCODER_SELF else weights
-        changes[kind] = jensen_shannon_bits(trace.maps(kind).weights, weights).mean(-1)
-    return Comparison(trace, broken, forced.cpu().numpy(), changes)
+        moved[kind] = jensen_shannon_bits(trace.maps(kind).weights, weights).mean(-1)
+    return Comparison(trace, broken, forced.cpu().numpy(), moved)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.nets.attention import edges_mask
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
@@ -25,10 +26,11 @@ class Dissection:
     products     [key, d_k]   q * k, element by element
     dots         [key]        their sums
     scaled       [key]        dots / sqrt(d_k)
-    allowed      bool [key]   what the mask lets through
+    allowed      bool [key]   what the mask and the interventions let through
+    heard        bool [key]   of which keys the value is heard: an intervention may take a weight away after the softmax
     masked       [key]        scaled, -inf where not allowed
     weights      [key]        softmax(masked)
-    contributions [key, d_k]  weight * value
+    contributions [key, d_k]  weight * value of what is heard
     output       [d_k]        their sum: what this head says at this position
     recorded     float32 [key]  the weights the model itself computed
     unscaled_weights [key]    softmax without the division by sqrt(d_k)
@@ -41,6 +43,7 @@ class Dissection:
     dots: np.ndarray
     scaled: np.ndarray
     allowed: np.ndarray
+    heard: np.ndarray
     masked: np.ndarray
     weights: np.ndarray
     contributions: np.ndarray
@@ -65,28 +68,40 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
         raise ValueError(f"heads are 0 to {heads - 1}, found {head}")
     if not 0 <= query < queries:
         raise ValueError(f"query positions are 0 to {queries - 1}, found {query}")
-    allowed = np.ones(keys, bool)
+    allowed, heard = (
+        edges_mask(edges, (heads, queries, keys))[head, query].numpy()
+        for edges in (record.edit.cut, record.edit.zeroed)
+    )
     if kind is AttentionKind.DECODER_SELF:
-        allowed = causal_mask(keys)[0, 0, query].numpy()
+        allowed = allowed & causal_mask(keys)[0, 0, query].numpy()
     return stages(
         _numpy(record.queries[0, head, query]),
         _numpy(record.keys[0, head]),
         _numpy(record.values[0, head]),
         allowed,
+        heard,
         recorded=record.weights[0, head, query].float().cpu().numpy(),
     )
 
 
 def stages(
-    query: np.ndarray, keys: np.ndarray, values: np.ndarray, allowed: np.ndarray, *, recorded: np.ndarray
+    query: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    allowed: np.ndarray,
+    heard: np.ndarray | None = None,
+    *,
+    recorded: np.ndarray,
 ) -> Dissection:
-    """Every stage from q [d_k], K and V [key, d_k] and the mask's row [key] (Vaswani et al. 2017, equation 1)."""
+    """Every stage from q [d_k], K and V [key, d_k] and the mask's row [key] (Vaswani et al. 2017, equation 1).
+    Six parameters: the equation's four, what an intervention leaves of it, and what it is compared with."""
+    heard = np.ones(len(keys), bool) if heard is None else heard
     products = keys * query
     dots = products.sum(-1)
     scaled = dots / math.sqrt(len(query))
     masked = np.where(allowed, scaled, -np.inf)
     weights = softmax(masked)
-    contributions = weights[:, None] * values
+    contributions = (weights * heard)[:, None] * values
     return Dissection(
         query=query,
         keys=keys,
@@ -95,6 +110,7 @@ def stages(
         dots=dots,
         scaled=scaled,
         allowed=allowed,
+        heard=heard,
         masked=masked,
         weights=weights,
         contributions=contributions,

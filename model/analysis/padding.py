@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.analysis.again import check_again
 from model.nets.masks import causal_mask, pad, padding_mask
 from model.nets.records import ForwardOutput
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -26,6 +28,7 @@ class BatchMasks:
     from_lengths    bool [2, source]: position < length
     target_padding  bool [2, target]: the same of the decoder's inputs, which the model never makes
     causal          bool [target, target]
+    interventions   that both sentences are read under
     """
 
     tokens: tuple[tuple[str, ...], tuple[str, ...]]
@@ -38,6 +41,7 @@ class BatchMasks:
     from_lengths: np.ndarray
     target_padding: np.ndarray
     causal: np.ndarray
+    interventions: Interventions = NO_INTERVENTIONS
 
     @property
     def agree(self) -> bool:
@@ -59,11 +63,14 @@ class BatchMasks:
 
 
 def of_two(translator: Translator, trace: TranslationTrace, second: str | None = None) -> BatchMasks:
-    """The trace's sentence beside `second`, or beside its own first words. ValueError if `second` is too long."""
+    """The trace's sentence beside `second`, or beside its own first words, under the trace's interventions. ValueError
+    if `second` is too long, or if those cannot be run again."""
+    check_again(translator, trace)
     if second is None:
         words = trace.source_text.split()
         second = " ".join(words[: max(1, len(words) // 2)])
-    other, pad_id = translator.translate(second, trace.direction), translator.tokenizer.pad_id
+    other = translator.translate(second, trace.direction, interventions=trace.interventions)
+    pad_id = translator.tokenizer.pad_id
     pairs = [[list(one.source_ids), list(one.decoder_ids)] for one in (trace, other)]
     ids, input_ids = (pad([pair[side] for pair in pairs], pad_id) for side in (0, 1))
     lengths, target_lengths = (np.array([len(pair[side]) for pair in pairs]) for side in (0, 1))
@@ -85,13 +92,15 @@ def of_two(translator: Translator, trace: TranslationTrace, second: str | None =
         np.arange(ids.shape[1])[None] < lengths[:, None],
         padding_mask(input_ids, pad_id)[:, 0, 0].numpy(),
         causal_mask(input_ids.shape[1])[0, 0].numpy(),
+        trace.interventions,
     )
 
 
 @torch.inference_mode()
 def padded_pass(translator: Translator, masks: BatchMasks) -> ForwardOutput:
     """One recorded pass over both sentences at once, with the model's own masks."""
-    return translator.model(masks.ids.to(translator.device), masks.input_ids.to(translator.device), record=True)
+    ids, input_ids = masks.ids.to(translator.device), masks.input_ids.to(translator.device)
+    return translator.model(ids, input_ids, interventions=masks.interventions, record=True)
 
 
 def weight_on_closed(output: ForwardOutput, masks: BatchMasks) -> dict[AttentionKind, float]:
@@ -114,10 +123,11 @@ def without_target_padding(translator: Translator, masks: BatchMasks) -> float:
     """How far a padding mask in the decoder's self-attention would change its output at any real token: the largest
     difference. 0 up to rounding: padding stands on the right, and no real token looks to its right."""
     model = translator.model
-    source, ids = model.encode(masks.ids.to(translator.device)), masks.input_ids.to(translator.device)
-    x, causal = model.embed(ids, decoder=True), causal_mask(ids.shape[1], device=ids.device)
+    changes, ids = masks.interventions, masks.input_ids.to(translator.device)
+    source = model.encode(masks.ids.to(translator.device), interventions=changes)
+    x, causal = model.embed(ids, changes.target_positions, decoder=True), causal_mask(ids.shape[1], device=ids.device)
     both = causal & padding_mask(ids, translator.tokenizer.pad_id)
-    with_it, without = (model.decoder(x, mask, source)[0] for mask in (both, causal))
+    with_it, without = (model.decoder(x, mask, source, interventions=changes)[0] for mask in (both, causal))
     return max(
         float((with_it[i, :length] - without[i, :length]).abs().max())
         for i, length in enumerate(masks.target_lengths.tolist())

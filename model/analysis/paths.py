@@ -151,10 +151,15 @@ def _trace(
     return build(0, request, ids)
 
 
-def details(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> Details:
+def details(
+    translator: Translator,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+    interventions: Interventions = NO_INTERVENTIONS,
+) -> Details:
     """The logit lens, and what every temperature makes of each step's distribution. ValueError as in follow()."""
     ids = check_target(translator, target_ids)
-    output = translator.inspect(source_ids, ids)
+    output = translator.inspect(source_ids, ids, interventions=interventions)
     hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
     with torch.inference_mode():
         found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]

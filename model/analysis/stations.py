@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import Side, SubLayerName
 from model.trace.language import Words, join, say
 from model.translator import Translator
@@ -37,16 +38,36 @@ class EmbeddingRows:
 
 
 @torch.inference_mode()
-def embedding_rows(translator: Translator, ids: tuple[int, ...], output: ForwardOutput, *, side: str) -> EmbeddingRows:
-    """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"."""
+def embedding_rows(
+    translator: Translator,
+    ids: tuple[int, ...],
+    output: ForwardOutput,
+    *,
+    side: str,
+    interventions: Interventions = NO_INTERVENTIONS,
+) -> EmbeddingRows:
+    """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"; interventions: those that
+    the pass ran with."""
     model, source = translator.model, side == "source"
-    matrix, code, stack, records = (
-        (model.embedding.weight, model.source_positions, model.encoder, output.layers(Side.ENCODER))
+    matrix, code, stack, records, used = (
+        (
+            model.embedding.weight,
+            model.source_positions,
+            model.encoder,
+            output.layers(Side.ENCODER),
+            interventions.source_positions,
+        )
         if source
-        else (model.target_matrix, model.target_positions, model.decoder, output.layers(Side.DECODER))
+        else (
+            model.target_matrix,
+            model.target_positions,
+            model.decoder,
+            output.layers(Side.DECODER),
+            interventions.target_positions,
+        )
     )
     scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
-    entered, added_positions = records[0].before[0], code(0, len(ids))
+    entered, added_positions = records[0].before[0], code(0, len(ids), used)
     positions = torch.zeros_like(scaled) if added_positions is None else added_positions
     normed = translator.config.norm_embedding
     added = scaled + positions if normed else entered

@@ -14,8 +14,8 @@ from model.nets.attention import MultiHeadAttention
 from model.nets.cache import LayerCache
 from model.nets.dropout import Dropout
 from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
-from model.nets.sweep import Changes, attention_edit, layer_patches
-from model.trace.interventions import NO_INTERVENTIONS
+from model.nets.sweep import AttentionEdit, Changes, attention_edit, layer_patches
+from model.trace.interventions import NO_INTERVENTIONS, LayerEdit
 from model.trace.kinds import AttentionKind, SubLayerName
 
 
@@ -124,7 +124,7 @@ class Layer(nn.Module):
             keys, values = cache.extend(first_query, keys, values)
         output, weights = self.self_attention(queries, keys, values, mask, edit=edit, first_query=first_query)
         x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
-        self_record = AttentionRecord(weights, queries, keys, values) if record else None
+        self_record = _record(weights, queries, keys, values, edit) if record else None
 
         cross_record = None
         if self.cross_attention is not None:
@@ -135,11 +135,17 @@ class Layer(nn.Module):
                 queries, keys, values, source.mask, edit=edit, first_query=first_query
             )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
-            cross_record = AttentionRecord(weights, queries, keys, values) if record else None
+            cross_record = _record(weights, queries, keys, values, edit) if record else None
 
         output, active = self.feed_forward(around_feed_forward.enter(x))
         x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
         return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
+
+
+def _record(
+    weights: Tensor, queries: Tensor, keys: Tensor, values: Tensor, edit: AttentionEdit | None
+) -> AttentionRecord:
+    return AttentionRecord(weights, queries, keys, values, edit.plain if edit else LayerEdit())
 
 
 @dataclass(frozen=True, eq=False)

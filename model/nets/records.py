@@ -11,18 +11,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model.trace.interventions import LayerEdit
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionRecord:
-    """One attention of one layer: weights [batch, heads, query, key] (softmax, before dropout), and the projected
-    queries, keys and values [batch, heads, length, d_head]."""
+    """One attention of one layer: weights [batch, heads, query, key] (softmax, before dropout), the projected queries,
+    keys and values [batch, heads, length, d_head], and the plain interventions that it ran with."""
 
     weights: Tensor
     queries: Tensor
     keys: Tensor
     values: Tensor
+    edit: LayerEdit = LayerEdit()
 
     @property
     def head_outputs(self) -> Tensor:

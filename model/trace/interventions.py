@@ -11,7 +11,7 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 
@@ -105,6 +105,23 @@ class Interventions:
 
     def __bool__(self) -> bool:
         return self != NO_INTERVENTIONS
+
+    def __or__(self, other: Interventions) -> Interventions:
+        """Both at once; of positions the other's, where it changes them."""
+        changed = {
+            name: getattr(other, name)
+            for name in ("source_positions", "target_positions")
+            if getattr(other, name) != Positions()
+        }
+        return replace(
+            self,
+            heads_off=self.heads_off | other.heads_off,
+            cut_edges=self.cut_edges | other.cut_edges,
+            zeroed_edges=self.zeroed_edges | other.zeroed_edges,
+            patches=self.patches | other.patches,
+            in_words="; ".join(filter(None, (self.in_words, other.in_words))),
+            **changed,
+        )
 
     @property
     def on_edges(self) -> bool:

@@ -11,6 +11,7 @@ from enum import Enum
 import numpy as np
 
 from model.trace.decoding import Decoding
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
 from model.trace.maps import jensen_shannon_bits
 from model.trace.translation import TranslationTrace
@@ -55,14 +56,15 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """All branches of one source sentence, oldest first. Bounded: `dropped` counts the leaves that had to go.
-    key tells apart trees that number their branches alike."""
+    """All branches of one source sentence under the same interventions, oldest first. Bounded: `dropped` counts the
+    leaves that had to go. key tells apart trees that number their branches alike."""
 
     source_text: str
     direction: str
     checkpoint: str
     digest: str
     source_ids: tuple[int, ...]
+    interventions: Interventions = NO_INTERVENTIONS
     branches: tuple[Branch, ...] = ()
     next_number: int = 1
     dropped: int = 0
@@ -71,12 +73,18 @@ class Tree:
     @staticmethod
     def of(trace: TranslationTrace) -> Tree:
         """A tree whose only branch is this translation."""
-        empty = Tree(trace.source_text, trace.direction, trace.checkpoint, trace.digest, trace.source_ids)
+        empty = Tree(
+            trace.source_text, trace.direction, trace.checkpoint, trace.digest, trace.source_ids, trace.interventions
+        )
         return empty.add(trace, Origin.OWN)[0]
 
     def holds(self, trace: TranslationTrace) -> bool:
-        """Whether the trace is of this source by this model, and is a branch or the beginning of one."""
-        same = (trace.source_ids, trace.digest, trace.direction) == (self.source_ids, self.digest, self.direction)
+        """Whether the trace is of this source by this model under these interventions, and is a branch or the beginning
+        of one."""
+        same = all(
+            getattr(trace, name) == getattr(self, name)
+            for name in ("source_ids", "digest", "direction", "interventions")
+        )
         return same and any(b.ids[: len(trace.target_ids)] == trace.target_ids for b in self.branches)
 
     def find(self, number: int) -> Branch:

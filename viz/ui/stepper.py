@@ -6,12 +6,13 @@ one action at a time. Between actions it keeps token ids and probabilities, noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import gradio as gr
 
 from model.analysis import paths
+from model.analysis.again import check_again
 from model.trace.decoding import Decoding
 from model.trace.kinds import AttentionKind
 from model.trace.language import words_of
@@ -124,15 +125,11 @@ def start(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Begin with the sentence that the other tabs show, unless the tree is of it already."""
     trace = data["trace"]
     translator = serving(translators, trace)
+    check_again(translator, trace)
     if tree.holds(trace):
         shown = _trace(translator, tree, tree.branches[0])
     else:
-        shown = (
-            trace
-            if not trace.interventions
-            else paths.follow(translator, trace.source_text, trace.target_ids, trace.direction, decoding=trace.decoding)
-        )
-        tree = Tree.of(shown)
+        shown, tree = trace, Tree.of(trace)
     page = _opened(translator, tree, tree.branches[0], shown, at=0).page
     return Reply({**page, "selection": selection_dict(data["selection"])}, tree)
 
@@ -145,7 +142,7 @@ def force(translators: Translators, tree: Tree, data: dict) -> Reply:
     else:
         added = [int(data["token"])]
     given = [*branch.ids[:step], *added]
-    trace = paths.complete(translator, tree.source_text, given, tree.direction)
+    trace = _completed(translator, tree, given)
     return _open(translator, tree, trace, Origin.FORCED, data, at=len(given))
 
 
@@ -159,8 +156,7 @@ def target(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
     translator = serving(translators, tree)
     ids = paths.typed_target(translator, str(data.get("text", "")), tree.direction)
-    trace = paths.follow(translator, tree.source_text, ids, tree.direction)
-    return _open(translator, tree, trace, Origin.TARGET, data, at=0)
+    return _open(translator, tree, _followed(translator, tree, ids), Origin.TARGET, data, at=0)
 
 
 def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
@@ -168,7 +164,13 @@ def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
     translator, width, penalty = serving(translators, tree), data.get("width"), float(data.get("penalty", 0))
     Decoding(width, penalty)  # raises
     (result,) = translator.beam(
-        [tree.source_ids], tree.direction, width=width, length_penalty=penalty, n_best=width, keep_pruned=True
+        [tree.source_ids],
+        tree.direction,
+        width=width,
+        length_penalty=penalty,
+        n_best=width,
+        keep_pruned=True,
+        interventions=tree.interventions,
     )
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
 
@@ -178,17 +180,17 @@ def node(translators: Translators, tree: Tree, data: dict) -> Reply:
     itself, unfinished where it is."""
     translator = serving(translators, tree)
     prefix = [int(i) for i in data["ids"]]
-    trace = paths.complete(translator, tree.source_text, prefix, tree.direction)
+    trace = _completed(translator, tree, prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
         return reply
-    return Reply(reply.page, reply.tree, paths.follow(translator, tree.source_text, prefix, tree.direction))
+    return Reply(reply.page, reply.tree, _followed(translator, tree, prefix))
 
 
 def details(translators: Translators, tree: Tree, data: dict) -> Reply:
     """A branch's logit lens, and its distributions at every temperature."""
     translator, branch = serving(translators, tree), tree.find(data["branch"])
-    found = paths.details(translator, tree.source_ids, branch.ids)
+    found = paths.details(translator, tree.source_ids, branch.ids, tree.interventions)
     tokens = [translator.tokenizer.tokens(row) for row in found.lens.top_ids]
     page = steps.details_payload(found, paths.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)
@@ -231,7 +233,19 @@ def _step(data: dict, tree: Tree) -> int:
 
 
 def _trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTrace:
-    return paths.follow(translator, tree.source_text, branch.ids, tree.direction, decoding=branch.decoding)
+    return _followed(translator, tree, branch.ids, branch.decoding)
+
+
+def _followed(
+    translator: Translator, tree: Tree, ids: Sequence[int], decoding: Decoding | None = None
+) -> TranslationTrace:
+    return paths.follow(
+        translator, tree.source_text, ids, tree.direction, interventions=tree.interventions, decoding=decoding
+    )
+
+
+def _completed(translator: Translator, tree: Tree, prefix: Sequence[int]) -> TranslationTrace:
+    return paths.complete(translator, tree.source_text, prefix, tree.direction, interventions=tree.interventions)
 
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.analysis.again import recorded
 from model.analysis.alignment.choose import summed
 from model.analysis.survey.batch import lengths_of_values
 from model.analysis.why.contributions import decoder_contributions
@@ -33,7 +34,7 @@ class WordMaps:
 
 def word_maps(translator: Translator, trace: TranslationTrace) -> dict[Row, WordMaps]:
     """By row convention, in one recorded pass. The trace must have words on both sides."""
-    output = translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
+    output = recorded(translator, trace)
     weights = trace.maps(CROSS).weights.astype(np.float64)
     lengths = np.stack(
         [
@@ -46,7 +47,7 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> dict[Row, Word
     )  # [layers, heads, key]
     scaled = weights * lengths[:, :, None]
     scaled /= np.maximum(scaled.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
-    _, shares = decoder_contributions(translator.model, output, trace.interventions)
+    _, shares = decoder_contributions(translator.model, output)
     return {
         row: WordMaps(
             *(between_words(maps, trace.source_tokens, trace.target_tokens, row) for maps in (weights, scaled, shares))

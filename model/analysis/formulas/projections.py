@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 from model.analysis.loop import attention_input
+from model.analysis.why.vectors import used_weights
+from model.nets.attention import edges_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
@@ -62,7 +64,7 @@ def projections(
 class Joined:
     """What the heads say at one query, and how W_O makes one vector of it; float64.
 
-    contexts  [heads, d_k]      softmax(..) V of each head
+    contexts  [heads, d_k]      softmax(..) V of each head; 0 of one that is switched off
     joined    [d_model]         the contexts one after another
     said      [heads, d_model]  each context times its own rows of W_O
     bias      [d_model]         what W_O adds whatever the heads say
@@ -99,7 +101,7 @@ def join_heads(translator: Translator, output: ForwardOutput, kind: AttentionKin
     if not 0 <= query < len(added):
         raise ValueError(f"query positions are 0 to {len(added) - 1}, found {query}")
     attention = record.attention(kind)
-    weights, values = _numpy(attention.weights[0, :, query]), _numpy(attention.values[0])
+    weights, values = _numpy(used_weights(attention)[0, :, query]), _numpy(attention.values[0])
     contexts = np.einsum("hk,hkd->hd", weights, values)
     by_head = _numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
     said, bias = np.einsum("hd,hdm->hm", contexts, by_head), _numpy(module.output.bias)
@@ -118,11 +120,14 @@ class ScoreMatrix:
 
 
 def score_matrix(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> ScoreMatrix:
-    """Of one head (equation 1). The model closes the decoder's future; nothing of a sentence by itself is padded."""
+    """Of one head (equation 1). The model closes the decoder's future, an intervention the edges that it cuts; nothing
+    of a sentence by itself is padded."""
     record = output.attention(kind, layer)
     queries, keys, recorded = (_numpy(x[0, head]) for x in (record.queries, record.keys, record.weights))
     scaled = queries @ keys.T / np.sqrt(queries.shape[-1])
-    open_cells = np.tri(*scaled.shape, dtype=bool) if kind is AttentionKind.DECODER_SELF else np.ones_like(scaled, bool)
+    open_cells = edges_mask(record.edit.cut, record.weights.shape[1:])[head].numpy()
+    if kind is AttentionKind.DECODER_SELF:
+        open_cells = np.tril(open_cells)
     masked = np.where(open_cells, scaled, -np.inf)
     powers = np.exp(masked - masked.max(-1, keepdims=True))
     weights = powers / powers.sum(-1, keepdims=True)

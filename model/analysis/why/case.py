@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.analysis.again import check_again
 from model.analysis.why.metric import measure
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
@@ -220,19 +221,12 @@ def open_case(
     """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
     interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
     Six parameters: it takes the options of attribute() one by one, as that does."""
-    if trace.digest != translator.digest:
-        raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
+    check_again(translator, trace)
     check_transformer(translator.model)
     if parts := translator.config.without:
         raise Refusal(
             "this network is built without {parts}: the experiments know only networks that have it",
             parts=", ".join(parts),
-        )
-    if trace.interventions.patches or trace.interventions.in_words:
-        raise Refusal(
-            "this trace was written with changes to the model that cannot be run again ({changes}): ask "
-            "about another one",
-            changes=trace.interventions.describe(),
         )
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,20 +12,17 @@ from model.analysis.why.vectors import frozen, used_weights, written_values
 from model.nets.layer import Layer
 from model.nets.records import ForwardOutput, LayerRecord
 from model.nets.transformer import Transformer
-from model.trace.interventions import NO_INTERVENTIONS, Interventions, LayerEdit
 from model.trace.kinds import AttentionKind
 
 CHUNK = 4_000_000  # numbers of float64 held at once
 
 
-def mixed(
-    layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None, rows: slice = slice(None)
-) -> Tensor:
+def mixed(layer: Layer, record: LayerRecord, kind: AttentionKind, rows: slice = slice(None)) -> Tensor:
     """The sum over heads of A v W_O by key: float64 [query, key, d_model], for some query rows of a batch of one; with
     post-norm after the linear part of the block's norm (Kobayashi et al. 2020, 2021)."""
     cross = kind is AttentionKind.CROSS
     attention, found = layer.cross_attention if cross else layer.self_attention, record.attention(kind)
-    weights = used_weights(found, edit)[0, :, rows]
+    weights = used_weights(found)[0, :, rows]
     summed = torch.einsum("htj,hjd->tjd", weights, written_values(attention, found)[0])
     sublayer = layer.sublayers[int(cross)]
     if sublayer.norm_first:
@@ -43,7 +42,7 @@ def shares(parts: Tensor, whole: Tensor) -> Tensor:
     return torch.where(total > 0, nearer / total.clamp_min(torch.finfo(total.dtype).tiny), alone)
 
 
-def block_shares(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: LayerEdit | None = None) -> Tensor:
+def block_shares(layer: Layer, record: LayerRecord, kind: AttentionKind) -> Tensor:
     """Shares of one block's output, float64 [query, key + 1]: each key's through attention, then the residual's."""
     index = int(kind is AttentionKind.CROSS)
     sublayer, passed, found = layer.sublayers[index], record.sublayer(kind.sublayer), record.attention(kind)
@@ -52,7 +51,7 @@ def block_shares(layer: Layer, record: LayerRecord, kind: AttentionKind, edit: L
     parts = []
     for start in range(0, len(stream), step):
         rows = slice(start, start + step)
-        by_key, residual = mixed(layer, record, kind, edit, rows), stream[rows]
+        by_key, residual = mixed(layer, record, kind, rows), stream[rows]
         if not sublayer.norm_first:
             residual = frozen(sublayer.norm, residual, read[rows])
         if index:
@@ -74,36 +73,23 @@ def _with_itself(by_key: Tensor, residual: Tensor, whole: Tensor, start: int) ->
 
 
 @torch.inference_mode()
-def encoder_contributions(
-    model: Transformer, output: ForwardOutput, interventions: Interventions = NO_INTERVENTIONS
-) -> np.ndarray:
+def encoder_contributions(model: Transformer, output: ForwardOutput) -> np.ndarray:
     """float64 [layers, source, source], rows sum to 1. output: recorded, a batch of one."""
-    return _self_shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF, interventions)
+    return _shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF)
 
 
 @torch.inference_mode()
-def decoder_contributions(
-    model: Transformer, output: ForwardOutput, interventions: Interventions = NO_INTERVENTIONS
-) -> tuple[np.ndarray, np.ndarray]:
+def decoder_contributions(model: Transformer, output: ForwardOutput) -> tuple[np.ndarray, np.ndarray]:
     """Self-attention's float64 [layers, target, target], whose rows sum to 1, and cross-attention's [layers, target,
     source], whose rows lack the residual's share. output: recorded, a batch of one."""
-    kind = AttentionKind.CROSS
-    cross = [
-        block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-        for layer, record in zip(model.decoder.layers, output.records(kind))
-    ]
-    own = _self_shares(model.decoder.layers, output, AttentionKind.DECODER_SELF, interventions)
-    return own, torch.stack(cross).cpu().numpy()
-
-
-def _self_shares(layers, output: ForwardOutput, kind: AttentionKind, interventions: Interventions) -> np.ndarray:
-    return (
-        torch.stack(
-            [
-                block_shares(layer, record, kind, interventions.for_attention(kind, layer.index))[:, :-1]
-                for layer, record in zip(layers, output.records(kind))
-            ]
-        )
-        .cpu()
-        .numpy()
+    own, cross = (
+        _shares(model.decoder.layers, output, kind) for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
     )
+    return own, cross
+
+
+def _shares(layers: Iterable[Layer], output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
+    by_layer = [
+        block_shares(layer, record, kind)[:, :-1] for layer, record in zip(layers, output.records(kind), strict=True)
+    ]
+    return torch.stack(by_layer).cpu().numpy()

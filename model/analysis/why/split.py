@@ -16,7 +16,6 @@ from model.analysis.why.metric import direction
 from model.analysis.why.vectors import output_by_head, transposed, used_weights
 from model.nets.attention import MultiHeadAttention
 from model.nets.records import AttentionRecord
-from model.trace.interventions import LayerEdit
 from model.trace.kinds import AttentionKind, Side
 from model.trace.why.parts import Parts
 
@@ -78,8 +77,7 @@ class _Walk:
         self.feed_forward.append(self.vector @ layer.feed_forward.contract(record.activations[0, -1]).double())
         for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):
             self._enter(*around)
-            edit = self.case.interventions.for_attention(kind, index)
-            self.keys[kind].append(by_key(attention, found, self.vector, edit))
+            self.keys[kind].append(by_key(attention, found, self.vector))
             self.output_biases[kind].append(self.vector @ attention.output.bias.double())
 
     def _enter(self, sublayer: nn.Module, norm_input: Tensor) -> None:
@@ -91,11 +89,11 @@ class _Walk:
         self.vector = transposed(norm, self.vector, read)
 
 
-def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor, edit: LayerEdit | None) -> Tensor:
+def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor) -> Tensor:
     """vector . (A v W_O) for the last row of each head by key: float64 [heads, key]. vector [d_model]."""
     reading = vector @ output_by_head(attention)  # [heads, d_head]
     values = torch.einsum("hjk,hk->hj", record.values[0].double(), reading)
-    return used_weights(record, edit)[0, :, -1] * values
+    return used_weights(record)[0, :, -1] * values
 
 
 def _stacked(backwards: list[Tensor]) -> np.ndarray:

@@ -7,19 +7,15 @@ from torch import Tensor, nn
 
 from model.nets.attention import MultiHeadAttention, edges_mask
 from model.nets.records import AttentionRecord
-from model.trace.interventions import LayerEdit
 
 
-def used_weights(record: AttentionRecord, edit: LayerEdit | None = None) -> Tensor:
+def used_weights(record: AttentionRecord) -> Tensor:
     """The weights that values were summed with, float64 [batch, heads, query, key]: the softmax's, less what an
     intervention took away after it."""
     weights = record.weights.double()
-    if edit is None:
-        return weights
-    _, heads, queries, keys = weights.shape
-    weights = weights * edges_mask(edit.zeroed, (heads, queries, keys)).to(weights.device)
-    on = torch.ones(heads, dtype=weights.dtype, device=weights.device)
-    on[list(edit.heads_off)] = 0.0
+    weights = weights * edges_mask(record.edit.zeroed, weights.shape[1:]).to(weights.device)
+    on = weights.new_ones(weights.shape[1])
+    on[list(record.edit.heads_off)] = 0.0
     return weights * on[:, None, None]
 
 

@@ -13,7 +13,7 @@ def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tup
     """The stages, what they are of, and the keys as they are shown. layer, head and query from 1; 0: as selected."""
     chosen, at_layer, at_head, at = resolve(scene, kind, layer, head, query)
     maps = scene.trace.maps(chosen)
-    found = dissect(scene.inspect(), chosen, at_layer, at_head, query=at)
+    found = dissect(scene.output, chosen, at_layer, at_head, query=at)
     title = say(
         "{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
         kind=labels.KIND_TITLES[chosen],

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from gradio.i18n import I18nData
 
+from model.analysis.again import recorded
 from model.analysis.why.case import Case
 from model.analysis.why.shelf import Shelf
 from model.nets.records import ForwardOutput
@@ -41,9 +42,11 @@ class Scene:
     shelf: Shelf = field(default_factory=Shelf)
     served: Translators | None = None  # every model of the page, for a panel that shows another one beside this
 
-    def inspect(self) -> ForwardOutput:
-        """The model's records of this translation."""
-        return self.translator.inspect(self.trace.source_ids, self.trace.target_ids)
+    @cached_property
+    def output(self) -> ForwardOutput:
+        """The recorded pass of this translation, under its interventions. A Refusal, in words, for those that cannot be
+        run again."""
+        return recorded(self.translator, self.trace)
 
     @cached_property
     def question(self) -> Question:

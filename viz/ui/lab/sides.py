@@ -29,7 +29,7 @@ def tokens_of(scene: Scene, side: str) -> list[str]:
 
 
 def records(scene: Scene, side: str) -> tuple[LayerRecord, ...]:
-    return scene.inspect().layers(Side(side))
+    return scene.output.layers(Side(side))
 
 
 def record_of(scene: Scene, side: str, layer: int) -> tuple[LayerRecord, int]:

@@ -29,9 +29,10 @@ class Cut(str, Enum):
 
 def cut(interventions: Interventions, edges: Iterable[Edge], how: Cut) -> Interventions:
     """The same interventions with these edges cut as well."""
-    if how is Cut.RENORMALISE:
-        return replace(interventions, cut_edges=interventions.cut_edges | frozenset(edges))
-    return replace(interventions, zeroed_edges=interventions.zeroed_edges | frozenset(edges))
+    edges = frozenset(edges)
+    return interventions | (
+        Interventions(cut_edges=edges) if how is Cut.RENORMALISE else Interventions(zeroed_edges=edges)
+    )
 
 
 def metric_without(case: Case, edges: Iterable[Edge], how: Cut) -> float:

@@ -24,8 +24,7 @@ def norms(case: Case) -> Answer:
     as shares of the row (Kobayashi et al. 2020, section 3; 2021, section 3)."""
     layers = []
     for layer, record in zip(case.model.decoder.layers, case.output.records(AttentionKind.CROSS)):
-        edit = case.interventions.for_attention(AttentionKind.CROSS, layer.index)
-        lengths = mixed(layer, record, AttentionKind.CROSS, edit)[-1].norm(dim=-1)
+        lengths = mixed(layer, record, AttentionKind.CROSS)[-1].norm(dim=-1)
         layers.append(lengths / lengths.sum())
     return _over_source(case, torch.stack(layers))
 

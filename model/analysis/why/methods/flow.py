@@ -19,8 +19,8 @@ TOLERANCE = 1e-6
 @torch.inference_mode()
 def alti(case: Case) -> Answer:
     """Contributions rolled out from the row to the words of both sides (Ferrando et al. 2022, sections 2.2 and 2.3)."""
-    encoder = encoder_flow(encoder_contributions(case.model, case.output, case.interventions))[-1]
-    found = decoder_flow(*decoder_contributions(case.model, case.output, case.interventions), encoder)[-1, -1]
+    encoder = encoder_flow(encoder_contributions(case.model, case.output))[-1]
+    found = decoder_flow(*decoder_contributions(case.model, case.output), encoder)[-1, -1]
     return _shared(case, found)
 
 

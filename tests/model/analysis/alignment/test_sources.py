@@ -51,7 +51,7 @@ def test_lengths_are_those_of_each_heads_vectors_written_out(trace, tiny_transla
 
 def test_contributions_are_the_blocks_own(trace, tiny_translator):
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
-    _, shares = decoder_contributions(tiny_translator.model, output, trace.interventions)
+    _, shares = decoder_contributions(tiny_translator.model, output)
     for row, maps in word_maps(tiny_translator, trace).items():
         expected = between_words(shares, trace.source_tokens, trace.target_tokens, row)
         np.testing.assert_allclose(maps.contributions, expected, atol=1e-12)

@@ -64,7 +64,7 @@ def test_a_heatmap_carries_every_number() -> None:
 
 
 def test_projections_draw_the_stream_and_what_becomes_of_it(scene) -> None:
-    output, module = scene.inspect(), scene.translator.model.attention(AttentionKind.CROSS, 1)
+    output, module = scene.output, scene.translator.model.attention(AttentionKind.CROSS, 1)
     found = projections.project(scene, "cross", 2, 3)
     shown = drawn(found)
     np.testing.assert_allclose(shown["x, read by K"], output.memory[0].numpy(), atol=1e-5)
@@ -87,7 +87,7 @@ def test_of_a_wide_model_whole_heads_around_the_chosen_one_are_shown() -> None:
 def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
     found = heads.joined(scene, "encoder_self", 2, 3)
     (table,) = tables(found)
-    added = scene.inspect().encoder_records[1].sublayers[0].added[0, 2].numpy()
+    added = scene.output.encoder_records[1].sublayers[0].added[0, 2].numpy()
     parts = np.array([row[3]["values"] for row in table["rows"]])  # four significant digits
     np.testing.assert_allclose(parts.sum(0), added, atol=4e-3)
     np.testing.assert_allclose(table["foot"][3]["values"], added, atol=1e-3)
@@ -136,7 +136,7 @@ def decoded(values: object) -> np.ndarray:
 
 def test_the_scale_panel_measures_this_head(scene) -> None:
     found = scale.scale(scene, 50, "cross", 1, 2)
-    record = scene.inspect().attention(AttentionKind.CROSS, 0)
+    record = scene.output.attention(AttentionKind.CROSS, 0)
     dots = (record.queries[0, 1].double() @ record.keys[0, 1].double().T).numpy()
     in_model = tables(found)[1]["rows"]
     assert in_model[0][1]["text"] == blocks.compact(float(dots.var()))
@@ -183,7 +183,7 @@ def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
 
 def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
     found = add_norm.add_and_norm(scene, "decoder", 2, 3, 4)
-    passed = scene.inspect().decoder_records[1].sublayers[2]
+    passed = scene.output.decoder_records[1].sublayers[2]
     with torch.inference_mode():
         read, recorded = passed.norm_input[0, 3].double(), passed.norm(passed.norm_input)[0, 3].tolist()
         gain, bias = passed.norm.gain.double(), passed.norm.bias.double()

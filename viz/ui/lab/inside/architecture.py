@@ -26,7 +26,7 @@ CODES = {
 
 
 def overview(scene: Scene) -> list[dict]:
-    found = arrows(scene.translator, scene.inspect(), scene.trace.source_ids)
+    found = arrows(scene.translator, scene.output, scene.trace.source_ids)
     columns = [
         {
             "title": title,

@@ -87,7 +87,7 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
 def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
     """The same three stages for every query of the head at once, the row above framed."""
     kind, layer, head, query = chosen
-    found, maps = score_matrix(scene.inspect(), kind, layer, head), scene.trace.maps(kind)
+    found, maps = score_matrix(scene.output, kind, layer, head), scene.trace.maps(kind)
     names = {
         "rows": [labels.display(token) for token in maps.query_tokens],
         "columns": [labels.display(token) for token in maps.key_tokens],

@@ -15,7 +15,13 @@ from viz.words import say
 def embedding(scene: Scene, side: str) -> list[dict]:
     encoder = side == ENCODER
     ids = scene.trace.source_ids if encoder else scene.trace.decoder_ids
-    found = stations.embedding_rows(scene.translator, ids, scene.inspect(), side="source" if encoder else "target")
+    found = stations.embedding_rows(
+        scene.translator,
+        ids,
+        scene.output,
+        side="source" if encoder else "target",
+        interventions=scene.trace.interventions,
+    )
     limit = float(np.abs(found.added).max())
     rows = [
         [

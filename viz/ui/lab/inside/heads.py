@@ -16,7 +16,7 @@ from viz.words import say
 def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
     chosen, at_layer, at_head, at = resolve(scene, kind, layer, 0, query)
     maps = scene.trace.maps(chosen)
-    found = join_heads(scene.translator, scene.inspect(), chosen, at_layer, query=at)
+    found = join_heads(scene.translator, scene.output, chosen, at_layer, query=at)
     return [
         blocks.text(
             say(

@@ -17,7 +17,7 @@ from viz.words import say
 def logits(scene: Scene, step: int) -> list[dict]:
     trace = scene.trace
     at = min(step, len(trace.target_ids)) - 1
-    found = stations.next_token(scene.translator, scene.inspect(), at)
+    found = stations.next_token(scene.translator, scene.output, at)
     rows = [
         [
             blocks.token(labels.display(token)),

@@ -33,7 +33,7 @@ def window(d_model: int, width: int, head: int) -> tuple[int, int]:
 
 def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    maps, output = scene.trace.maps(chosen), scene.inspect()
+    maps, output = scene.trace.maps(chosen), scene.output
     parts = projections(scene.translator, output, chosen, at_layer)
     d_model, width, heads = scene.translator.config.d_model, scene.translator.config.d_head, maps.num_heads
     queries, keys = (

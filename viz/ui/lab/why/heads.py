@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from model.analysis.why.case import Case
 from model.analysis.why.experiments import heads
 from model.analysis.why.experiments.asking import voices as voices_of
 from model.analysis.why.experiments.removal import beside
-from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, HeadEffects, Replacement
@@ -232,7 +231,7 @@ def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The sentence translated with these heads silent; with none, as the model translates it by itself."""
     chosen = named(scene, data)
     before = scene.trace.interventions if chosen else NO_INTERVENTIONS
-    without = replace(before, heads_off=before.heads_off | frozenset(chosen))
+    without = before | Interventions(heads_off=frozenset(chosen))
     return scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=without)
 
 

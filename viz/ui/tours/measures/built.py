@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from model.analysis.again import recorded
 from model.analysis.positions import geometry
 from model.checks import verify
 from model.checks.evidence import Evidence
@@ -16,7 +17,7 @@ CHECKS = {check.measure.__name__: check for check in verify.CHECKS}
 
 def check(place: Place, name: str) -> Measured:
     """The error of one of the checks, as a share of what it tolerates."""
-    output = place.translator.inspect(place.trace.source_ids, place.trace.target_ids)
+    output = recorded(place.translator, place.trace)
     found = CHECKS[name]
     error, _ = found.measure(Evidence(place.translator, place.trace, output, {}))
     return Measured(float(error), Unit.ERROR)

@@ -112,7 +112,13 @@ def forced(place: Place) -> Measured:
         return NOTHING
     trace, step = place.trace, place.target[0]
     second = next(int(token) for token in trace.top_ids[step] if token != trace.target_ids[step])
-    found = paths.complete(place.translator, trace.source_text, [*trace.target_ids[:step], second], trace.direction)
+    found = paths.complete(
+        place.translator,
+        trace.source_text,
+        [*trace.target_ids[:step], second],
+        trace.direction,
+        interventions=trace.interventions,
+    )
     rest = found.log_probability[step + 1 :]
     return Measured(
         float(np.exp(rest.mean())) if len(rest) and found.finished else None,

@@ -22,9 +22,11 @@ INPUT = Choice("x", {ALONE: label("embeddings alone"), PLACED: label("embeddings
 
 
 def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
-    output, kind = scene.inspect(), AttentionKind.ENCODER_SELF
+    output, kind = scene.output, AttentionKind.ENCODER_SELF
     _, at_layer, at_head, _ = resolve(scene, kind.value, layer, head)
-    rows = stations.embedding_rows(scene.translator, scene.trace.source_ids, output, side="source")
+    rows = stations.embedding_rows(
+        scene.translator, scene.trace.source_ids, output, side="source", interventions=scene.trace.interventions
+    )
     x = rows.scaled if which == ALONE else rows.scaled + rows.positions
     names = [labels.display(token) for token in scene.trace.source_tokens]
     trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights

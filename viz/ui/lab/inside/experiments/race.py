@@ -17,7 +17,7 @@ SECONDS = 0.06  # for each of the two rows: this panel may take a third of a sec
 def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: int) -> list[dict]:
     """Six parameters: the sizes that people may set."""
     selected, translator = scene.selection, scene.translator
-    mine = loop.attention_input(translator, scene.inspect(), selected.kind, selected.layer)
+    mine = loop.attention_input(translator, scene.output, selected.kind, selected.layer)
     sizes = Sizes(batch, length, loop.fitted_width(d_model, heads), heads)
     tried = loop.random_attention(sizes, translator.device)
     rows = []

@@ -90,7 +90,7 @@ def _numbers(found: Growth, at: int, width: int) -> dict:
 
 def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    masked = score_matrix(scene.inspect(), chosen, at_layer, at_head).masked
+    masked = score_matrix(scene.output, chosen, at_layer, at_head).masked
     factor = scene.translator.config.d_head**0.5
     rows = []
     for name, scores in ((say("without the division"), masked * factor), (say("divided by √d_k"), masked)):
