@@ -108,8 +108,8 @@ def test_all_maps_in_the_schema_of_trace_files(client, tiny_translator):
 
 def test_a_registered_format_is_an_answer(client, tiny_translator, monkeypatch):
     trace = tiny_translator.translate(TEXT)
-    length = Format("text/plain", "", Scope(lambda taken: taken.trace.translation.encode(), bytes.decode))
-    raw = Format("application/x-raw", "", None, Scope(lambda taken: taken.map.values.tobytes(), np.frombuffer))
+    length = Format("text/plain", "", Scope(lambda trace, selection: trace.translation.encode(), bytes.decode))
+    raw = Format("application/x-raw", "", None, Scope(lambda trace, view, shown: shown.values.tobytes(), np.frombuffer))
     monkeypatch.setitem(FORMATS, "words", length)
     monkeypatch.setitem(FORMATS, "raw", raw)
     assert ask(client, "attention", TEXT, format="words")["words"] == trace.translation

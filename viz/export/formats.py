@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -17,30 +18,28 @@ from viz.export.explained import Explained
 from viz.maps.reduce import View
 from viz.words import Words, say
 
-
-@dataclass(frozen=True, eq=False)
-class Taken:
-    """What a file is made of: a trace, the view of it that is shown, and the map of that view. selection: what a file
-    that can be looked at opens with (viz.ui.session.Selection), or None."""
-
-    trace: TranslationTrace
-    view: View
-    map: ScoreMap
-    selection: object = None
+Write = TypeVar("Write", bound=Callable)
 
 
 @dataclass(frozen=True)
-class Scope:
+class Scope(Generic[Write]):
     """How a format holds a whole trace, one map, or an answer of the tab "Why".
 
-    write   Taken, or Explained -> the file's bytes
+    write   what it holds -> the file's bytes
     read    the bytes -> the numbers in them: of a trace {kind: float32 [layers, heads, query, key]}, of a map float32
             [row, column], of an answer float64 [row, column], exactly as they were written. ValueError if the bytes
             are no such file
     """
 
-    write: Callable[[Taken], bytes] | Callable[[Explained], bytes]
+    write: Write
     read: Callable[[bytes], Mapping[AttentionKind, np.ndarray] | np.ndarray]
+
+
+# A trace, and what a file that can be looked at opens with (viz.ui.session.Selection) or None.
+WholeTrace = Callable[[TranslationTrace, object], bytes]
+# A trace, the view of it that is shown, and the map of that view, which may be another than attention's.
+OneMap = Callable[[TranslationTrace, View, ScoreMap], bytes]
+Answer = Callable[[Explained], bytes]
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,9 @@ class Format:
 
     media_type: str
     about: Words
-    trace: Scope | None = None
-    map: Scope | None = None
-    why: Scope | None = None
+    trace: Scope[WholeTrace] | None = None
+    map: Scope[OneMap] | None = None
+    why: Scope[Answer] | None = None
 
 
 def _weights(trace: TranslationTrace) -> dict[AttentionKind, np.ndarray]:
@@ -69,30 +68,33 @@ FORMATS: dict[str, Format] = {
     "csv": Format(
         "text/csv",
         say("The map as a table"),
-        map=Scope(lambda taken: table.to_csv(taken.map).encode(), lambda data: table.from_csv(data.decode())[2]),
+        map=Scope(
+            lambda trace, view, shown: table.to_csv(shown).encode(), lambda data: table.from_csv(data.decode())[2]
+        ),
         why=Scope(explained.to_csv, explained.from_csv),
     ),
     "json": Format(
         "application/json",
         say(_EXACT, format="JSON"),
         trace=Scope(
-            lambda taken: storage.to_json(taken.trace).encode(), lambda data: _weights(storage.from_json(data.decode()))
+            lambda trace, selection: storage.to_json(trace).encode(),
+            lambda data: _weights(storage.from_json(data.decode())),
         ),
-        map=Scope(lambda taken: head.to_json(taken.trace, taken.view), head.from_json),
+        map=Scope(lambda trace, view, shown: head.to_json(trace, view), head.from_json),
         why=Scope(explained.to_json, explained.from_json),
     ),
     "npz": Format(
         "application/octet-stream",
         say(_EXACT, format="NPZ"),
-        trace=Scope(lambda taken: storage.to_npz(taken.trace), lambda data: _weights(storage.from_npz(data))),
-        map=Scope(lambda taken: head.to_npz(taken.trace, taken.view), head.from_npz),
+        trace=Scope(lambda trace, selection: storage.to_npz(trace), lambda data: _weights(storage.from_npz(data))),
+        map=Scope(lambda trace, view, shown: head.to_npz(trace, view), head.from_npz),
         why=Scope(explained.to_npz, explained.from_npz),
     ),
     "html": Format(
         "text/html",
         say("This explorer with this translation as one file that opens without a network"),
         trace=Scope(
-            lambda taken: standalone.to_html(taken.trace, taken.selection).encode(),
+            lambda trace, selection: standalone.to_html(trace, selection).encode(),
             lambda data: standalone.from_html(data.decode()),
         ),
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import gradio as gr
@@ -16,7 +15,7 @@ class Component(gr.HTML):
     """A component drawn by the scripts that viz/assets.py names for it, and styled by the sheet beside the last one.
 
     The script registers itself: `AttentionAtlas.components.NAME = (root, api) => ...`, where api has value(),
-    onValue(callback), trigger(event, data) and server. Values are data, never markup: the script builds the page's
+    onValue(callback) and trigger(event, data). Values are data, never markup: the script builds the page's
     elements itself with textContent, so that nothing a person typed is ever read as HTML. Custom events arrive in
     Python as `component.EVENT(handler)` with a gr.EventData.
     """
@@ -30,12 +29,11 @@ class Component(gr.HTML):
         events: tuple[str, ...] = (),
         options: object = None,
         elem_id: str | None = None,
-        server_functions: list[Callable] | None = None,
         visible: bool = True,
     ) -> None:
         """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
         stands in the script it is given. options: what the script is told once, as api.options. Each of the rest is an
-        option of gr.HTML's own. Eight parameters, therefore."""
+        option of gr.HTML's own. Seven parameters, therefore."""
         head = "" if name in assets.EARLY else f'<link rel="stylesheet" href="{url(assets.style(name))}">'
         head += "".join(f'<script src="{url(path)}"></script>' for path in assets.scripts(name))
         # Plotly.js is most of all that is loaded: not before the scripts, which draw what they can without it.
@@ -50,7 +48,6 @@ class Component(gr.HTML):
             f"{json.dumps(for_page(options))}, {json.dumps(late)});",
             elem_id=elem_id,
             apply_default_css=False,
-            server_functions=server_functions,
             visible=visible,
         )
 

@@ -11,7 +11,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
-from viz.export.formats import FORMATS, Taken
+from viz.export.formats import FORMATS
 from viz.maps.reduce import View, score_map
 from viz.ui import overlays
 from viz.ui.asked import Asked, name_of
@@ -174,8 +174,8 @@ def overlaid(
         trace, name = _find(history, question), question.data.get("overlay")
         view = View.of(question.data.get("view"))
         found = overlays.shown(name, overlays.Place(trace, view, translators, asked))
-    except ValueError as error:
-        return question.failed(error)
+    except ValueError as error:  # by its name the page knows which one it need not ask for again
+        return question.answer(error=words_of(error), key=question.data.get("key"), **{"as": question.data.get("as")})
     sent = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
     return question.answer(key=question.data["key"], overlay=sent, **{"as": question.data.get("as")})
 
@@ -193,19 +193,19 @@ def exported(
         trace, name = _find(history, question), question.data.get("format")
         if name not in FORMATS:
             raise ValueError(f"unknown export {name!r}")
-        view = View.of(question.data.get("view"))
-        overlay = question.data.get("overlay")
-        place = overlays.Place(trace, view, translators, asked)
-        shown = overlays.shown(overlay, place) if overlay else score_map(trace, view)
-        taken = Taken(trace, view, shown, selection.fitted(trace))
-        data = (FORMATS[name].trace or FORMATS[name].map).write(taken)
+        form = FORMATS[name]
+        if form.trace:
+            file, data = f"attention-{key_of(trace)}", form.trace.write(trace, selection.fitted(trace))
+        else:
+            view, overlay = View.of(question.data.get("view")), question.data.get("overlay")
+            file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
+            place = overlays.Place(trace, view, translators, asked)
+            shown = overlays.shown(overlay, place) if overlay else score_map(trace, view)
+            data = form.map.write(trace, view, shown)
     except ValueError as error:
         return question.failed(error)
     packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
-    what = key_of(trace) if FORMATS[name].trace else f"{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-    return question.answer(
-        download={"name": f"{overlay or 'attention'}-{what}.{name}", "type": FORMATS[name].media_type, "data": packed}
-    )
+    return question.answer(download={"name": f"{file}.{name}", "type": form.media_type, "data": packed})
 
 
 def _find(history: tuple[TranslationTrace, ...], question: Question) -> TranslationTrace:

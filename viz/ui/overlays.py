@@ -10,7 +10,7 @@ from enum import Enum
 import numpy as np
 
 from model.analysis.why.experiments.cutting import effects_if_cut
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
@@ -109,6 +109,7 @@ OVERLAYS: dict[str, Overlay] = {
             "renormalised. + spoke for it. Measured: one run for each cell."
         ),
         effect_if_cut,
+        kinds=TRANSFORMER_KINDS,
         needs_model=True,
         asks=True,
     ),

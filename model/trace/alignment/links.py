@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
 Links = frozenset[tuple[int, int]]  # (source word, target word), from 0
-
-
-def of_matrix(linked: np.ndarray) -> Links:
-    """The links of bool [target, source]."""
-    return frozenset((int(source), int(target)) for target, source in np.argwhere(linked))
-
-
-def to_matrix(links: Links, targets: int, sources: int) -> np.ndarray:
-    """bool [target, source]. ValueError for a link outside."""
-    found = np.zeros((targets, sources), bool)
-    for source, target in links:
-        if not (0 <= source < sources and 0 <= target < targets):
-            raise ValueError(f"a link {source}-{target} in a sentence of {sources} and {targets} words")
-        found[target, source] = True
-    return found
 
 
 def turned(links: Links) -> Links:

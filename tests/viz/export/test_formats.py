@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.trace.kinds import TRANSFORMER_KINDS
-from viz.export.formats import FORMATS, Taken
+from viz.export.formats import FORMATS
 from viz.maps.reduce import View, score_map
 from viz.ui.session import Selection
 
@@ -19,12 +19,11 @@ def test_what_is_written_reads_back(hand_made_trace, name):
     assert form.trace or form.map
     for kind, layer, head in product(TRANSFORMER_KINDS, (0, 1), (0, 3)):
         view = View(kind, layer, head)
-        taken = Taken(hand_made_trace, view, score_map(hand_made_trace, view), Selection(kind, layer, head))
         if form.map:
-            found = form.map.read(form.map.write(taken))
+            found = form.map.read(form.map.write(hand_made_trace, view, score_map(hand_made_trace, view)))
             assert found.dtype == np.float32 and np.array_equal(found, hand_made_trace.maps(kind).weights[layer, head])
     if form.trace:
-        found = form.trace.read(form.trace.write(taken))
+        found = form.trace.read(form.trace.write(hand_made_trace, Selection(kind, layer, head)))
         assert set(found) == set(TRANSFORMER_KINDS)
         for kind, weights in found.items():
             assert weights.dtype == np.float32 and np.array_equal(weights, hand_made_trace.maps(kind).weights)

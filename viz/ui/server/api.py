@@ -20,7 +20,7 @@ from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz.export.formats import FORMATS, Taken
+from viz.export.formats import FORMATS
 from viz.maps.reduce import View, score_map
 from viz.ui.server import why_api
 from viz.ui.server.answers import answering, string, token_ids, whole
@@ -180,9 +180,7 @@ def _all_maps(trace: TranslationTrace, form: str) -> dict:
             f"All maps of this sentence are {numbers:,} numbers; JSON is limited to {MAX_JSON_NUMBERS:,}. "
             'Ask for format "npz", or for one map.'
         )
-    view = View(trace.kinds[-1])
-    data = FORMATS[form].trace.write(Taken(trace, view, score_map(trace, view)))
-    return _file("trace", form, data)
+    return _file("trace", form, FORMATS[form].trace.write(trace, None))
 
 
 def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int, form: str) -> dict:
@@ -191,7 +189,7 @@ def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int
         if not 0 <= index < size:
             raise ValueError(f"{kind.value} has {name}s 0 to {size - 1}, found {index}.")
     view = View(kind, layer, head)
-    return _file("map", form, FORMATS[form].map.write(Taken(trace, view, score_map(trace, view))))
+    return _file("map", form, FORMATS[form].map.write(trace, view, score_map(trace, view)))
 
 
 def _file(subject: str, form: str, data: bytes) -> dict:

@@ -51,13 +51,6 @@ def patched(clean: Case, corrupt: Case, grid: Grid, direction: Direction) -> Pat
     return PatchEffects(grid, direction, metrics, into.metric(), giver.metric(), pairs)
 
 
-@torch.inference_mode()
-def with_memory_of(into: Case, giver: Case) -> float:
-    """The metric of a run whose decoder reads the other one's encoded source, in every layer: with the same prefix it
-    is the other run."""
-    return float(into.measure(into.decode(into.target_rows, giver.shared_memory(1)))[0])
-
-
 def _rows(places: Sequence, grid: Grid, columns: int) -> int:
     return len(places) // columns if isinstance(grid, HeadGrid) else len(places)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 from model.trace.alignment.formats import pharaoh, read_line, talp
-from model.trace.alignment.links import SYMMETRISATIONS, of_matrix, to_matrix, turned
+from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
 from model.trace.alignment.score import Gold, pooled, score
+
+
+def of_matrix(linked: np.ndarray) -> Links:
+    """Of bool [target, source]."""
+    return frozenset((int(source), int(target)) for target, source in np.argwhere(linked))
 
 
 def drawn(seed: int):
@@ -104,11 +107,3 @@ def test_files_are_read_as_written():
             read_line(wrong)
     with pytest.raises(ValueError, match="counted from 1"):
         read_line("0-1", first=1)
-
-
-def test_matrices_are_links():
-    for links in (drawn(1)[0], frozenset()):
-        assert of_matrix(to_matrix(links, 6, 7)) == links
-    for outside in itertools.chain([(7, 0)], [(0, 6)]):
-        with pytest.raises(ValueError, match="sentence of 7 and 6 words"):
-            to_matrix(frozenset({outside}), 6, 7)

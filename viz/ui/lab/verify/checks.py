@@ -9,7 +9,7 @@ from model.checks.evidence import Evidence
 from model.checks.verify import Check, Result, Shown, checks_of, verify
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
-from viz.export.formats import FORMATS, Taken
+from viz.export.formats import FORMATS
 from viz.figures.grid import SIDE
 from viz.maps.reduce import View, score_map
 from viz.ui.lab.controls import Button
@@ -54,10 +54,10 @@ def _read_back(name: str, scene: Scene) -> list[Shown]:
     """What a file of this format holds of the trace, or of the selected head where it holds one map."""
     trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
     form, view = FORMATS[name], View(kind, layer, head)
-    taken = Taken(trace, view, score_map(trace, view), scene.selection)
     if form.trace:
-        return [Shown(kind, weights) for kind, weights in form.trace.read(form.trace.write(taken)).items()]
-    return [Shown(kind, form.map.read(form.map.write(taken)), layer, head)]
+        found = form.trace.read(form.trace.write(trace, scene.selection))
+        return [Shown(kind, weights) for kind, weights in found.items()]
+    return [Shown(kind, form.map.read(form.map.write(trace, view, score_map(trace, view))), layer, head)]
 
 
 def undrawn_layers(trace: TranslationTrace, drawn: object) -> tuple[int, int]:

@@ -222,7 +222,10 @@ def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
     except (KeyError, TypeError) as error:
         raise ValueError(f"these are no heads: {data!r:.200}") from error
     for kind, layer, head in found:
-        if not (0 <= layer < scene.translator.model.num_layers[kind] and 0 <= head < scene.translator.config.num_heads):
+        if not (
+            0 <= layer < scene.translator.model.num_layers.get(kind, 0)
+            and 0 <= head < scene.translator.config.num_heads
+        ):
             raise ValueError(f"there is no head {head} in layer {layer} of {kind.value}")
     return found
 
