@@ -38,6 +38,7 @@ from model.trace.decoding import GREEDY, Decoding
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
+from model.trace.tokens import whole_ids
 from model.trace.translation import TranslationTrace
 
 TWIN_BYTES = 128_000_000  # of weights that may lie in the CPU's memory, too, for the rare text too long for a GPU's
@@ -145,7 +146,9 @@ class Translator:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction = self.check_direction(direction)
         self.model.check(interventions, batch=1)
-        return Request(tidy(text), tuple(self.encode(text, direction)), direction, interventions, decoding)
+        ids = tuple(self.encode(text, direction))
+        interventions.check_positions(len(ids), self.max_tokens)
+        return Request(tidy(text), ids, direction, interventions, decoding)
 
     def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
         """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
@@ -235,6 +238,7 @@ class Translator:
         """translate_batch between ids: source ids (of encode()) -> y1 .. yT, with `</s>` unless stopped by length."""
         Decoding(beam, length_penalty)  # raises
         prefix = self.forced_prefix(direction)
+        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
 
         def decoded(rows: list[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
@@ -258,6 +262,8 @@ class Translator:
         self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, batch_size: int = 64
     ) -> list[list[float]]:
         """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
+        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        targets = [whole_ids(ids, self.config.num_target_tokens) for ids in targets]
         return log_probabilities(
             self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device, batch_size=batch_size
         )
@@ -279,7 +285,8 @@ class Translator:
         Seven parameters: those of beam_search() that a user chooses.
         """
         prefix = self.forced_prefix(direction)
-        memory = self.model.encode(self._padded([list(ids) for ids in sources]), interventions=interventions)
+        sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        memory = self.model.encode(self._padded(sources), interventions=interventions)
         return beam_search(
             self.model,
             memory,
@@ -300,7 +307,9 @@ class Translator:
         """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
         `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
-        return self._inspect([list(source_ids)] * rows, [self._decoder_ids(target_ids)] * rows, interventions)
+        source = whole_ids(source_ids, self.config.vocabulary_size)
+        target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
+        return self._inspect([source] * rows, [target] * rows, interventions)
 
     def _decoder_ids(self, target_ids: Sequence[int]) -> list[int]:
         return [self.tokenizer.begin_id, *target_ids[:-1]]

@@ -21,6 +21,7 @@ from model.nets.layer import SourceMemory
 from model.trace.decoding import Decoding
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal
+from model.trace.tokens import whole_ids
 from model.trace.translation import TranslationTrace
 from model.translator import Translator, tidy
 
@@ -44,17 +45,11 @@ class Details:
 
 def check_target(translator: Translator, target_ids: Sequence[int]) -> list[int]:
     """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
-    ids = [int(i) for i in target_ids]
-    limit, vocabulary = translator.max_tokens - 1, translator.config.num_target_tokens
+    ids, limit = whole_ids(target_ids, translator.config.num_target_tokens), translator.max_tokens - 1
     if not ids:
         raise Refusal("The target is empty: there is nothing to follow.")
     if len(ids) > limit:
         raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
-    for i in ids:
-        if not 0 <= i < vocabulary:
-            raise Refusal(
-                "There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(i), last=str(vocabulary - 1)
-            )
     if translator.tokenizer.end_id in ids[:-1]:
         raise Refusal("Nothing can follow the end of the sentence.")
     return ids

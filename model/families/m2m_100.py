@@ -15,7 +15,8 @@ from model.families.codes import M2M100, NLLB, WMT21
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.settings import Settings
-from model.families.vocabulary import SPM, directions, fairseq_ids, languages, named, numbered
+from model.families.splitter import splitter
+from model.families.vocabulary import directions, fairseq_ids, languages, named, numbered
 from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
 
 M2M100_SYMBOL = re.compile(r"__([a-z]{2,3})__")
@@ -30,9 +31,10 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     config = replace(config, position_code=PositionCode.FAIRSEQ, position_offset=config.pad_id + 1)
     matrices = tensors.embeddings(weights, tied=tied, shared=True)
     config = matrices.told(config)
-    ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings)
+    spm = splitter(folder)
+    ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings, spm)
     pieces, nameless = named(ids, config.vocabulary_size)
-    side = Side(folder.bytes(SPM), pieces)
+    side = Side(spm, pieces)
     tokenizer = PieceTokenizer(
         side,
         side,
@@ -69,8 +71,8 @@ def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[st
     return ids | {f"__{code}__": i for code, i in codes.items()}, codes, SourceRow.LANGUAGE_FIRST
 
 
-def _nllb(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[str, int], SourceRow]:
-    ids = fairseq_ids(folder.bytes(SPM))
+def _nllb(folder: Folder, settings: Settings, spm: bytes) -> tuple[dict[str, int], dict[str, int], SourceRow]:
+    ids = fairseq_ids(spm)
     first = max(ids.values()) + 1
     codes = languages(folder, settings.tokenizer, NLLB_SYMBOL)
     if not codes:  # a folder that was made from the SentencePiece model alone names none

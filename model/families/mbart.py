@@ -15,7 +15,8 @@ from model.families.codes import MBART, MBART50
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.settings import Settings
-from model.families.vocabulary import SPM, directions, fairseq_ids, languages, named
+from model.families.splitter import splitter
+from model.families.vocabulary import directions, fairseq_ids, languages, named
 from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
 
 MASK = re.compile("(<mask>)")
@@ -40,7 +41,8 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
         raise ValueError(
             f"{folder.path} has no decoder_start_token_id: an mBART that was not fine-tuned for translation writes none"
         )
-    ids = fairseq_ids(folder.bytes(SPM))
+    spm = splitter(folder)
+    ids = fairseq_ids(spm)
     first = max(ids.values()) + 1
     old = begin >= first  # the decoder starts from a language
     codes = languages(folder, settings.tokenizer, SYMBOL) or {
@@ -50,7 +52,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     if max(ids.values()) + 1 < config.vocabulary_size:
         ids |= languages(folder, settings.tokenizer, MASK) or {"<mask>": max(ids.values()) + 1}
     pieces, nameless = named(ids, config.vocabulary_size)
-    side = Side(folder.bytes(SPM), pieces)
+    side = Side(spm, pieces)
     tokenizer = PieceTokenizer(
         side,
         side,

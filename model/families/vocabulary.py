@@ -9,11 +9,10 @@ import sentencepiece
 
 from model.config import LIMITS
 from model.families.folder import Folder
+from model.families.splitter import FAIRSEQ
 from model.files import MAX_VOCABULARY_BYTES
 from model.trace.directions import Languages, language_of
 
-SPM = "sentencepiece.bpe.model"
-FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
 MANY = 12  # directions above which a page has two menus of languages
 LISTED = 60  # of more are those between the languages below
 KNOWN_FIRST = ("en", "de", "fr", "es", "zh", "ar", "hi", "ru")
@@ -48,7 +47,7 @@ def fairseq_ids(model: bytes) -> dict[str, int]:
     try:
         processor.LoadFromSerializedProto(model)
     except RuntimeError as error:
-        raise ValueError(f"{SPM} is not a SentencePiece model: {error}") from error
+        raise ValueError(f"not a SentencePiece model: {error}") from error
     pieces = {processor.IdToPiece(i): i + 1 for i in range(3, processor.GetPieceSize())}
     return {symbol: i for i, symbol in enumerate(FAIRSEQ)} | pieces
 

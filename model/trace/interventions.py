@@ -20,7 +20,7 @@ from model.trace.kinds import AttentionKind, Side, SubLayerName
 class Edge:
     """One cell of an attention map, or the same cell of several.
 
-    query and key are positions (from 0). layer or head None: in every layer, in every head.
+    query and key are positions (from 0). layer or head None: in every layer, in every head. "cross" will do for a kind.
     """
 
     kind: AttentionKind
@@ -28,6 +28,9 @@ class Edge:
     key: int
     layer: int | None = None
     head: int | None = None
+
+    def __post_init__(self) -> None:
+        _told(self, kind=AttentionKind)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class HeadOutput:
     layer: int
     head: int
 
+    def __post_init__(self) -> None:
+        _told(self, kind=AttentionKind)
+
 
 @dataclass(frozen=True)
 class SubLayerOutput:
@@ -55,6 +61,9 @@ class SubLayerOutput:
     layer: int
     sublayer: SubLayerName
 
+    def __post_init__(self) -> None:
+        _told(self, side=Side, sublayer=SubLayerName)
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -63,6 +72,9 @@ class Stream:
     side: Side
     layer: int
     after: SubLayerName | None = None
+
+    def __post_init__(self) -> None:
+        _told(self, side=Side, **({} if self.after is None else {"after": SubLayerName}))
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,10 @@ class Interventions:
     source_positions, target_positions   the positional encoding of the encoder's and the decoder's input
     patches       where values from another run take the place of the pass's own; the values themselves are arguments
                   of the pass (model.nets.sweep.Sweep)
-    in_words      what an old file says of interventions that it kept as prose; they cannot be run again
+    in_words      what is known in words alone, and cannot be run again: of an old file's prose, or of a pass whose
+                  strengths and values were tensors (model.nets.sweep)
+
+    Any collection will do for a set, and "cross" for a kind. ValueError, in words, for what is no head.
     """
 
     heads_off: frozenset[tuple[AttentionKind, int, int]] = frozenset()
@@ -102,6 +117,11 @@ class Interventions:
     target_positions: Positions = Positions()
     patches: frozenset[Patch] = frozenset()
     in_words: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "heads_off", frozenset(map(_head, self.heads_off)))
+        for name in ("cut_edges", "zeroed_edges", "patches"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
 
     def __bool__(self) -> bool:
         return self != NO_INTERVENTIONS
@@ -145,7 +165,7 @@ class Interventions:
         if self.in_words:
             raise ValueError(f"these interventions are known in words only and cannot be run again: {self.in_words}")
         edges = self.cut_edges | self.zeroed_edges
-        named = [(k, layer, head) for k, layer, head in self.heads_off]
+        named = list(self.heads_off)
         named += [(e.kind, e.layer, e.head) for e in edges]
         named += [_attention_of(patch.place) for patch in self.patches]
         for kind, layer, head in named:
@@ -159,6 +179,21 @@ class Interventions:
             if edge.query < 0 or edge.key < 0:
                 raise ValueError(f"an edge's positions count from 0, found {edge}")
         _check_patches(self.patches)
+
+    def check_positions(self, source: int, target: int) -> None:
+        """Raise ValueError, in words, for a position beyond a source of so many tokens, or beyond the most that a
+        target may have."""
+        named: list[tuple[str, Side, int]] = []
+        for edge in self.cut_edges | self.zeroed_edges:
+            key_side = Side.DECODER if edge.kind is AttentionKind.DECODER_SELF else Side.ENCODER
+            named += [("an edge's query", edge.kind.side, edge.query), ("an edge's key", key_side, edge.key)]
+        for patch in self.patches:
+            side = patch.place.kind.side if isinstance(patch.place, HeadOutput) else patch.place.side
+            named += [("a patch", side, position) for position in patch.positions or ()]
+        for what, side, position in named:
+            length = source if side is Side.ENCODER else target
+            if position >= length:
+                raise ValueError(f"{what} is at position {position} of the {side.value}, which has 0 to {length - 1}")
 
     def describe(self) -> str:
         """In words, for a trace's record; empty for nothing."""
@@ -176,6 +211,26 @@ class Interventions:
         if self.patches:
             parts.append(f"{len(self.patches)} patches")
         return "; ".join([*parts, self.in_words] if self.in_words else parts)
+
+
+def _told(place: object, **types: type) -> None:
+    """Make enums of the strings that stand for them. ValueError, with the names that there are, for another."""
+    for name, type_ in types.items():
+        object.__setattr__(place, name, _one_of(type_, getattr(place, name)))
+
+
+def _one_of(type_: type, value: object) -> object:
+    try:
+        return type_(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r:.80} is none of {', '.join(repr(member.value) for member in type_)}") from error
+
+
+def _head(found: tuple[AttentionKind, int, int]) -> tuple[AttentionKind, int, int]:
+    match found:
+        case (kind, int(layer), int(head)):
+            return _one_of(AttentionKind, kind), layer, head
+    raise ValueError(f'a head is a kind, a layer and a number such as ("cross", 2, 4), found {found!r:.80}')
 
 
 def _edges_of(edges: frozenset[Edge], kind: AttentionKind, layer: int) -> tuple:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from operator import index
+
+from model.trace.language import Refusal
 
 
 class TokenKind(str, Enum):
@@ -72,3 +75,19 @@ def _kind(piece: str) -> TokenKind:
         return TokenKind.SYMBOL
     byte = len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
     return TokenKind.BYTE if byte else TokenKind.TEXT
+
+
+def whole_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
+    """The ids as plain integers. ValueError, in words, for one that is no whole number, or that a vocabulary of so many
+    tokens does not have."""
+    found = list(ids)
+    try:
+        found = [index(i) for i in found]
+    except TypeError as error:
+        raise ValueError(f"token ids are whole numbers, found {found!r:.80}") from error
+    for i in found:
+        if not 0 <= i < vocabulary:
+            raise Refusal(
+                "There is no token {n}: the vocabulary has tokens 0 to {last}.", n=str(i), last=str(vocabulary - 1)
+            )
+    return found

@@ -74,7 +74,7 @@ def explore(trace: TranslationTrace, view: View | None = None) -> Explorer:
     the decoder are named by what they predict, as on the page. ValueError if the trace has no such head.
     """
     view = view or most_telling(trace)
-    view.used_heads(trace)
+    view.apart(trace)[0].used_heads(trace)
     return Explorer((trace,), view)
 
 

@@ -16,9 +16,15 @@ def plot_heatmap(trace: TranslationTrace, view: View | None = None, *, scale: Co
     """The map that a view shows (the first cross-attention head for None), queries down, keys across.
 
     scale: colours, fixed from 0 to 1 by default so that heads compare; the colour bar carries weights whatever the
-    transform. Hover says query, key and weight. ValueError if the trace has no such layer or head.
+    transform. Hover says query, key and weight. ValueError if the trace has no such layer or head, or for several
+    heads that are not combined.
     """
     view, scale = view or View(), scale or ColourScale()
+    view, *others = view.apart(trace)
+    if others:
+        raise ValueError(
+            'a heatmap shows one map: combine several heads by "mean" or "max", or draw them by plot_lines'
+        )
     found = score_map(trace, view)
     weights = np.array([[f"{value:.3g}" for value in row] for row in found.values])
     rows, columns = ([labels.escape(label) for label in side] for side in (found.rows, found.columns))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,15 +17,15 @@ STRENGTHS = 10  # line widths and opacities told apart
 
 
 def plot_lines(trace: TranslationTrace, view: View | None = None, *, coverage: float = 0.7) -> go.Figure:
-    """The map that a view shows as lines; with SINGLE and several `heads`, each of them in its own colour.
+    """The map that a view shows as lines; with SINGLE and `heads`, each of them in its own colour.
 
     coverage: of each row only the fewest edges are drawn that hold this share (0 to 1] of its weight.
+    ValueError for another coverage, or if the trace has no such layer or head.
     """
     view = view or View()
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage}")
-    several = view.combine == Combine.SINGLE and len(view.heads) > 1
-    views = [replace(view, layer=layer, head=head, heads=()) for layer, head in view.heads] if several else [view]
+    views = view.apart(trace)
     figure = go.Figure(
         layout=theme.figure_layout(
             xaxis={

@@ -44,7 +44,7 @@ class Special(str, Enum):
 class View:
     """Which map of a trace to look at, and how. Layers and heads count from 0.
 
-    heads      (layer, head) pairs for MEAN and MAX; empty: all heads of `layer`
+    heads      (layer, head) pairs for MEAN and MAX, and for lines in several colours; empty: all heads of `layer`
     combine    SINGLE shows (layer, head) alone; ROLLOUT covers all heads from the input up to `layer`
     words      merge subwords into whole words
     special    show, hide, or hide and renormalise the rows
@@ -91,13 +91,25 @@ class View:
             used = tuple((self.layer, head) for head in range(maps.num_heads))
         else:
             used = self.heads
-        for layer, head in used:
+        self._check(trace, used)
+        return used
+
+    def apart(self, trace: TranslationTrace) -> list[View]:
+        """For a figure: with SINGLE and `heads`, a view of each of them; else this one alone. ValueError if one of them
+        does not exist in this trace."""
+        self._check(trace, self.heads)
+        if self.combine != Combine.SINGLE or not self.heads:
+            return [self]
+        return [replace(self, layer=layer, head=head, heads=()) for layer, head in self.heads]
+
+    def _check(self, trace: TranslationTrace, heads: Sequence[tuple[int, int]]) -> None:
+        maps = trace.maps(self.kind)
+        for layer, head in heads:
             if not (0 <= layer < maps.num_layers and 0 <= head < maps.num_heads):
                 raise ValueError(
                     f"{self.kind.value} has layers 0 to {maps.num_layers - 1} and heads 0 to "
                     f"{maps.num_heads - 1}, found layer {layer}, head {head}"
                 )
-        return used
 
 
 def merge_words(values: np.ndarray, rows: Groups, columns: Groups, *, additive: bool = True) -> np.ndarray:

@@ -12,8 +12,6 @@ from model.trace.translation import TranslationTrace
 from viz.words import Words, say
 
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
-# Used where a checkpoint's metrics.json does not say what is typical: mean log-probability a token.
-DEFAULT_UNUSUAL = -1.2
 UNSTATED = "not stated"  # a licence in metrics.json
 INVITATION = say("Nothing is translated yet. Type a sentence above and press Enter.")  # wherever a translation will be
 
@@ -101,8 +99,9 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
             )
         )
     mean = float(np.mean(trace.log_probability))
-    unusual = metrics.get("unusual_log_probability", DEFAULT_UNUSUAL)
-    if mean < unusual and not _given(trace) and not trace.interventions:  # else it is no question of the text
+    # Said only of a model whose scores on held-out sentences are known, and of a text that it translated freely.
+    unusual = metrics.get("unusual_log_probability")
+    if unusual is not None and mean < unusual and not _given(trace) and not trace.interventions:
         found.append(
             say(
                 "The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "

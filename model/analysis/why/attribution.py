@@ -13,11 +13,12 @@ import numpy as np
 from model.analysis.why.case import Case, open_case
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
+from model.analysis.why.shelf import stored_means
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against
 from model.trace.why.ranks import spearman
-from model.trace.why.rows import Row, Why
+from model.trace.why.rows import Why
 from model.translator import Translator
 
 
@@ -38,7 +39,8 @@ def attribute(
     contrast     text, a token's id, Against.RUNNER_UP or Against.NOTHING (see model.analysis.why.pinned.ask)
     methods      names of model.analysis.why.registry.METHODS
     words        columns are whole words, else pieces
-    means        what an average embedding is; None: the mean of the vocabulary
+    means        what an average embedding is; None: those stored with the checkpoint, as on the page, and without them
+                 the mean of the vocabulary
     cross_layer  of the rows about cross-attention; None: the mean over layers
 
     ValueError, in words, for what cannot be asked.
@@ -46,6 +48,7 @@ def attribute(
     """
     check_methods(methods)
     question = ask(translator, trace, step, contrast)
+    means = stored_means(translator) if means is None else means
     case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer)
     return answer(case, methods)
 
@@ -59,18 +62,18 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
 
 
 def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
-    """The rows of these methods for a case, and how well each agrees with occlusion under the other replacement."""
-    found: dict[str, Row] = {}
-
-    def row(name: str) -> Row:
-        if name not in found:
-            found[name] = METHODS[name](case)
-        return found[name]
-
-    rows = tuple(row(name) for name in methods)
+    """The rows of these methods for a case, and how well each agrees with occlusion under the other replacement where
+    that is among them."""
+    rows = {name: METHODS[name](case) for name in dict.fromkeys(methods)}
     ordinary = ~case.columns.special
-    agreement = {name: agree(row(name).values, row(other_occlusion(name).name).values, ordinary) for name in methods}
-    return Why(case.question, case.columns, case.metric(), rows, agreement)
+
+    def agreement(name: str) -> float | None:
+        occlusion = rows.get(other_occlusion(name).name)
+        return None if occlusion is None else agree(rows[name].values, occlusion.values, ordinary)
+
+    return Why(
+        case.question, case.columns, case.metric(), tuple(rows.values()), {name: agreement(name) for name in rows}
+    )
 
 
 def agree(values: np.ndarray, occlusion: np.ndarray, ordinary: np.ndarray) -> float | None:

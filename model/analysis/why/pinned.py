@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from model.analysis.paths import typed_ids
@@ -15,6 +17,8 @@ from model.trace.words import SPACE, is_punctuation, word_groups
 from model.translator import Translator
 
 CONTRASTS = 5
+APOSTROPHE = re.compile("['’]")
+NOT = re.compile("n['’]t$")
 
 # Closed classes alone (articles, pronouns, prepositions, conjunctions, auxiliaries, particles); where a language has no
 # list, every word counts as a content word.
@@ -25,7 +29,7 @@ FUNCTION_WORDS = {
         mine who whom whose which what of in on at by to for from with without into onto over under about after before
         between through during against and or but nor so yet if because as than then when while where why how am is are
         was were be been being do does did have has had will would shall should can could may might must not no n't
-        there here up down out off again too very just also""",
+        there here up down out off again too very just also d ll m re s ve ca sha wo""",
         "de": """der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines ich du
         er sie es wir ihr mich dich ihn uns euch mir dir ihm ihnen sich mein meine meinen meinem meiner meines dein
         deine sein seine seinen seinem seiner seines unser unsere ihre ihren ihrem ihrer wer wen wem was welche welcher
@@ -47,15 +51,20 @@ def content_words(trace: TranslationTrace) -> Groups:
     tokens = trace.target_tokens
 
     def counts(group: tuple[int, ...]) -> bool:
-        text = "".join(tokens[i] for i in group).replace(SPACE, "")
-        return not (
+        text = "".join(tokens[i] for i in group).replace(SPACE, "").lower()
+        return bool(text) and not (
             is_symbol(tokens[group[0]])
             or all(is_punctuation(tokens[i]) for i in group)
-            or text.lower() in functions
-            or not text
+            or _is_function(text, functions)
         )
 
     return tuple(group for group in word_groups(tokens) if counts(group))
+
+
+def _is_function(text: str, functions: frozenset[str]) -> bool:
+    """Whether every part between apostrophes is a function word: "the", "I'd", "don't", "j'ai"."""
+    parts = [part for part in APOSTROPHE.split(NOT.sub("", text)) if part]
+    return bool(parts) and all(part in functions for part in parts)
 
 
 def default_step(trace: TranslationTrace) -> int:

@@ -93,3 +93,18 @@ def test_the_readmes_example_runs(hand_made_trace):
     smaller = "\n".join(lines).replace("head=4", "head=3").replace("(2, 4)", "(2, 3)")
     exec(compile(smaller, "README.md", "exec"), names)
     assert names["figure"].data[0].type == "heatmap"
+
+
+@pytest.mark.parametrize("plot", [viz.plot_lines, viz.plot_heatmap, viz.explore])
+def test_heads_that_do_not_exist_are_refused_however_they_are_given(hand_made_trace, plot):
+    for view in (View("cross", heads=((9, 9),)), View("cross", layer=9), View("cross", heads=((0, 0), (1, 9)))):
+        with pytest.raises(ValueError, match="cross has layers 0 to 2 and heads 0 to 3, found layer"):
+            plot(hand_made_trace, view)
+
+
+def test_one_of_several_heads_is_that_one(hand_made_trace):
+    one, same = View("cross", heads=((2, 3),)), View("cross", layer=2, head=3)
+    assert viz.plot_lines(hand_made_trace, one) == viz.plot_lines(hand_made_trace, same)
+    assert viz.plot_heatmap(hand_made_trace, one) == viz.plot_heatmap(hand_made_trace, same)
+    with pytest.raises(ValueError, match="a heatmap shows one map"):
+        viz.plot_heatmap(hand_made_trace, View("cross", heads=((2, 3), (1, 1))))

@@ -108,7 +108,7 @@ NO_CONTROL = {
     ("viz/ui/train.py", "start"),
     ("viz/ui/stepper.py", "_step"),
     ("viz/ui/stepper.py", "rows"),
-    ("viz/maps/reduce.py", "used_heads"),
+    ("viz/maps/reduce.py", "_check"),
     ("viz/wire/payload.py", "block"),
     ("viz/wire/readback.py", "grid_maps"),
 }

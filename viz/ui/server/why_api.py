@@ -57,8 +57,8 @@ def build(traced: Traced) -> None:
             question (step, token, contrast, note); metric: log p(token) - log p(contrast) in nats; columns: words of
             the source, then (from source_columns on) of the prefix; special: which of them are symbols; rows (method,
             evidence: "measured", "exact split" or "proxy", unit, values by column, sum with its error, notes,
-            agreement: rank correlation with occlusion under another replacement); parts: the metric as a sum over the
-            decoder's parts; translation and target_tokens.
+            agreement: rank correlation with occlusion under another replacement, null where that row was not asked
+            for); parts: the metric as a sum over the decoder's parts; translation and target_tokens.
         """
         about = scene(text, step, contrast, direction)
         found = answer(about.case, check_methods(methods or tuple(METHODS)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
+from model.trace.tokens import told_by_spelling
 from model.trace.why.evidence import Evidence
 from model.trace.why.question import Against
 from model.trace.words import word_groups
@@ -40,6 +43,29 @@ def test_the_default_is_the_least_certain_content_word(trace):
     starts = [group[0] for group in pinned.content_words(trace)]
     step = pinned.default_step(trace)
     assert step in starts and trace.log_probability[step] == trace.log_probability[starts].min()
+
+
+@pytest.mark.parametrize(
+    ("target", "direction", "expected"),
+    [
+        ("I'd say they don’t know and won't: the dog's friend isn't here", "de-en", ["say", "know", "dog's", "friend"]),
+        ("j'ai vu l'homme", "en-fr", ["vu", "l'homme"]),
+    ],
+)
+def test_a_contraction_of_function_words_is_none_itself(target, direction, expected):
+    tokens = told_by_spelling(re.findall("▁?[^▁'’:]+|['’:]", "▁" + target.replace(" ", "▁")))
+    found = pinned.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
+    assert ["".join(tokens[i] for i in group).replace("▁", "") for group in found] == expected
+
+
+def test_one_method_alone_runs_no_other(tiny_translator, trace, monkeypatch):
+    def never(_):
+        raise AssertionError("nobody asked for an occlusion")
+
+    others = {name: replace(method, compute=never) for name, method in METHODS.items() if name != "cross-attention"}
+    monkeypatch.setattr("model.analysis.why.attribution.METHODS", METHODS | others)
+    why = attribute(tiny_translator, trace, step=3, methods=["cross-attention"])
+    assert [row.method for row in why.rows] == ["cross-attention"] and why.agreement == {"cross-attention": None}
 
 
 def test_the_runner_up_is_the_most_probable_other_token(tiny_translator, trace):

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from model.analysis.why import averages
+from model.analysis.why.attribution import answer, attribute
 from model.analysis.why.neighbours import neighbours
 from model.analysis.why.shelf import BATCH, Shelf
 from model.trace.words import word_groups
 from model.translator import Translator
+from viz.ui.asked import Asked
+from viz.ui.lab.panel import Scene
+from viz.ui.session import Selection
 
 
 def test_means_are_made_once_and_within_their_time(tiny_translator):
@@ -33,6 +37,10 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     means = averages.collect(translator, {"de-en": ["Hund", "Boot"]})
     averages.save(folder / averages.FILE, means)
     np.testing.assert_array_equal(Shelf().find(translator, "de-en").source_embedding, means.source_embedding)
+    trace = translator.translate("Der Hund schläft.")
+    page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), shelf=Shelf())
+    for row, shown in zip(attribute(translator, trace, step=2).rows, answer(page.case).rows, strict=True):
+        np.testing.assert_array_equal(row.values, shown.values)  # Python and the page ask with the same means
     translator.digest = "another"
     assert Shelf().find(translator, "de-en") is None
 

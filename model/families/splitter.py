@@ -1,0 +1,115 @@
+"""The SentencePiece model of a family's folder: a file of it, or put together again from tokenizer.json, which is all
+that `transformers` 5 keeps of some.
+
+tokenizer.json holds the pieces, a unigram model's scores or the order of a BPE model's merges, and the table of the
+normalisation, which is all that a SentencePiece model consists of (sentencepiece_model.proto, whose wire format is
+written here by hand: it takes a page, and the library's own writer a further package).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterator
+
+from model.config import LIMITS
+from model.families.folder import Folder
+from model.files import MAX_VOCABULARY_BYTES
+
+SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
+OWN = (("<unk>", 2), ("<s>", 3), ("</s>", 3))  # SentencePiece's first pieces; 2: unknown, 3: control
+UNIGRAM, BPE = 1, 2
+
+
+def splitter(folder: Folder) -> bytes:
+    """The serialized SentencePiece model. ValueError naming the file that is missing, or is none."""
+    if folder.has(SPM) or not folder.has(FAST):
+        return folder.bytes(SPM)
+    path, found = folder.path / FAST, folder.json(FAST, limit=MAX_VOCABULARY_BYTES)
+    model, added = found.get("model"), found.get("added_tokens")
+    if not isinstance(model, dict) or not isinstance(added, list):
+        raise ValueError(f'{path} has no "model" and no "added_tokens"')
+    ids, scores = _vocabulary(model, f"{path}")
+    symbols = {token.get("content") for token in added if isinstance(token, dict)} | set(FAIRSEQ)
+    pieces = sorted((i, piece) for piece, i in ids.items() if piece not in symbols)
+    if [i for i, _ in pieces] != list(range(len(FAIRSEQ), len(FAIRSEQ) + len(pieces))):
+        raise ValueError(f"{path}: the pieces' ids must go on from {len(FAIRSEQ)} without a gap")
+    kind = UNIGRAM if model.get("type") == "Unigram" else BPE
+    return _serialized([(piece, scores.get(piece, 0.0)) for _, piece in pieces], kind, _table(found, f"{path}"))
+
+
+def _vocabulary(model: dict, path: str) -> tuple[dict[str, int], dict[str, float]]:
+    """Ids of all pieces, and what SentencePiece ranks them by."""
+    kind, vocabulary = model.get("type"), model.get("vocab")
+    if kind == "Unigram" and isinstance(vocabulary, list):
+        if not all(
+            isinstance(entry, list)
+            and len(entry) == 2
+            and isinstance(entry[0], str)
+            and isinstance(entry[1], (int, float))
+            for entry in vocabulary
+        ):
+            raise ValueError(f"{path}: an entry of the vocabulary is a piece and its score")
+        found, scores = {piece: i for i, (piece, _) in enumerate(vocabulary)}, dict(vocabulary)
+    elif kind == "BPE" and isinstance(vocabulary, dict) and isinstance(model.get("merges"), list):
+        found, scores = vocabulary, {}
+        for rank, merge in enumerate(model["merges"]):
+            parts = merge.split(" ") if isinstance(merge, str) else merge
+            if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+                raise ValueError(f"{path}: a merge is of two pieces, found {merge!r:.60}")
+            scores.setdefault("".join(parts), -float(rank))
+    else:
+        raise ValueError(f"{path}: expected a vocabulary of type Unigram or BPE, found {kind!r:.60}")
+    for piece, i in found.items():
+        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < LIMITS["vocabulary_size"]:
+            raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
+    return found, scores
+
+
+def _table(found: dict, path: str) -> bytes:
+    """The compiled rules of the normalisation; nothing where there are none."""
+    normalizer = found.get("normalizer") or {}
+    steps = normalizer.get("normalizers", [normalizer]) if isinstance(normalizer, dict) else []
+    for step in steps if isinstance(steps, list) else []:
+        if isinstance(step, dict) and isinstance(table := step.get("precompiled_charsmap"), str):
+            try:
+                return base64.b64decode(table, validate=True)
+            except binascii.Error as error:
+                raise ValueError(f"{path}: the table of the normalisation is not base64: {error}") from error
+    return b""
+
+
+def _serialized(pieces: list[tuple[str, float]], kind: int, table: bytes) -> bytes:
+    entries = [(piece, 0.0, special) for piece, special in OWN] + [(piece, score, 1) for piece, score in pieces]
+    written = [
+        _bytes(1, _bytes(1, piece.encode()) + _float(2, score) + _number(3, special))
+        for piece, score, special in entries
+    ]
+    # Model type and size; ids of <unk>, <s>, </s> and no padding. Then: a space before the text, none at its ends.
+    trainer = b"".join(_number(*field) for field in ((3, kind), (4, len(entries)), (40, 0), (41, 1), (42, 2), (43, -1)))
+    normalizer = _bytes(2, table) + b"".join(_number(field, 1) for field in (3, 4, 5))
+    return b"".join(written) + _bytes(2, trainer) + _bytes(3, normalizer)
+
+
+def _varint(value: int) -> bytes:
+    def digits(rest: int) -> Iterator[int]:
+        while rest > 0x7F:
+            yield rest & 0x7F | 0x80
+            rest >>= 7
+        yield rest
+
+    return bytes(digits(value % (1 << 64)))
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _float(field: int, value: float) -> bytes:
+    return _varint(field << 3 | 5) + struct.pack("<f", value)
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value

@@ -1,0 +1,82 @@
+"""What cannot be meant is refused in words, and what can be meant in two ways is taken in either."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from model.analysis import paths
+from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Stream, SubLayerOutput
+from model.trace.kinds import AttentionKind, Side, SubLayerName
+
+TEXT = "Der kleine Hund schläft."
+
+
+def test_a_string_does_for_an_enum():
+    assert Interventions(heads_off=[("cross", 2, 1)]) == Interventions(
+        heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})
+    )
+    assert Interventions(cut_edges=[Edge("cross", 0, 1)]).cut_edges == {Edge(AttentionKind.CROSS, 0, 1)}
+    assert HeadOutput("cross", 0, 1) == HeadOutput(AttentionKind.CROSS, 0, 1)
+    assert Stream("decoder", 0) == Stream(Side.DECODER, 0)
+    assert SubLayerOutput("decoder", 0, "feed_forward") == SubLayerOutput(Side.DECODER, 0, SubLayerName.FEED_FORWARD)
+
+
+@pytest.mark.parametrize("found", [("crss", 1, 1), ("cross", 1), ("cross", 1.0, 1), "cross", 7])
+def test_what_is_no_head_is_named(found):
+    with pytest.raises(ValueError, match=re.escape(repr(found[0] if found == ("crss", 1, 1) else found))):
+        Interventions(heads_off=[found])
+
+
+def test_what_is_no_kind_is_told_which_there_are():
+    with pytest.raises(ValueError, match=r"'sideways' is none of 'encoder', 'decoder'"):
+        Stream("sideways", 0)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Interventions(cut_edges=[Edge("cross", 0, 60)]), "an edge's key is at position 60 of the encoder"),
+        (Interventions(zeroed_edges=[Edge("encoder_self", 60, 0)]), "an edge's query is at position 60"),
+        (Interventions(cut_edges=[Edge("decoder_self", 5, 64)]), "position 64 of the decoder, which has 0 to 63"),
+    ],
+)
+def test_a_position_beyond_the_sentence_is_refused(tiny_translator, found, words):
+    with pytest.raises(ValueError, match=words):
+        tiny_translator.translate(TEXT, interventions=found)
+
+
+def test_a_patch_beyond_the_sentence_is_refused():
+    found = Interventions(patches=[Patch(Stream("encoder", 1), (3, 9))])
+    found.check_positions(10, 1)
+    with pytest.raises(ValueError, match="a patch is at position 9 of the encoder, which has 0 to 8"):
+        found.check_positions(9, 64)
+
+
+@pytest.mark.parametrize("wrong", [[5, 6.0], [5, 6.5], ["5"], [5, None]])
+def test_ids_are_whole_numbers(tiny_translator, wrong):
+    good = tiny_translator.encode(TEXT)
+    for call in (
+        lambda: tiny_translator.generate([wrong]),
+        lambda: tiny_translator.inspect(good, wrong),
+        lambda: tiny_translator.inspect(wrong, good),
+        lambda: tiny_translator.beam([wrong]),
+        lambda: tiny_translator.log_probabilities([good], [wrong]),
+        lambda: paths.follow(tiny_translator, TEXT, wrong),
+    ):
+        with pytest.raises(ValueError, match="token ids are whole numbers, found"):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [-1, 350])
+def test_ids_that_no_vocabulary_has_are_refused(tiny_translator, wrong):
+    good = tiny_translator.encode(TEXT)
+    for call in (
+        lambda: tiny_translator.generate([[wrong]]),
+        lambda: tiny_translator.inspect(good, [5, wrong]),
+        lambda: tiny_translator.beam([[wrong]]),
+        lambda: tiny_translator.log_probabilities([[wrong]], [good]),
+    ):
+        with pytest.raises(ValueError, match=f"There is no token {wrong}: the vocabulary has tokens 0 to 349"):
+            call()
