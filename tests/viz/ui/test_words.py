@@ -62,6 +62,7 @@ IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.p
 NO_CONTROL = {
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
+    ("model/analysis/again.py", "check_again"),
     ("model/analysis/dissection.py", "dissect"),
     ("model/analysis/formulas/projections.py", "join_heads"),
     ("model/analysis/positions/criteria.py", "judge"),
