@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # In words; what is damaged or was cut short is made anew.
 INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp clean
+.PHONY: app test test-all words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp clean
 
 app: $(VENV)/.app
 	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
@@ -27,6 +27,10 @@ test: lint browser mcp
 
 test-all: lint browser mcp wheels
 	SCREENSHOTS=1 $(PYTEST) $(ARGS)
+
+# What the page says, in each language's file: what is new gets an empty text, to be filled in; what is dead goes.
+words: $(VENV)/.dev
+	$(BIN)/python -m tests.words
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

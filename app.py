@@ -31,7 +31,7 @@ from model.serve.device import cores, return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import assets, theme
-from viz.ui import header, language, tabs
+from viz.ui import header, language, tabs, train
 from viz.ui.component import serve_web_files
 from viz.ui.server import api
 from viz.ui.server.discreet import keep_text_out_of_tracebacks
@@ -58,7 +58,7 @@ def build_demo(translators: Translators) -> gr.Blocks:
     return demo
 
 
-def launch_options() -> dict:
+def launch_options(demo: gr.Blocks) -> dict:
     """What the page needs from launch(), whoever launches it (the app, the tests, the benchmark)."""
     colours = gr.themes.Base(
         primary_hue="blue", neutral_hue="slate", font=list(theme.FONT), font_mono=list(theme.MONO)
@@ -84,7 +84,7 @@ def launch_options() -> dict:
         "footer_links": ["api", "settings"],
         "max_threads": 96,
         "ssr_mode": False,
-        **language.launch_options(),
+        "i18n": language.translations(demo.config, also=(train.YOURS,)),
         "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
         "app_kwargs": {
             "middleware": [Middleware(one) for one in (Guard, Files, Front)],
@@ -96,7 +96,7 @@ def launch_options() -> dict:
 
 def launch(demo: gr.Blocks, **options: object) -> str:
     """Launch a page that has its queue, without waiting for its end; its address."""
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options(), **options)
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options(demo), **options)
     use_visitors(demo)
     api.answer_tools_in_json(demo)
     return url

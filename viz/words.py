@@ -33,7 +33,6 @@ def files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
 
 
-def read(path: Path) -> dict[str, dict[str, str]]:
-    """A language's words: section -> English -> text. Sections: `controls`, of Gradio's own components; `page`, drawn
-    by our scripts; `sentences`, composed in model/."""
-    return json.loads(path.read_text(encoding="utf-8"))
+def read(path: Path) -> dict[str, str]:
+    """A language's words: English -> text. What it lacks, or has an empty text for, is shown in English."""
+    return json.loads(path.read_text(encoding="utf-8"))["words"]

@@ -72,7 +72,7 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     assert sum(value for value, _ in shifts) < 0.05, shifts
     edges = {}
     for title, _, name in tabs.TABS:
-        open_tab(page, title.key)
+        open_tab(page, str(title))
         expect(page.locator("#tabs > [role=tabpanel]:visible .atlas-root:not(:empty)").first).to_be_visible()
         edges[name] = page.evaluate(LEFT)
     assert all(len(found) > 1 for found in edges.values()), edges

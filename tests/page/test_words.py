@@ -47,7 +47,7 @@ def english_in(texts: list[str], language: str) -> set[str]:
 
 
 def words(language: str) -> dict[str, str]:
-    return {english: text for section in read(files()[language]).values() for english, text in section.items()}
+    return {english: text or english for english, text in read(files()[language]).items()}
 
 
 def walk(page: Page, table: dict[str, str]) -> list[str]:
@@ -73,9 +73,9 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
     page.keyboard.press("ArrowRight")
     look()
     for group in registry.TABS:
-        open_tab(page, table[group.title.key])
+        open_tab(page, table[group.title.english])
         for panel in registry.PANELS[group.name]:
-            open_tab(page, table[panel.title.key], f"#{group.name}-tabs")
+            open_tab(page, table[panel.title.english], f"#{group.name}-tabs")
             page.wait_for_function(DRAWN)
             look()
     box = page.locator("#source-text textarea, #source-text input").first
@@ -104,7 +104,7 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.lang").startswith("ko")
     titles = page.locator("#tabs > .tab-wrapper").first.locator("[role=tab]").all_inner_texts()
-    assert set(titles) == {korean[title.key] for title, _, _ in tabs.TABS}
+    assert set(titles) == {korean[title.english] for title, _, _ in tabs.TABS}
     menus = page.locator(".overflow-menu > button").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
     assert menus and set(menus) == {korean["More tabs"]}
     texts = page.evaluate(TEXTS)
@@ -167,7 +167,7 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
     folder = tmp_path / "words"
     shutil.copytree(FOLDER, folder)
     (folder / "nl.json").write_text(
-        json.dumps({"controls": {"Translate": "Vertaal het"}, "page": {"About this model": "Over dit <b>model</b>"}})
+        json.dumps({"words": {"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"}})
     )
     monkeypatch.setattr("viz.words.FOLDER", folder)
     demo = app.build_demo(Translators([tiny_translator]))

@@ -24,6 +24,7 @@ from viz.ui.component import url
 from viz.ui.language import label
 from viz.ui.server import files, shell
 from viz.ui.server.front import front_end
+from viz.words import say
 
 
 def get(address: str, **headers: str) -> HTTPResponse:
@@ -58,13 +59,13 @@ def test_the_frame_has_words_in_every_language(tiny_url) -> None:
     said = {unescape(text) for text in shell.SAID.findall(page)}
     own = json.loads(re.search(r"AttentionAtlas\.shell\(({.*})\);</script>", page)[1])
     assert len(said) > 12 and set(own) == set(words.files())
-    assert all(set(texts) == said for texts in own.values())
+    assert all(len(said & set(texts)) == len(texts) > 9 for texts in own.values())
 
 
 def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
     assert shell.shell({"components": []}) == ""
     assert shell._said("b", "<i>a & b</i>") == '<b dir="auto">&lt;i&gt;a &amp; b&lt;/i&gt;</b>'
-    assert shell._said("b", label("Sentence <i>")) == "<b data-say>Sentence &lt;i&gt;</b>"
+    assert shell._said("b", label(say("Sentence <i>"))) == "<b data-say>Sentence &lt;i&gt;</b>"
     for name in (shell.LABEL + rest for rest in ("", " x", "[]", "{}", '{"key": 1}')):
         assert shell._said("b", name) == shell._plain("b", name)
 

@@ -39,7 +39,7 @@ class Bundle:
                 {
                     "style": theme.css_variables() + own,
                     "scripts": [path.read_text(encoding="utf-8") for path in paths],
-                    "languages": {language: words.read(path) for language, path in words.files().items()},
+                    "languages": {language: {"words": words.read(path)} for language, path in words.files().items()},
                 },
                 ensure_ascii=False,
             )

@@ -62,7 +62,9 @@ def _weights(trace: TranslationTrace) -> dict[AttentionKind, np.ndarray]:
     return {kind: trace.maps(kind).weights for kind in trace.kinds}
 
 
-_EXACT = "The whole trace, every weight exact, as {format}"
+def _exact(format: str) -> Words:
+    return say("The whole trace, every weight exact, as {format}", format=format)
+
 
 FORMATS: dict[str, Format] = {
     "csv": Format(
@@ -75,7 +77,7 @@ FORMATS: dict[str, Format] = {
     ),
     "json": Format(
         "application/json",
-        say(_EXACT, format="JSON"),
+        _exact("JSON"),
         trace=Scope(
             lambda trace, selection: storage.to_json(trace).encode(),
             lambda data: _weights(storage.from_json(data.decode())),
@@ -85,7 +87,7 @@ FORMATS: dict[str, Format] = {
     ),
     "npz": Format(
         "application/octet-stream",
-        say(_EXACT, format="NPZ"),
+        _exact("NPZ"),
         trace=Scope(lambda trace, selection: storage.to_npz(trace), lambda data: _weights(storage.from_npz(data))),
         map=Scope(lambda trace, view, shown: head.to_npz(trace, view), head.from_npz),
         why=Scope(explained.to_npz, explained.from_npz),

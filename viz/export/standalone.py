@@ -66,7 +66,7 @@ def _heading(trace: TranslationTrace, line: str) -> str:
 def _waiting() -> dict[str, dict]:
     """WAITING's words in every language, as files of viz/web/words/ hold them."""
     return {
-        language: {"page": {WAITING.english: words.read(path)["page"].get(WAITING.english, WAITING.english)}}
+        language: {"words": {WAITING.english: words.read(path).get(WAITING.english) or WAITING.english}}
         for language, path in words.files().items()
     }
 

@@ -8,28 +8,28 @@ from model.nets.recurrent import Recurrent
 from model.trace.directions import Route, language_of
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.language import label
+from viz.ui.language import choices, label
 from viz.words import Words, say
 
 LANGUAGE_PAIRS = {
-    ("de", "en"): label("German → English"),
-    ("en", "de"): label("English → German"),
-    ("en", "fr"): label("English → French"),
+    ("de", "en"): say("German → English"),
+    ("en", "de"): say("English → German"),
+    ("en", "fr"): say("English → French"),
 }
-RECURRENT_PAIRS = {("de", "en"): label("German → English (recurrent)")}
+RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
 LARGE = 50_000_000  # parameters, above which the page says what a model costs
 OFFERED = 4  # sentences of another model to try
 
 
 def entries(translators: Translators) -> list[tuple[I18nData | str, str]]:
     """The menu: (what it shows, the label of a route). A model of many languages is one entry."""
-    found: dict[str, I18nData | str] = {}
+    found: dict[str, Words | str] = {}
     for route in translators.routes:
         found.setdefault(entry_of(translators, route), name_of(translators, route))
-    return [(shown, value) for value, shown in found.items()]
+    return choices(found)
 
 
-def name_of(translators: Translators, route: Route) -> I18nData | str:
+def name_of(translators: Translators, route: Route) -> Words | str:
     """ "German → English"; of a recurrent network "German → English (recurrent)"; with the checkpoint's name in
     brackets where others of its kind serve the same direction before it; of a model of many languages its name."""
     if translators[route.label].languages:
@@ -43,7 +43,7 @@ def name_of(translators: Translators, route: Route) -> I18nData | str:
     if network is Recurrent and alike[0] is route and (route.source, route.target) in RECURRENT_PAIRS:
         return RECURRENT_PAIRS[route.source, route.target]
     name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
-    return name if route.is_first else f"{name} ({route.checkpoint})"
+    return name if route.is_first else f"{label(name)} ({route.checkpoint})"
 
 
 def entry_of(translators: Translators, route: Route) -> str:

@@ -21,7 +21,7 @@ from viz.ui.tours import guide
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
-SEARCHES = {"1": label("greedy"), "5": label("beam 5")}  # how a translation is decoded: the beam's width -> label
+SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # how a translation is decoded: the beam's width -> label
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def build(translators: Translators) -> Header:
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
             example,
-            label=label("Sentence"),
+            label=label(say("Sentence")),
             lines=1,
             max_lines=4,
             autofocus=True,
@@ -76,7 +76,7 @@ def build(translators: Translators) -> Header:
         menu = gr.Dropdown(
             direction.entries(translators),
             value=direction.entry_of(translators, default),
-            label=label("Direction"),
+            label=label(say("Direction")),
             scale=3,
             min_width=160,
             elem_id="direction",
@@ -85,13 +85,13 @@ def build(translators: Translators) -> Header:
         search = gr.Dropdown(
             choices(SEARCHES),
             value="1",
-            label=label("Decoding"),
+            label=label(say("Decoding")),
             scale=1,
             min_width=130,
             elem_id="decoding",
             filterable=False,
         )
-        go = gr.Button(label("Translate"), variant="primary", scale=1, min_width=110, elem_id="translate")
+        go = gr.Button(label(say("Translate")), variant="primary", scale=1, min_width=110, elem_id="translate")
     languages = Component(
         "languages",
         direction.menus(translators, default),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 import gradio as gr
 from gradio.i18n import I18nData
@@ -11,34 +13,41 @@ from viz import assets, words
 from viz.ui.component import url
 from viz.words import Words
 
+LABEL = re.compile(r'__i18n__({"__type__": "translation_metadata", "key": "(?:[^"\\]|\\.)*"})')  # as text
 
-def label(english: str) -> I18nData:
-    """A label of the section `controls` of the languages' files. For labels, choices, infos and buttons: Gradio 6.31
+
+def label(text: Words | str) -> I18nData | str:
+    """Words without values as a component of Gradio takes them: for labels, choices, infos and buttons. Gradio 6.31
     translates no placeholders."""
-    return I18nData(english)
+    return I18nData(text.english) if isinstance(text, Words) else text
 
 
-def drawn(label: I18nData) -> Words:
-    """A label's words, where our own scripts draw them."""
-    return Words(label.key, {})
+def choices(labels: Mapping[str, Words | str]) -> list[tuple[I18nData | str, str]]:
+    """The choices of a menu: value -> label. No value may be a label of the page, either: Gradio 6.31 translates those,
+    too, and then refuses them."""
+    return [(label(text), value) for value, text in labels.items()]
 
 
-def choices(labels: dict[str, I18nData]) -> list[tuple[I18nData, str]]:
-    """The choices of a menu: value -> label. No value may be a key of `controls`: Gradio 6.31 translates those, too,
-    and then refuses them."""
-    return [(text, value) for value, text in labels.items()]
+def translations(config: Mapping, also: Iterable[Words] = ()) -> gr.I18n:
+    """What Gradio's labels are in each language. All of it goes into the page itself: hence only the labels that stand
+    in its Blocks' config, and those that come later."""
+    shown = {text.english for text in also}
+    shown |= {english for part in config["components"] for english in _labels(part["props"])}
+    own = {
+        language: {english: text for english, text in words.read(path).items() if text and english in shown}
+        for language, path in words.files().items()
+    }
+    return gr.I18n(en={english: english for english in sorted(shown)}, **own)
 
 
-def launch_options() -> dict[str, object]:
-    """What the languages need from launch()."""
-    return {"i18n": translations()}
-
-
-def translations() -> gr.I18n:
-    """For Gradio's labels. All languages of it go into the page itself, hence the section `controls` alone."""
-    controls = {language: words.read(path).get("controls", {}) for language, path in words.files().items()}
-    english = {key: key for labels in controls.values() for key in labels}
-    return gr.I18n(**{"en": english, **controls})
+def _labels(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _labels(part)
+    elif isinstance(value, (str, I18nData)):
+        yield from (json.loads(found)["key"] for found in LABEL.findall(str(value)))
 
 
 def head() -> str:

@@ -13,10 +13,11 @@ from viz.ui.lab import lab, registry
 from viz.ui.language import label
 from viz.ui.server.later import postpone
 from viz.ui.tours import guide
+from viz.words import say
 
 TABS = (  # (title, id, build(translators, header))
-    (label("Attention"), "explorer", explorer.build),
-    (label("Step by step"), "stepper", stepper.build),
+    (say("Attention"), "explorer", explorer.build),
+    (say("Step by step"), "stepper", stepper.build),
     *(
         (tab.title, tab.name, partial(lab.build, tab, before=train.TOY if tab.name == "train" else None))
         for tab in registry.TABS
@@ -30,7 +31,7 @@ def build(translators: Translators, header: Header) -> None:
     behind: list[gr.Tab] = []  # the first
     with gr.Tabs(elem_id="tabs") as tabs:
         for title, name, build_tab in TABS:
-            with gr.Tab(title, id=name, elem_id=f"tab-{name}") as tab:
+            with gr.Tab(label(title), id=name, elem_id=f"tab-{name}") as tab:
                 if (within := build_tab(translators, header)) is not None:
                     panels[name] = within
             behind.append(tab)

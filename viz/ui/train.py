@@ -26,6 +26,7 @@ from viz.wire.summary import summarise
 from viz.words import Words, say
 
 LIMITS = {"updates": settings.MAX_UPDATES, "seconds": int(settings.MAX_SECONDS)}
+YOURS = say("Your toy")  # in the menu of directions
 COMPARED = (20, max(measure.UPDATES))
 
 
@@ -53,7 +54,7 @@ def build(translators: Translators, header: Header) -> None:
                 toy, trace = visit.opened, visit.opened.trace_batch([text], DIRECTION)[0]
         except (ValueError, TypeError) as error:
             return question.failed(error), *[gr.skip()] * (len(header.restored) + 2)
-        menu = gr.Dropdown([*direction.entries(translators), (label("Your toy"), name)], value=name)
+        menu = gr.Dropdown([*direction.entries(translators), (label(YOURS), name)], value=name)
         route = translators.route(name)
         restored = (
             text,
@@ -157,4 +158,4 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
     )
 
 
-TOY = Beside(label("Train your own"), "toy", build)
+TOY = Beside(say("Train your own"), "toy", build)

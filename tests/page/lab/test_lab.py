@@ -16,9 +16,11 @@ from viz.wire import blocks
 
 pytestmark = pytest.mark.browser
 
-TABS = {tab.title.key: [panel.title.key for panel in registry.PANELS[tab.name]] for tab in registry.TABS}
-PAPERS = {(tab.title.key, panel.title.key): panel.paper for tab in registry.TABS for panel in registry.PANELS[tab.name]}
-GROUPS = {tab.title.key: f"#{tab.name}-tabs" for tab in registry.TABS}
+TABS = {str(tab.title): [str(panel.title) for panel in registry.PANELS[tab.name]] for tab in registry.TABS}
+PAPERS = {
+    (str(tab.title), str(panel.title)): panel.paper for tab in registry.TABS for panel in registry.PANELS[tab.name]
+}
+GROUPS = {str(tab.title): f"#{tab.name}-tabs" for tab in registry.TABS}
 DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].filter(p => p.offsetParent);
   return seen.length === 1 && Number(seen[0].dataset.drawn) > 0 && seen[0].getAttribute('aria-busy') === 'false'; }"""
 

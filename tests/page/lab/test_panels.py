@@ -16,7 +16,6 @@ from viz.ui.lab.needs import WAVES
 from viz.ui.lab.panel import Need, Panel, Scene
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -36,7 +35,7 @@ LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
 DUMMY = Panel(
     "dummy",
-    label("Dummy"),
+    say("Dummy"),
     LOOK,
     SECTION,
     compute,
@@ -45,14 +44,14 @@ DUMMY = Panel(
 )
 LACKING = Panel(
     "lacking",
-    label("Lacking"),
+    say("Lacking"),
     LOOK,
     SECTION,
     compute,
     controls=DUMMY.controls,
     needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)),
 )
-STREAMING = Panel("streaming", label("Streaming"), LOOK, SECTION, compute_in_parts)
+STREAMING = Panel("streaming", say("Streaming"), LOOK, SECTION, compute_in_parts)
 # Answers to the panels' questions are late, by when all that they are about has come over an open stream.
 LATE = """(() => {
   const fetch = window.fetch;

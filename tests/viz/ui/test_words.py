@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import pickle
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +20,10 @@ from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, words_of
 from model.translators import Translators
-from tests.viz.ui import label_scan
 from tests.viz.ui.lab import panels
+from tests.words import ROOT, update, used, used_by_tours
 from viz.ui.lab.panel import Scene
+from viz.ui.language import translations
 from viz.ui.session import Selection
 from viz.ui.stepper import _words as stepper_error
 from viz.ui.tours.tour import WORDS as TOURS
@@ -114,43 +117,91 @@ NO_CONTROL = {
     ("viz/wire/readback.py", "grid_maps"),
 }
 LANGUAGES = {language: read(path) for language, path in files().items()}
-TABLE = {
-    section: set().union(*(given.get(section, {}) for given in LANGUAGES.values()))
-    for section in ("controls", "page", "sentences")
-}
-KEYS = set().union(*TABLE.values())
+TOURS_LANGUAGES = {path.stem: read(path) for path in TOURS.glob("*.json")}
+KEYS = set(used())
+CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(?:atlas\.|AttentionAtlas\.)?(t|parts|say)\(\s*("(?:[^"\\]|\\.)*")?')
 LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
 
 
-@pytest.fixture(scope="module")
-def wanted() -> dict[str, set[str]]:
-    return label_scan.wanted()
+def test_a_sentence_is_found_wherever_it_is_said(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tests.words.ROOT", tmp_path)
+    (tmp_path / "viz").mkdir()
+    (tmp_path / "model").mkdir()
+    script, module = tmp_path / "viz" / "one.js", tmp_path / "model" / "one.py"
+    script.write_text(
+        """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts('e' + 1 ? "e" : "e"))"""
+    )
+    with pytest.raises(ValueError, match=r"viz/one\.js:1: words that are not a string"):
+        used()
+    script.write_text(
+        """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts("e"), own.say(f))"""
+    )
+    module.write_text('raise Refusal("g" "h", i=say("i"))\n')
+    assert used() == ["A {b}", "b", "c {d}", "e", "gh", "i"]
+    module.write_text('say(f"{x}")\n')
+    with pytest.raises(ValueError, match=r"model/one\.py:1"):
+        used()
 
 
-@pytest.mark.parametrize("section", TABLE)
+def test_a_file_is_kept_up_with_what_is_said(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "nl.json"
+    monkeypatch.setattr("viz.words.FOLDER", tmp_path)
+    assert update(path, ["Layer", "Head"]) == ["Layer", "Head"]
+    path.write_text(path.read_text().replace('"Layer": ""', '"Layer": "Laag"'))
+    assert update(path, ["Token", "Layer"]) == ["Token"]
+    assert read(path) == {"Token": "", "Layer": "Laag"}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_language_has_every_label_and_no_other(wanted, language, section) -> None:
-    said, there = wanted[section], set(LANGUAGES[language][section])
-    assert len(said) > 50
-    assert said - there == set(), f"missing in {files()[language].name}, section {section!r}"
-    assert there - said == set(), f"nothing uses these of {files()[language].name}, section {section!r}"
+def test_a_language_has_every_sentence_and_no_other(language) -> None:
+    """make words enters what is missing, and drops the rest."""
+    assert len(KEYS) > 1000
+    for there, wanted in ((LANGUAGES, KEYS), (TOURS_LANGUAGES, set(used_by_tours()))):
+        texts = {english for english, text in there[language].items() if text}
+        assert wanted - texts == set(), f"{language} lacks these"
+        assert there[language].keys() - wanted == set(), f"nothing says these of {language}"
+
+
+def test_tours_are_told_in_the_languages_of_the_page() -> None:
+    assert set(TOURS_LANGUAGES) == set(LANGUAGES)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_label_is_in_its_language(language) -> None:
-    assert list(LANGUAGES[language]) == list(TABLE), "the sections"
-    merged = {}
-    for english, text in (item for rows in LANGUAGES[language].values() for item in rows.items()):
-        assert text.strip(), f"{english!r} is empty in {language}"
+def test_what_is_translated_is_in_its_language(language) -> None:
+    for english, text in (LANGUAGES[language] | TOURS_LANGUAGES[language]).items():
+        if not text:
+            continue  # shown in English
+        assert text.strip(), f"{english!r} is blank in {language}"
         assert sorted(set(FIELD.findall(text))) == sorted(set(FIELD.findall(english))), f"{language}: {text}"
         assert text.count("{") == len(FIELD.findall(text)), f"{language}: {text}"
-        assert merged.setdefault(english, text) == text, f"{english!r} is said in two ways: the page knows no sections"
         if language in LETTERS and re.search("[a-z]{3}", FIELD.sub("", english)) and english not in SAME:
             assert re.search(LETTERS[language], text), f"{english!r} is not in {language}: {text!r}"
 
 
+def errors_without_words(within: Path) -> set[tuple[str, str]]:
+    """(file, innermost function) of every plain ValueError that is raised in a file or folder."""
+    found = set()
+
+    def visit(node: ast.AST, path: str, scope: str) -> None:
+        if isinstance(node, ast.FunctionDef):
+            scope = node.name
+        elif (
+            isinstance(node, ast.Raise)
+            and isinstance(node.exc, ast.Call)
+            and ast.unparse(node.exc.func) == "ValueError"
+        ):
+            found.add((path, scope))
+        for child in ast.iter_child_nodes(node):
+            visit(child, path, scope)
+
+    for path in [within] if within.is_file() else within.rglob("*.py"):
+        visit(ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix(), "")
+    return found
+
+
 def test_what_a_visitor_can_do_wrong_is_said_in_words() -> None:
-    plain = set().union(*(label_scan.errors_without_words(label_scan.VIZ.parent / part) for part in FOR_VISITORS))
+    plain = set().union(*(errors_without_words(ROOT / part) for part in FOR_VISITORS))
     plain = {(path, scope) for path, scope in plain if path not in TO_PROGRAMS}
     assert plain - AT_THE_START - IN_A_CHECK - NO_CONTROL == set(), "a ValueError without words: raise a Refusal"
     assert (AT_THE_START | IN_A_CHECK | NO_CONTROL) - plain == set(), "named here, but gone"
@@ -158,7 +209,7 @@ def test_what_a_visitor_can_do_wrong_is_said_in_words() -> None:
 
 def test_nothing_matches_english_back() -> None:
     """A sentence is looked up by its template, never found by its looks; an error's text is shown, never read."""
-    root, uses = label_scan.VIZ / "web", {}
+    root, uses = ROOT / "viz/web", {}
     for path in root.glob("**/*.js"):
         text = path.read_text(encoding="utf-8")
         uses[path.relative_to(root).as_posix()] = re.findall(r".*\batlas\.words\b.*", text)
@@ -170,7 +221,7 @@ def test_nothing_matches_english_back() -> None:
         ), path.name
     assert {name: len(found) for name, found in uses.items() if found} == {"core/shared.js": 1, "core/language.js": 3}
     assert "(atlas.words?.[english] ?? english)" in uses["core/shared.js"][0]
-    for path in (*label_scan.VIZ.rglob("*.py"), *label_scan.MODEL.rglob("*.py")):
+    for path in (*(ROOT / "viz").rglob("*.py"), *(ROOT / "model").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert not re.search(
             r"\bin str\(error\)|(match|search|split|partition|startswith)\([^\n]*str\(error\)|"
@@ -295,12 +346,13 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
 
 def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
     """Gradio would send its translation in its place."""
-    seen = 0
-    for component in app.build_demo(Translators([tiny_translator])).config["components"]:
+    seen, config = 0, app.build_demo(Translators([tiny_translator])).config
+    labels = translations(config).translations["en"]
+    assert {"Translate", "Attention", "positions off", "0: as selected"} <= labels.keys() <= KEYS
+    for component in config["components"]:
         values = [value for _, value in component["props"].get("choices") or ()] + [component["props"].get("value")]
         assert (
-            not any(isinstance(value, str) and value in TABLE["controls"] for value in values)
-            or component["type"] == "button"
+            not any(isinstance(value, str) and value in labels for value in values) or component["type"] == "button"
         ), values
         seen += len(values) > 1
     assert seen > 5
@@ -309,10 +361,8 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
 @pytest.mark.parametrize("language", files())
 def test_numbers_are_written_in_one_way(language) -> None:
     """Points for decimals, as in tables and formulas; per cent without a space, as in what is measured."""
-    for path in (files()[language], TOURS / f"{language}.json"):
-        for table in read(path).values():
-            for english, text in table.items():
-                assert not re.search(r"\d,\d|[\d}]\s%", text), f"{english!r}: {text!r}"
+    for english, text in (LANGUAGES[language] | TOURS_LANGUAGES[language]).items():
+        assert not re.search(r"\d,\d|[\d}]\s%", text), f"{english!r}: {text!r}"
 
 
 def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
@@ -339,15 +389,15 @@ def test_no_script_shows_english_of_its_own() -> None:
     silent = {"use strict", "noopener noreferrer", "px px"} | {"Escape", "Home", "End", "Enter", "Esc", "Enter, r, k"}
     classes = {
         name
-        for path in label_scan.VIZ.glob("web/**/*.css")
+        for path in (ROOT / "viz").glob("web/**/*.css")
         for name in re.findall(r"\.([a-z][\w-]*)", path.read_text(encoding="utf-8"))
     }
     literal = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
     seen = 0
-    for path in label_scan.VIZ.glob("web/**/*.js"):
+    for path in (ROOT / "viz").glob("web/**/*.js"):
         text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", path.read_text(encoding="utf-8"))
         text = re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text)
-        for found in literal.finditer(label_scan.CALL.sub("(", text)):
+        for found in literal.finditer(CALL.sub("(", text)):
             words = re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "", found[1] if found[2] is None else found[2])
             seen += 1
             if words in silent or set(words.split()) <= classes or words.startswith(("<", "Arrow", "background:")):

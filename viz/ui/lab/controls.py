@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import gradio as gr
-from gradio.i18n import I18nData
 
 from model.config import ModelConfig
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from viz.ui.language import choices
+from viz.ui.language import choices, label
+from viz.words import Words
 
 Bound = Callable[[ModelConfig], int]  # an end that depends on the model
 
@@ -21,16 +21,18 @@ class Slider:
     """Whole numbers from low to high. Where high is a Bound the slider reaches the largest of the models served, and a
     panel is never given more than the bound of its own model."""
 
-    label: I18nData | str
+    label: Words | str
     low: int
     high: int | Bound
     start: int
     step: int = 1
-    info: I18nData | None = None
+    info: Words | None = None
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Slider:
         high = max(self._high(config) for config in configs)
-        return gr.Slider(self.low, high, min(self.start, high), step=self.step, label=self.label, info=self.info)
+        return gr.Slider(
+            self.low, high, min(self.start, high), step=self.step, label=label(self.label), info=label(self.info)
+        )
 
     def fitted(self, value: float | None, config: ModelConfig) -> int:
         """What the panel is given. None: the field was emptied."""
@@ -45,8 +47,8 @@ class Choice:
     """One of a few: value -> label. No value may be a label of the page's table (viz.ui.language.choices). folded: a
     menu that opens, for many or long labels. scale: its share of a row."""
 
-    label: I18nData | str
-    options: Mapping[str, I18nData]
+    label: Words | str
+    options: Mapping[str, Words]
     start: str
     folded: bool = False
     scale: int | None = None
@@ -54,8 +56,8 @@ class Choice:
     def build(self, configs: Sequence[ModelConfig]) -> gr.Radio | gr.Dropdown:
         options = choices(self.options)
         if self.folded:
-            return gr.Dropdown(options, value=self.start, label=self.label, scale=self.scale, min_width=190)
-        return gr.Radio(options, value=self.start, label=self.label, scale=self.scale)
+            return gr.Dropdown(options, value=self.start, label=label(self.label), scale=self.scale, min_width=190)
+        return gr.Radio(options, value=self.start, label=label(self.label), scale=self.scale)
 
     def fitted(self, value: str, config: ModelConfig) -> str:
         """What the panel is given. ValueError for what is not on the menu."""
@@ -69,7 +71,7 @@ class Text:
     """A line that a person types. known: what stands there of itself whenever there is another sentence; what was typed
     stays while other translations of the same one are looked at."""
 
-    label: I18nData | str
+    label: Words | str
     placeholder: str | None = None
     known: Callable[[TranslationTrace, Translator], str] | None = None
     scale: int | None = None
@@ -78,7 +80,7 @@ class Text:
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
         return gr.Textbox(
-            self.start, label=self.label, placeholder=self.placeholder, scale=self.scale, elem_id=self.elem_id
+            self.start, label=label(self.label), placeholder=self.placeholder, scale=self.scale, elem_id=self.elem_id
         )
 
     def fitted(self, value: str | None, config: ModelConfig) -> str:
@@ -93,9 +95,9 @@ Control = Slider | Choice | Text
 class Button:
     """Pressed, the panel computes again; where there is one, the controls alone do not."""
 
-    label: I18nData | str
+    label: Words | str
     elem_id: str | None = None
     min_width: int = 160
 
     def build(self) -> gr.Button:
-        return gr.Button(self.label, variant="primary", scale=0, min_width=self.min_width, elem_id=self.elem_id)
+        return gr.Button(label(self.label), variant="primary", scale=0, min_width=self.min_width, elem_id=self.elem_id)

@@ -14,7 +14,6 @@ from inspect import isgeneratorfunction
 import gradio as gr
 from gradio.context import get_blocks_context
 from gradio.events import Dependency
-from gradio.i18n import I18nData
 
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
@@ -24,6 +23,7 @@ from viz.ui.header import Header
 from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Text
 from viz.ui.lab.panel import Panel, Scene
+from viz.ui.language import label
 from viz.ui.rpc import Question, stale, told
 from viz.ui.session import TRANSLATES, Selection, serving
 from viz.wire import blocks
@@ -38,7 +38,7 @@ PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 class Beside:
     """Something of another build that stands before a tab's panels: its title, its id, and what lays it out."""
 
-    title: I18nData
+    title: Words
     name: str
     build: Callable[[Translators, Header], None]
 
@@ -50,10 +50,10 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
         frame.build(translators, header)
     with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
         if before:
-            with gr.Tab(before.title, id=before.name):
+            with gr.Tab(label(before.title), id=before.name):
                 before.build(translators, header)
         for panel in registry.PANELS[tab.name]:
-            with gr.Tab(panel.title, id=panel.name):
+            with gr.Tab(label(panel.title), id=panel.name):
                 content = lab.add(panel)
             if panel.opens:
                 content.open(opened, outputs=tabs, **PRIVATE)

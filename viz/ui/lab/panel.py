@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gradio.i18n import I18nData
-
 from model.analysis.again import recorded
 from model.analysis.why.case import Case
 from model.analysis.why.shelf import Shelf
@@ -113,7 +111,7 @@ class Panel:
     """
 
     name: str
-    title: I18nData
+    title: Words
     look: Words
     section: Words
     compute: Callable[..., Blocks | Iterator[Blocks]]

@@ -7,13 +7,11 @@ import importlib
 import pkgutil
 from dataclasses import dataclass
 
-from gradio.i18n import I18nData
-
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import drawn, label
 from viz.ui.session import Selection
+from viz.words import Words, say
 
 
 @dataclass(frozen=True)
@@ -22,22 +20,22 @@ class Tab:
     asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale."""
 
     name: str
-    title: I18nData
+    title: Words
     order: tuple[str, ...]
     asks: bool = False
 
 
 TABS = (
-    Tab("why", label("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
-    Tab("heads", label("Heads"), ("heads-survey", "heads-search", "heads-links", "heads-match")),
+    Tab("why", say("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
+    Tab("heads", say("Heads"), ("heads-survey", "heads-search", "heads-links", "heads-match")),
     Tab(
         "positions",
-        label("Positions"),
+        say("Positions"),
         ("position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break"),
     ),
     Tab(
         "inside",
-        label("Inside"),
+        say("Inside"),
         (
             "map",
             "embedding",
@@ -57,8 +55,8 @@ TABS = (
             "logits",
         ),
     ),
-    Tab("train", label("Train"), ("learned", "surprise")),
-    Tab("verify", label("Verify"), ("verify", "bleu")),
+    Tab("train", say("Train"), ("learned", "surprise")),
+    Tab("verify", say("Verify"), ("verify", "bleu")),
 )
 
 
@@ -80,7 +78,7 @@ def lacking(trace: TranslationTrace, translator: Translator) -> list[dict]:
     """The panels that do not apply to this translation and model, and why, JSON-ready."""
     scene = Scene(trace, Selection().fitted(trace), translator)
     return [
-        {"panel": drawn(panel.title), "why": need.words}
+        {"panel": panel.title, "why": need.words}
         for panels in PANELS.values()
         for panel in panels
         for need in panel.unmet(scene)

@@ -6,22 +6,22 @@ from model.trace.kinds import AttentionKind
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Scene
 from viz.ui.lab.sides import deepest
-from viz.ui.language import label
+from viz.words import say
 
 KIND = Choice(
-    label("Attention"),
+    say("Attention"),
     {
-        "": label("as selected elsewhere"),
-        "encoder_self": label("Encoder self-attention"),
-        "decoder_self": label("Decoder self-attention"),
-        "cross": label("Cross-attention"),
+        "": say("as selected elsewhere"),
+        "encoder_self": say("Encoder self-attention"),
+        "decoder_self": say("Decoder self-attention"),
+        "cross": say("Cross-attention"),
     },
     "",
     folded=True,
 )
-LAYER = Slider(label("Layer"), 0, deepest, 0, info=label("0: as selected"))
-HEAD = Slider(label("Head"), 0, lambda config: config.num_heads, 0, info=label("0: as selected"))
-QUERY = Slider(label("Query token"), 0, 64, 0, info=label("0: as selected"))
+LAYER = Slider(say("Layer"), 0, deepest, 0, info=say("0: as selected"))
+HEAD = Slider(say("Head"), 0, lambda config: config.num_heads, 0, info=say("0: as selected"))
+QUERY = Slider(say("Query token"), 0, 64, 0, info=say("0: as selected"))
 
 
 def resolve(scene: Scene, kind: str, layer: int, head: int, query: int = 0) -> tuple[AttentionKind, int, int, int]:

@@ -8,10 +8,10 @@ from model.trace.kinds import Side
 from viz.maps import labels
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Scene
-from viz.ui.language import label
+from viz.words import say
 
 ENCODER, DECODER = Side.ENCODER.value, Side.DECODER.value
-SIDES = {ENCODER: label("encoder (reads the source)"), DECODER: label("decoder (writes the target)")}
+SIDES = {ENCODER: say("encoder (reads the source)"), DECODER: say("decoder (writes the target)")}
 
 
 def deepest(config: ModelConfig) -> int:
@@ -19,8 +19,8 @@ def deepest(config: ModelConfig) -> int:
     return max(config.num_encoder_layers, config.num_decoder_layers)
 
 
-SIDE = Choice(label("Side"), SIDES, ENCODER)
-LAYER = Slider(label("Layer"), 1, deepest, 2)
+SIDE = Choice(say("Side"), SIDES, ENCODER)
+LAYER = Slider(say("Layer"), 1, deepest, 2)
 
 
 def tokens_of(scene: Scene, side: str) -> list[str]:

@@ -40,7 +40,7 @@ def shell(config: Mapping) -> str:
     drawn = "".join(_parts(found, tabs))
     said = {unescape(text) for text in SAID.findall(drawn)}
     own = {
-        language: {text: section[text] for section in words.read(path).values() for text in said & set(section)}
+        language: {english: text for english, text in words.read(path).items() if text and english in said}
         for language, path in words.files().items()
     }
     light, dark = ("; ".join(f"--shell-{name}: {pair[i]}" for name, pair in FIELDS.items()) for i in (0, 1))

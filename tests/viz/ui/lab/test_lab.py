@@ -36,7 +36,6 @@ from viz.ui.lab.positions import breaking, table
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair, model_table
 from viz.ui.lab.verify import checks
-from viz.ui.language import label
 from viz.ui.session import Selection, Session
 from viz.wire import blocks
 from viz.wire.codecs import digest
@@ -123,7 +122,7 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
     given = []
     panel = Panel(
         "dummy",
-        label("Map"),
+        say("Map"),
         say("look"),
         say("section"),
         lambda scene, *values: given.append(values),
@@ -192,9 +191,8 @@ def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
 def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
     (tmp_path / "dummy.py").write_text("""
 from viz.ui.lab.panel import Panel
-from viz.ui.language import label
 from viz.words import for_page, say
-PANEL = Panel("a-dummy", label("Map"), say("look"), say("section"), lambda scene: [])
+PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: [])
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
     tab = next(tab for tab in registry.TABS if tab.name == "inside")

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 
-import pytest
-
-from tests.viz.ui.test_words import LETTERS
 from viz.ui import tabs
 from viz.ui.lab import registry
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
-from viz.ui.tours.tour import FOLDER, WORDS, tours
-from viz.words import files
+from viz.ui.tours.tour import FOLDER, tours
 
 EVERY = tours()
 STOPS = [(tour, stop) for tour in EVERY.values() for stop in tour.stops]
-FIELD = re.compile(r"\{(\w+)\}")
 
 
 def test_every_file_is_in_the_order():
@@ -62,26 +56,3 @@ def test_every_claim_is_measured_and_bounded():
 def test_sentences_are_in_the_same_directions():
     for tour in EVERY.values():
         assert {tuple(directions) for directions in tour.sentences.values()} == {tour.directions}, tour.name
-
-
-@pytest.mark.parametrize("language", files())
-def test_every_text_is_in_every_language(language):
-    found = json.loads((WORDS / f"{language}.json").read_text(encoding="utf-8"))
-    assert list(found) == list(EVERY)
-    for name, tour in EVERY.items():
-        assert set(found[name]) == set(tour.texts()), (language, name, set(found[name]) ^ set(tour.texts()))
-        for english, text in found[name].items():
-            assert sorted(set(FIELD.findall(text))) == sorted(set(FIELD.findall(english))), f"{language}: {text}"
-            assert text.count("{") == len(FIELD.findall(text)) and text != english, f"{language}: {text}"
-            if language in LETTERS:
-                assert re.search(LETTERS[language], text), f"{english!r} is not in {language}: {text!r}"
-
-
-def test_no_text_is_said_in_two_ways():
-    """The page knows neither tours nor sections: a text is one text."""
-    for path in WORDS.glob("*.json"):
-        said: dict[str, str] = {}
-        for table in json.loads(path.read_text(encoding="utf-8")).values():
-            for english, text in table.items():
-                assert said.setdefault(english, text) == text, english
-    assert {path.stem for path in WORDS.glob("*.json")} == set(files())

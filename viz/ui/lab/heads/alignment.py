@@ -18,7 +18,6 @@ from model.trace.words import SPACE
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.links import links as links_block
 from viz.words import Words, join, say
@@ -191,7 +190,7 @@ def _links(given: object, sources: int, targets: int) -> Links:
 
 PANEL = Panel(
     "heads-links",
-    label("Word links"),
+    say("Word links"),
     say(
         "Which words belong together? Links read off attention, to be corrected: "
         "whether a head aligns depends on which token its row stands for."
@@ -202,21 +201,21 @@ PANEL = Panel(
     acts={"score": scored},
     controls=(
         Choice(
-            label("Links from"),
+            say("Links from"),
             {
-                SELECTED: label("the selected head"),
-                BY_LENGTH: label("the selected head, by length"),
-                LAYER: label("its layer's mean"),
-                ALTI: label("its layer's contributions"),
-                ALL: label("the mean of all heads"),
-                CHOSEN: label("chosen heads"),
+                SELECTED: say("the selected head"),
+                BY_LENGTH: say("the selected head, by length"),
+                LAYER: say("its layer's mean"),
+                ALTI: say("its layer's contributions"),
+                ALL: say("the mean of all heads"),
+                CHOSEN: say("chosen heads"),
             },
             SELECTED,
             folded=True,
         ),
         Choice(
-            label("A row stands for"),
-            {Row.READ.value: label("the token it reads"), Row.PREDICTED.value: label("the token it predicts")},
+            say("A row stands for"),
+            {Row.READ.value: say("the token it reads"), Row.PREDICTED.value: say("the token it predicts")},
             Row.READ.value,
         ),
     ),

@@ -20,7 +20,6 @@ from viz.maps.labels import KIND_TITLES
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.survey import pick
 from viz.words import Words, join, say
@@ -28,9 +27,9 @@ from viz.words import Words, join, say
 MATCH = "match"
 SHOWN, SENTENCES = 12, 12
 KINDS = {
-    AttentionKind.ENCODER_SELF: label("the encoder"),
-    AttentionKind.DECODER_SELF: label("the decoder"),
-    AttentionKind.CROSS: label("the decoder on the source"),
+    AttentionKind.ENCODER_SELF: say("the encoder"),
+    AttentionKind.DECODER_SELF: say("the decoder"),
+    AttentionKind.CROSS: say("the decoder on the source"),
 }
 
 
@@ -176,7 +175,7 @@ def _does(found: KindSurvey, head: int) -> Words | str:
 
 PANEL = Panel(
     "heads-match",
-    label("Two models"),
+    say("Two models"),
     say(
         "Do two models learn the same heads? For each head of this one, the head "
         "of another that does most nearly what it does."
@@ -186,6 +185,6 @@ PANEL = Panel(
     acts={MATCH: chosen},
     paper="https://arxiv.org/abs/1906.04341",
     controls=(
-        Choice(label("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
+        Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
     ),
 )

@@ -17,7 +17,6 @@ from model.trace.survey.survey import KindSurvey
 from viz.maps import labels
 from viz.ui.lab.heads.survey import here, named_head
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, say
 
@@ -142,7 +141,7 @@ def _does(scene: Scene, kind: AttentionKind, found: KindSurvey | None) -> list[d
 
 PANEL = Panel(
     "heads-search",
-    label("Search by example"),
+    say("Search by example"),
     say(
         "Which other heads, and which sentences, do what you see here? The "
         "head selected in the explorer is the example, or the cell pinned "

@@ -15,7 +15,6 @@ from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
 from viz.maps.labels import KIND_TITLES
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.survey import open_head, survey, take
 from viz.words import Words, join, say
@@ -185,7 +184,7 @@ def named_head(layer: int, head: int) -> Words:
 
 PANEL = Panel(
     "heads-survey",
-    label("All heads"),
+    say("All heads"),
     say("What does each head do in general? One sentence shows a pattern; a claim needs many."),
     say("Voita et al. 2019"),
     overview,

@@ -10,7 +10,6 @@ from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -103,13 +102,13 @@ def _formula(found: NormNumbers, token: str, number: int, *, norm_first: bool) -
 
 PANEL = Panel(
     "add-norm",
-    label("Add & norm"),
+    say("Add & norm"),
     say(
         "One sub-layer adds its vector to each token's stream; a layer norm brings every stream to mean 0 and "
         "variance 1. Look at how much is added, and in which direction."
     ),
     say("Paper, section {n}", n="3.1"),
     add_and_norm,
-    controls=(SIDE, LAYER, Slider(label("Sub-layer"), 1, 3, 1), Slider(label("Token"), 1, 64, 2)),
+    controls=(SIDE, LAYER, Slider(say("Sub-layer"), 1, 3, 1), Slider(say("Token"), 1, 64, 2)),
     needs=(RESIDUAL,),
 )

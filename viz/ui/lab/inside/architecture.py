@@ -6,7 +6,6 @@ from model.analysis.arrows import arrows
 from model.config import PositionCode
 from viz.ui.lab import formulas
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -85,7 +84,7 @@ def overview(scene: Scene) -> list[dict]:
 
 PANEL = Panel(
     "map",
-    label("Map"),
+    say("Map"),
     say("The whole model, with the shapes of this sentence at every arrow. Click on a box to open it up."),
     say("Paper, figure {n}", n="1"),
     overview,

@@ -11,7 +11,6 @@ from viz.ui.lab.dissected import dissected
 from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -118,7 +117,7 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
 
 PANEL = Panel(
     "attention",
-    label("Attention"),
+    say("Attention"),
     say(
         "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
         "take that share of each value. Follow the row with the largest weight."

@@ -7,7 +7,6 @@ import numpy as np
 from model.analysis import stations
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import ENCODER, SIDE, tokens_of
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -70,7 +69,7 @@ def embedding(scene: Scene, side: str) -> list[dict]:
 
 PANEL = Panel(
     "embedding",
-    label("Embedding"),
+    say("Embedding"),
     say(
         "A token's row of the embedding, in most models times √d_model, plus the code of its position: what enters the "
         "first layer. Compare the lengths: which of the two is louder?"

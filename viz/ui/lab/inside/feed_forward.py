@@ -9,7 +9,6 @@ from model.config import Activation
 from viz.ui.lab import formulas
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import LAYER, SIDE, record_of, tokens_of
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -67,7 +66,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
 
 PANEL = Panel(
     "feed-forward",
-    label("Feed-forward"),
+    say("Feed-forward"),
     say("Wider inside, and mostly silent: only some units are above zero. Do similar words wake the same units?"),
     say("Paper, section {n}", n="3.3"),
     feed_forward,

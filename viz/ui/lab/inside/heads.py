@@ -8,7 +8,6 @@ from model.analysis.formulas.projections import Joined, join_heads
 from viz.maps import labels
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import KIND, LAYER, QUERY, resolve
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -98,7 +97,7 @@ def _share(share: float) -> dict:
 
 PANEL = Panel(
     "heads",
-    label("Heads"),
+    say("Heads"),
     say(
         "Attention ends here: the heads' contexts stand side by side, and W_O makes one vector of them that is added "
         "to "

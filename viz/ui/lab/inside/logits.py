@@ -9,7 +9,6 @@ from viz.maps import labels
 from viz.ui.lab import formulas
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -74,12 +73,12 @@ def logits(scene: Scene, step: int) -> list[dict]:
 
 PANEL = Panel(
     "logits",
-    label("Logits"),
+    say("Logits"),
     say(
         "The last vector, compared with every token of the vocabulary. The softmax makes probabilities of the "
         "scores: a small lead in the logit is a large one in probability."
     ),
     say("Paper, section {n}", n="3.4"),
     logits,
-    controls=(Slider(label("Step (past the end: the last one)"), 1, lambda config: min(64, config.max_length), 1),),
+    controls=(Slider(say("Step (past the end: the last one)"), 1, lambda config: min(64, config.max_length), 1),),
 )

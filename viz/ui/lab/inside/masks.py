@@ -12,12 +12,11 @@ from viz.maps import labels
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.needs import MASKED
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, say
 
 MASKS, WEIGHTS = "masks", "weights"
-SHOWN = Choice(label("Show"), {MASKS: label("the masks"), WEIGHTS: label("the weights of a padded pass")}, MASKS)
+SHOWN = Choice(say("Show"), {MASKS: say("the masks"), WEIGHTS: say("the weights of a padded pass")}, MASKS)
 TITLES = {
     "encoder": say("Encoder: query × key"),
     "padding": say("Decoder: padding"),
@@ -188,13 +187,13 @@ def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
 
 PANEL = Panel(
     "masks",
-    label("Masks"),
+    say("Masks"),
     say(
         "Empty cells may not be looked at. Padding closes whole columns, since a shorter sentence has nothing "
         "there; causality closes the future."
     ),
     say("Paper, section {n}", n="3.2.3"),
     show_masks,
-    controls=(SHOWN, Text(label("A second, shorter sentence for the batch (empty: the first words of this one)"))),
+    controls=(SHOWN, Text(say("A second, shorter sentence for the batch (empty: the first words of this one)"))),
     needs=(MASKED,),
 )

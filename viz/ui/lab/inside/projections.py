@@ -9,7 +9,6 @@ from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, say
 
@@ -101,7 +100,7 @@ def _shown(first: int, last: int) -> Words:
 
 PANEL = Panel(
     "projections",
-    label("Q, K, V"),
+    say("Q, K, V"),
     say(
         "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
         "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "

@@ -7,7 +7,6 @@ from viz.figures.matrix import plot_matrix
 from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.sides import SIDE, records, tokens_of
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -41,7 +40,7 @@ def residual(scene: Scene, side: str) -> list[dict]:
 
 PANEL = Panel(
     "residual",
-    label("Residual stream"),
+    say("Residual stream"),
     say(
         "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
         "layer has to speak louder to be heard. With norms after them each norm sets its length anew."

@@ -8,7 +8,6 @@ from viz.ui.lab.dissected import dissected
 from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -70,7 +69,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
 
 PANEL = Panel(
     "scoring",
-    label("Scoring"),
+    say("Scoring"),
     say(
         "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
         "look at how sharply the others would have chosen."

@@ -13,18 +13,17 @@ from model.trace.kinds import AttentionKind
 from viz.maps import labels
 from viz.ui.lab.controls import Button, Choice, Slider, Text
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import drawn, label
 from viz.wire import blocks
 from viz.words import Words, say
 
 OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
 CHOICES = {
-    OFF: label("positions off"),
-    SHIFT: label("positions shifted by k"),
-    PLAIN_SHUFFLE: label("words shuffled"),
-    BLIND_SHUFFLE: label("words shuffled, positions off"),
-    HEAD: label("the selected head off"),
-    LAYER: label("all heads of the selected layer off"),
+    OFF: say("positions off"),
+    SHIFT: say("positions shifted by k"),
+    PLAIN_SHUFFLE: say("words shuffled"),
+    BLIND_SHUFFLE: say("words shuffled, positions off"),
+    HEAD: say("the selected head off"),
+    LAYER: say("all heads of the selected layer off"),
 }
 
 
@@ -44,7 +43,7 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
             (
                 say("Plain translation"),
                 say("probability"),
-                say("with {change}", change=drawn(CHOICES[choice])),
+                say("with {change}", change=CHOICES[choice]),
                 say("change of log-probability"),
             ),
             _probability_rows(found),
@@ -105,7 +104,7 @@ def taken(scene: Scene, choice: str, shift: int) -> Words:
         return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
     if choice == LAYER:
         return say("{kind}, layer {layer}, all heads: off", **where)
-    return say("positions shifted by {k}", k=shift) if choice == SHIFT else drawn(CHOICES[choice])
+    return say("positions shifted by {k}", k=shift) if choice == SHIFT else CHOICES[choice]
 
 
 def _card(title: Words, trace) -> tuple[str, str, str]:
@@ -144,14 +143,14 @@ def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
 
 PANEL = Panel(
     "break",
-    label("Break it"),
+    say("Break it"),
     say("Take something away and translate again. Look at which heads change their maps: those used what is gone."),
     say("Paper, sections {n}", n="3.2.2, 3.5"),
     broken,
     controls=(
-        Choice(label("What to break"), CHOICES, OFF, folded=True, scale=2),
-        Slider(label("Shift k"), -32, 64, 8),
-        Text(label("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater", scale=2),
+        Choice(say("What to break"), CHOICES, OFF, folded=True, scale=2),
+        Slider(say("Shift k"), -32, 64, 8),
+        Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater", scale=2),
     ),
-    again=Button(label("Break it"), elem_id="break-it", min_width=120),
+    again=Button(say("Break it"), elem_id="break-it", min_width=120),
 )

@@ -11,12 +11,11 @@ from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
 SINES, COSINES, BOTH = "sines", "cosines", "both"
-WHICH = Choice(label("Waves"), {SINES: label("Sines"), COSINES: label("Cosines"), BOTH: label("Both")}, SINES)
+WHICH = Choice(say("Waves"), {SINES: say("Sines"), COSINES: say("Cosines"), BOTH: say("Both")}, SINES)
 
 
 def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list[dict]:
@@ -109,7 +108,7 @@ def _learned(values: np.ndarray, dimensions: list[int], which: str) -> list[dict
 
 PANEL = Panel(
     "position-curves",
-    label("Curves"),
+    say("Curves"),
     say(
         "A column of the table is a wave over positions, a sine or a cosine. Each next pair has a slightly longer "
         "wave: dotted lines mark where each has come round once. A learned table has columns of its own."
@@ -118,9 +117,9 @@ PANEL = Panel(
     curves,
     controls=(
         WHICH,
-        Slider(label("First pair of dimensions"), 0, last_pair, 8),
-        Slider(label("Every so many pairs"), 1, 32, 8),
-        Slider(label("Positions"), 8, longest, 64),
+        Slider(say("First pair of dimensions"), 0, last_pair, 8),
+        Slider(say("Every so many pairs"), 1, 32, 8),
+        Slider(say("Positions"), 8, longest, 64),
     ),
     needs=(TOLD_POSITIONS,),
 )

@@ -12,7 +12,6 @@ from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import TOLD_POSITIONS, WAVES
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, last_pair, model_table
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -88,13 +87,13 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
 
 PANEL = Panel(
     "position-rotation",
-    label("Rotation"),
+    say("Rotation"),
     say(
         "Going k positions further turns each pair of dimensions by one angle, wherever one starts: all arrows "
         "turn alike. So a shift is one matrix."
     ),
     SECTION,
     rotation,
-    controls=(Slider(label("Shift k"), 0, 32, 3), Slider(label("Pair of dimensions on the circle"), 0, last_pair, 24)),
+    controls=(Slider(say("Shift k"), 0, 32, 3), Slider(say("Pair of dimensions on the circle"), 0, last_pair, 24)),
     needs=(TOLD_POSITIONS, WAVES),
 )

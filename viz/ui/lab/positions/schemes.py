@@ -7,7 +7,6 @@ from model.analysis.positions.schemes import SCHEMES, Scheme
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, say
 
@@ -15,11 +14,11 @@ SHIFT = 3  # of the rotation that is tried on each code that has pairs of dimens
 # 355 = 113 pi - 3e-5: two sines, of pos and of pos / 113, meet at positions 11 and 344.
 PRESETS = {"collision": (352, 2, 113**2), "overflow": (20, 4, 10_000)}
 PRESET = Choice(
-    label("Preset"),
+    say("Preset"),
     {
-        "": label("as set on the right"),
-        "collision": label("the sine-only code collides"),
-        "overflow": label("the binary index overflows"),
+        "": say("as set on the right"),
+        "collision": say("the sine-only code collides"),
+        "overflow": say("the binary index overflows"),
     },
     "",
     folded=True,
@@ -97,7 +96,7 @@ def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
 
 PANEL = Panel(
     "position-schemes",
-    label("Schemes"),
+    say("Schemes"),
     say(
         "Why not just count? Five things a code for positions should do, tried out on six codes. Each answer is "
         "computed, and shows the positions that decide it. The presets break two of them."
@@ -106,8 +105,8 @@ PANEL = Panel(
     schemes,
     controls=(
         PRESET,
-        Slider(label("Positions"), 2, 384, 64),
+        Slider(say("Positions"), 2, 384, 64),
         Slider("d_model", 2, 256, 64, step=2),
-        Slider(label("base"), 2, 20_000, 10_000),
+        Slider(say("base"), 2, 20_000, 10_000),
     ),
 )

@@ -9,19 +9,18 @@ from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, longest, model_table
-from viz.ui.language import drawn, label
 from viz.wire import blocks
 from viz.words import say
 
 DOT, DISTANCE = "dot", "distance"
-MEASURES = {DOT: label("dot product"), DISTANCE: label("Euclidean distance")}
+MEASURES = {DOT: say("dot product"), DISTANCE: say("Euclidean distance")}
 
 
 def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     values = model_table(scene, length)
     found = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
     row, column = found.worst
-    name = drawn(MEASURES[measure])
+    name = MEASURES[measure]
     return [
         blocks.row(
             blocks.figure(
@@ -61,13 +60,13 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
 
 PANEL = Panel(
     "position-similarity",
-    label("Similarity"),
+    say("Similarity"),
     say(
         "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends on "
         "how far apart they are, not on where they stand."
     ),
     SECTION,
     similarity,
-    controls=(Choice(label("Likeness"), MEASURES, DOT), Slider(label("Positions"), 2, longest, 64)),
+    controls=(Choice(say("Likeness"), MEASURES, DOT), Slider(say("Positions"), 2, longest, 64)),
     needs=(TOLD_POSITIONS,),
 )

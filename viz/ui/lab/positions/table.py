@@ -13,12 +13,11 @@ from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.tables import SECTION, code_formula, longest, model_table
-from viz.ui.language import drawn, label
 from viz.wire import blocks
 from viz.words import say
 
 MODEL, FREE = "model", "free"
-TABLES = {MODEL: label("what the model adds"), FREE: label("a free-standing table")}
+TABLES = {MODEL: say("what the model adds"), FREE: say("a free-standing table")}
 
 
 def sentence_rows(scene: Scene, length: int) -> list[str]:
@@ -34,7 +33,7 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
         values = SCHEMES[-1].table(length, d_model, base=config.position_base)
     else:
         values = model_table(scene, length)
-    width, name = values.shape[1], drawn(TABLES[which])
+    width, name = values.shape[1], TABLES[which]
     learned = config.position_code is PositionCode.LEARNED
     limit = float(np.abs(values).max()) if learned else 1.0
     picture = plot_matrix(
@@ -92,7 +91,7 @@ def _waves(config: ModelConfig) -> list[tuple]:
 
 PANEL = Panel(
     "position-table",
-    label("Table"),
+    say("Table"),
     say(
         "Each row is the vector that is added to the token at that position. In a table of waves, look at how fast the "
         "columns change: the first ones at every step, the last ones hardly at all."
@@ -100,10 +99,10 @@ PANEL = Panel(
     SECTION,
     table,
     controls=(
-        Choice(label("Table"), TABLES, MODEL, scale=2),
-        Slider(label("Positions"), 1, longest, 48),
-        Slider(label("d_model (free)"), 2, 512, 64, step=2),
-        Slider(label("base (free)"), 2, 20_000, 10_000),
+        Choice(say("Table"), TABLES, MODEL, scale=2),
+        Slider(say("Positions"), 1, longest, 48),
+        Slider(say("d_model (free)"), 2, 512, 64, step=2),
+        Slider(say("base (free)"), 2, 20_000, 10_000),
     ),
     needs=(TOLD_POSITIONS,),
 )

@@ -14,7 +14,6 @@ from viz.maps import labels
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -122,13 +121,13 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
 
 PANEL = Panel(
     "learned",
-    label("How this model learned"),
+    say("How this model learned"),
     say(
         "Six sentences were looked at while this model was trained. Move through the records and see what became of "
         "its loss, its translations and a head's pattern."
     ),
     say("Paper, section {n}", n="5"),
     how,
-    controls=(Slider(label("Record"), 1, MOST, MOST), Slider(label("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
+    controls=(Slider(say("Record"), 1, MOST, MOST), Slider(say("Recorded sentence"), 1, 6, 1), KIND, LAYER, HEAD),
     of_any_network=True,
 )

@@ -19,18 +19,17 @@ from viz.figures.curves import plot_curves
 from viz.maps.reduce import Combine, Special, View, score_map
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.ui.session import most_telling
 from viz.wire import blocks
 from viz.words import Words, say
 
 LIKEST, TELLING, MEAN = "likest", "telling", "mean"
 WHICH = Choice(
-    label("The Transformer's map"),
+    say("The Transformer's map"),
     {
-        LIKEST: label("of the head most like the alignment"),
-        TELLING: label("of the head that points most clearly"),
-        MEAN: label("mean of all heads"),
+        LIKEST: say("of the head most like the alignment"),
+        TELLING: say("of the head that points most clearly"),
+        MEAN: say("mean of all heads"),
     },
     LIKEST,
 )
@@ -248,7 +247,7 @@ def _pace(found: measure.Pace) -> list[dict]:
 
 PANEL = Panel(
     "recurrent",
-    label("Recurrent and Transformer"),
+    say("Recurrent and Transformer"),
     say(
         "Before the Transformer a network read word by word, and one alignment told it where to look. See both on your "
         "sentence: where they point, what they write, and what reading in sequence costs in training."

@@ -8,7 +8,6 @@ from model.training import learned
 from viz.figures.curves import plot_curves
 from viz.maps import labels
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -71,7 +70,7 @@ def _training(updates: np.ndarray, curve: np.ndarray, mean: float) -> list[dict]
 
 PANEL = Panel(
     "surprise",
-    label("This sentence's loss"),
+    say("This sentence's loss"),
     say(
         "What training minimises, for the sentence above: how surprised the model is by each token. Their mean stands "
         "beside the curve of the training."

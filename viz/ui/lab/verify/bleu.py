@@ -10,7 +10,6 @@ from model.translator import Translator
 from viz.figures.curves import plot_curves
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -140,7 +139,7 @@ def _brevity(found: bleu.SentenceBleu) -> dict:
 
 PANEL = Panel(
     "bleu",
-    label("BLEU"),
+    say("BLEU"),
     say(
         "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast the "
         "precisions fall as the pieces get longer."
@@ -149,12 +148,12 @@ PANEL = Panel(
     score,
     controls=(
         Text(
-            label("Reference: a good translation of the sentence above, by a person"),
+            say("Reference: a good translation of the sentence above, by a person"),
             known=known_reference,
             elem_id="bleu-reference",
             scale=3,
         ),
-        Slider(label("Largest n"), 1, bleu.LARGEST, bleu.LARGEST),
+        Slider(say("Largest n"), 1, bleu.LARGEST, bleu.LARGEST),
     ),
     of_any_network=True,
 )

@@ -14,7 +14,6 @@ from viz.figures.grid import SIDE
 from viz.maps.reduce import View, score_map
 from viz.ui.lab.controls import Button
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks, readback
 from viz.wire.codecs import digest
 from viz.wire.payload import key_of
@@ -164,14 +163,14 @@ def _numbers(result: Result | None) -> tuple:
 
 PANEL = Panel(
     "verify",
-    label("Verify"),
+    say("Verify"),
     say(
         "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
         "found; a check that fails says so."
     ),
     say("Paper, section {n}", n="3"),
     check_all,
-    again=Button(label("Verify again"), elem_id="verify-again"),
+    again=Button(say("Verify again"), elem_id="verify-again"),
     checks_page=True,
     of_any_network=True,
 )

@@ -19,7 +19,6 @@ from viz.export.explained import Explained
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.experiments.heads import effects_block, head_name, signed
@@ -32,11 +31,11 @@ FIRST = 16  # heads that are measured of a large model before anybody asks for t
 QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
 MOST_ALONE = 64  # heads in the basket up to which each is also measured alone
 INSTEAD = {
-    Replacement.MEAN.value: label("what it says on average"),
-    Replacement.ZERO.value: label("silence"),
-    Replacement.RESAMPLE.value: label("what it says of other sentences"),
+    Replacement.MEAN.value: say("what it says on average"),
+    Replacement.ZERO.value: say("silence"),
+    Replacement.RESAMPLE.value: say("what it says of other sentences"),
 }
-EXTENT = {"quick": label("as many heads as are quick"), "all": label("all heads")}
+EXTENT = {"quick": say("as many heads as are quick"), "all": say("all heads")}
 
 
 def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
@@ -245,7 +244,7 @@ def without_these(scene: Scene, data: Mapping[str, object], instead: str, extent
 
 PANEL = Panel(
     "why-heads",
-    label("Heads"),
+    say("Heads"),
     say(
         "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
         "stand in for each other."
@@ -253,8 +252,8 @@ PANEL = Panel(
     say("Michel et al. 2019; Voita et al. 2019"),
     explored,
     controls=(
-        Choice(label("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
-        Choice(label("Measured"), EXTENT, "quick", folded=True),
+        Choice(say("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
+        Choice(say("Measured"), EXTENT, "quick", folded=True),
     ),
     acts={JOINT: joint, EXPORT: taken},
     translates=without_these,

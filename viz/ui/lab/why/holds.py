@@ -15,7 +15,6 @@ from viz import theme
 from viz.ui.lab import belief
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Blocks, Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE
 from viz.words import Words, say
@@ -129,7 +128,7 @@ def _offline(scene: Scene) -> Blocks:
 
 PANEL = Panel(
     "why-holds",
-    label("Does it hold?"),
+    say("Does it hold?"),
     say(
         "Take the words away in the order of each row. If the row is right, the number falls sooner than in random "
         "order, and its best words alone bring it back."
@@ -137,7 +136,5 @@ PANEL = Panel(
     say("DeYoung et al. 2020"),
     holds,
     paper="https://arxiv.org/abs/1911.03429",
-    controls=(
-        Choice(label("Words are taken away by"), {MEAN: label("the mean embedding"), MASK: label("masking")}, MEAN),
-    ),
+    controls=(Choice(say("Words are taken away by"), {MEAN: say("the mean embedding"), MASK: say("masking")}, MEAN),),
 )

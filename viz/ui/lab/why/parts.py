@@ -13,7 +13,6 @@ from model.trace.why.parts import Parts
 from viz.maps import labels
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.taking import EXPORT, exports, take
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
 from viz.wire.question import names, nats, spoken
@@ -197,7 +196,7 @@ def _most(found: Parts) -> Words:
 
 PANEL = Panel(
     "why-parts",
-    label("Parts"),
+    say("Parts"),
     say(
         "Which part of the decoder wrote it? What the last row adds up to is split over embeddings, heads and "
         "feed-forwards: the parts sum to the number above, exactly."

@@ -19,7 +19,6 @@ from viz.ui.asked import MAX_TOKENS
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
-from viz.ui.language import drawn, label
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
 from viz.wire.experiments.patches import patches_block
@@ -41,20 +40,20 @@ GRIDS: dict[str, Grid] = {
     "encoder heads": HeadGrid(AttentionKind.ENCODER_SELF),
 }
 PLACES = {
-    "decoder stream": label("decoder: residual stream"),
-    "encoder stream": label("encoder: residual stream"),
-    "decoder self": label("decoder: output of self-attention"),
-    "decoder cross": label("decoder: output of cross-attention"),
-    "decoder feed": label("decoder: output of the feed-forward"),
-    "encoder self": label("encoder: output of self-attention"),
-    "encoder feed": label("encoder: output of the feed-forward"),
-    "cross heads": label("cross-attention heads"),
-    "decoder heads": label("decoder self-attention heads"),
-    "encoder heads": label("encoder self-attention heads"),
+    "decoder stream": say("decoder: residual stream"),
+    "encoder stream": say("encoder: residual stream"),
+    "decoder self": say("decoder: output of self-attention"),
+    "decoder cross": say("decoder: output of cross-attention"),
+    "decoder feed": say("decoder: output of the feed-forward"),
+    "encoder self": say("encoder: output of self-attention"),
+    "encoder feed": say("encoder: output of the feed-forward"),
+    "cross heads": say("cross-attention heads"),
+    "decoder heads": say("decoder self-attention heads"),
+    "encoder heads": say("encoder self-attention heads"),
 }
 DIRECTIONS = {
-    Direction.DENOISE.value: label("this sentence into the second: is it enough?"),
-    Direction.NOISE.value: label("the second into this sentence: is it needed?"),
+    Direction.DENOISE.value: say("this sentence into the second: is it enough?"),
+    Direction.NOISE.value: say("the second into this sentence: is it needed?"),
 }
 
 
@@ -117,7 +116,7 @@ def _told(scene: Scene, found: Patched, place: str) -> list[dict]:
         )
     return [
         *told,
-        patches_block(found.effects, found.columns, drawn(PLACES[place])),
+        patches_block(found.effects, found.columns, PLACES[place]),
         exports(),
         blocks.text(_meaning(found.effects), tone="note"),
     ]
@@ -188,7 +187,7 @@ def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, di
 
 PANEL = Panel(
     "why-patch",
-    label("Patch"),
+    say("Patch"),
     say(
         "Change one word and put single activations of one run into the other: where does the difference between the "
         "two sentences live?"
@@ -196,9 +195,9 @@ PANEL = Panel(
     say("Vig et al. 2020; Meng et al. 2022"),
     shown,
     controls=(
-        Text(label("Second sentence"), scale=4),
-        Choice(label("Place"), PLACES, "decoder stream", folded=True, scale=3),
-        Choice(label("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
+        Text(say("Second sentence"), scale=4),
+        Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
+        Choice(say("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
     ),
     acts={EXPORT: taken},
     fills=replaced,

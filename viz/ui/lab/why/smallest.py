@@ -12,14 +12,13 @@ from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.taking import EXPORT, exports, file, translation
 from viz.ui.lab.why.heads import named, translated, voices_for
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.heads import sets_block
 from viz.wire.why import set_dict, sets_dict
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
-INSTEAD = {Replacement.ZERO.value: label("silence"), Replacement.MEAN.value: label("what it says on average")}
+INSTEAD = {Replacement.ZERO.value: say("silence"), Replacement.MEAN.value: say("what it says on average")}
 
 
 def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
@@ -136,14 +135,14 @@ def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> Transl
 
 PANEL = Panel(
     "why-smallest",
-    label("Smallest set"),
+    say("Smallest set"),
     say(
         "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
         "is enough for this sentence, and no single head of it can go; it need not be the fewest of all."
     ),
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     searched,
-    controls=(Choice(label("Heard in its place"), INSTEAD, Replacement.ZERO.value),),
+    controls=(Choice(say("Heard in its place"), INSTEAD, Replacement.ZERO.value),),
     acts={EXPORT: taken},
     translates=with_these,
     stops=True,

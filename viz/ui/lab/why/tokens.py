@@ -18,7 +18,6 @@ from model.trace.why.rows import Why
 from viz.ui.lab import belief
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.taking import EXPORT, exports, take
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
@@ -154,7 +153,7 @@ def _limit(found: Why) -> float:
 
 PANEL = Panel(
     "why-tokens",
-    label("Tokens"),
+    say("Tokens"),
     say(
         "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
         "ones for the other. Where a method disagrees with what was measured, it misleads."

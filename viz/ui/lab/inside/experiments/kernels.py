@@ -8,17 +8,16 @@ from model.analysis.formulas.kernels import KERNELS, WIDTH, Regression, regressi
 from viz.figures.regression import plot_regression
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
 CHOICE = Choice(
-    label("Kernel"),
+    say("Kernel"),
     {
-        "gaussian": label("Gaussian"),
-        "boxcar": label("Boxcar"),
-        "triangular": label("Triangular"),
-        "attention": label("replaced by q·k / √d_k"),
+        "gaussian": say("Gaussian"),
+        "boxcar": say("Boxcar"),
+        "triangular": say("Triangular"),
+        "attention": say("replaced by q·k / √d_k"),
     },
     "gaussian",
     scale=2,
@@ -86,7 +85,7 @@ def _methods(bandwidth: float, points: int, chosen: str) -> dict:
 
 PANEL = Panel(
     "kernels",
-    label("Kernels"),
+    say("Kernels"),
     say(
         "A prediction is a mean of what was seen, weighted by how near it lies: attention, fifty years earlier. Move "
         "the "
@@ -94,5 +93,5 @@ PANEL = Panel(
     ),
     say("Paper, section {n}", n="3.2.1"),
     kernels,
-    controls=(CHOICE, Slider(label("Bandwidth, in tenths"), 1, 30, 5), Slider(label("Points"), 5, 100, 40)),
+    controls=(CHOICE, Slider(say("Bandwidth, in tenths"), 1, 30, 5), Slider(say("Points"), 5, 100, 40)),
 )

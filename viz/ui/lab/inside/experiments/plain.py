@@ -13,12 +13,11 @@ from viz.maps.patterns import entropy_bits
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, LAYER, resolve
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
 ALONE, PLACED = "alone", "placed"
-INPUT = Choice("x", {ALONE: label("embeddings alone"), PLACED: label("embeddings and positions")}, ALONE, scale=2)
+INPUT = Choice("x", {ALONE: say("embeddings alone"), PLACED: say("embeddings and positions")}, ALONE, scale=2)
 
 
 def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
@@ -84,7 +83,7 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 PANEL = Panel(
     "plain",
-    label("Without weights"),
+    say("Without weights"),
     say(
         "Let tokens attend by their embeddings alone: a vector is most like itself, so each token hears almost only "
         "itself, and a asks of b what b asks of a. Beside it a trained head, which is free of both."

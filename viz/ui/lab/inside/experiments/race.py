@@ -7,7 +7,6 @@ from model.analysis.loop import HeadsComparison, Sizes
 from viz.maps import labels
 from viz.ui.lab.controls import Button, Slider
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, say
 
@@ -101,7 +100,7 @@ def _row(name: Words, given: loop.AttentionInput, found: HeadsComparison) -> lis
 
 PANEL = Panel(
     "race",
-    label("Heads race"),
+    say("Heads race"),
     say(
         "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree to "
         "rounding; "
@@ -110,11 +109,11 @@ PANEL = Panel(
     say("Paper, section {n}", n="3.2.2"),
     race,
     controls=(
-        Slider(label("Sentences in the batch"), 1, 32, 4),
-        Slider(label("Tokens a sentence"), 1, 128, 30),
+        Slider(say("Sentences in the batch"), 1, 32, 4),
+        Slider(say("Tokens a sentence"), 1, 128, 30),
         Slider("d_model", 16, 512, 256, step=16),
-        Slider(label("Heads"), 1, 32, 8),
-        Slider(label("Runs at most"), 1, 50, 10),
+        Slider(say("Heads"), 1, 32, 8),
+        Slider(say("Runs at most"), 1, 50, 10),
     ),
-    again=Button(label("Measure again")),
+    again=Button(say("Measure again")),
 )

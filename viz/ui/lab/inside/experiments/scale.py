@@ -13,7 +13,6 @@ from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import MASKED, SCALED
 from viz.ui.lab.panel import Panel, Scene
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import Words, say
 
@@ -125,7 +124,7 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
 
 PANEL = Panel(
     "scale",
-    label("√d_k"),
+    say("√d_k"),
     say(
         "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
         "everything to one key, and its gradient dies. Move d_k and watch both lines."

@@ -10,7 +10,6 @@ from model.translator import Translator
 from viz.maps import labels
 from viz.ui.lab.controls import Text
 from viz.ui.lab.panel import Panel, Scene
-from viz.ui.language import label
 from viz.wire import blocks
 from viz.words import say
 
@@ -78,7 +77,7 @@ def _rank(rank: int) -> str:
 
 PANEL = Panel(
     "space",
-    label("Embedding space"),
+    say("Embedding space"),
     say(
         "Nobody told the model what words mean; it only learned to translate. Yet what is used alike lies close "
         "together, "
@@ -87,7 +86,7 @@ PANEL = Panel(
     say("Paper, section {n}", n="3.4"),
     embedding_space,
     controls=(
-        Text(label("A word that is one piece"), known=longest_piece),
-        Text(label("A sum of words (empty: the first that holds)"), placeholder="father − man + woman"),
+        Text(say("A word that is one piece"), known=longest_piece),
+        Text(say("A sum of words (empty: the first that holds)"), placeholder="father − man + woman"),
     ),
 )
