@@ -1,14 +1,14 @@
 """The sentences that the page is made of, read off the sources, and the languages' files kept up with them: make words.
 
-In each file what is translated stays, a sentence that it lacks is entered with an empty text, which the page shows in
-English, and what nothing says any more goes.
+In each file what is translated stays where it is, a sentence that it lacks is entered at its end with an empty text,
+which the page shows in English, and what nothing says any more goes.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import tree_sitter_javascript
@@ -73,10 +73,12 @@ def _string(path: Path, line: int, read: Callable[[], object]) -> str:
     return english
 
 
-def update(path: Path, wanted: Iterable[str]) -> list[str]:
+def update(path: Path, wanted: Collection[str]) -> list[str]:
     """Bring a language's file up to these sentences; which of them it has no text for."""
     there = words.read(path) if path.exists() else {}
-    kept = {english: there.get(english, "") for english in wanted}
+    kept = {english: text for english, text in there.items() if english in wanted} | {
+        english: "" for english in wanted if english not in there
+    }
     path.write_text(json.dumps({"words": kept}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     dropped = len(there.keys() - kept.keys())
     lacking = [english for english, text in kept.items() if not text]
