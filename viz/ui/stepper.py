@@ -15,12 +15,13 @@ from model.analysis import paths
 from model.analysis.again import check_again
 from model.trace.decoding import Decoding
 from model.trace.kinds import AttentionKind
-from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
+from viz.ui.desk import fields
+from viz.ui.desk.desk import Desk
 from viz.ui.explorer import chosen
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
@@ -53,22 +54,16 @@ def build(translators: Translators, header: Header) -> None:
     tree_state, opened_state = gr.State(None), gr.State(header.first)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def act(tree: Tree | None, trace: TranslationTrace | None, selection: Selection, event: gr.EventData):
-        question = Question.of(event)
-        data = {**question.data, "trace": trace, "selection": selection}
+    def act(question: Question, tree: Tree | None, trace: TranslationTrace | None, selection: Selection):
         if trace is None:
-            return question.answer(invitation=INVITATION), gr.skip(), gr.skip()
+            return {"invitation": INVITATION}
         if AttentionKind.CROSS not in trace.kinds:
-            return question.answer(invitation=RECURRENT), gr.skip(), gr.skip()
-        try:
-            tree = tree or Tree.of(trace)
-            with session.turns.one():
-                reply = ACTIONS[str(data.get("action"))](translators, tree, data)
-        except (ValueError, TypeError, KeyError) as error:
-            return question.answer(error=_words(error)), gr.skip(), gr.skip()
+            return {"invitation": RECURRENT}
+        action = fields.entry(question.data, "action", ACTIONS)
+        reply = action(translators, tree or Tree.of(trace), {**question.data, "trace": trace, "selection": selection})
         if reply.opened is None:
-            return question.answer(**reply.page), reply.tree, gr.skip()
-        return question.answer(**reply.page, publish=True), reply.tree, reply.opened
+            return reply.page, reply.tree, gr.skip()
+        return {**reply.page, "publish": True}, reply.tree, reply.opened
 
     def publish(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None):
         return (opened, header.showing(opened)) if is_of(tree, trace) else (gr.skip(), gr.skip())
@@ -77,14 +72,14 @@ def build(translators: Translators, header: Header) -> None:
         return told(stale=tree is None or not tree.holds(trace))
 
     # Outside the queue, which would take longer than the action does.
-    stepper.act(
+    Desk(stepper, session).answers(
+        "act",
         act,
         [tree_state, session.trace, session.selection],
-        [stepper, tree_state, opened_state],
+        [tree_state, opened_state],
+        turn=True,
         concurrency_id="model",
         queue=False,
-        trigger_mode="multiple",
-        **private,
     )
     # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
     # event outside the queue changes a state without telling who listens to it.
@@ -116,11 +111,6 @@ def is_of(tree: Tree | None, trace: TranslationTrace | None) -> bool:
     return tree is not None and trace is not None and tree.holds(trace)
 
 
-def _words(error: Exception) -> str:
-    unknown = not isinstance(error, ValueError)
-    return say("The page asked for something unknown: {what}", what=repr(error)) if unknown else words_of(error)
-
-
 def start(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Begin with the sentence that the other tabs show, unless the tree is of it already."""
     trace = data["trace"]
@@ -136,11 +126,11 @@ def start(translators: Translators, tree: Tree, data: dict) -> Reply:
 
 def force(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Put tokens (ids, or text that becomes ids) after the first `step` tokens of a branch, and go on greedily."""
-    translator, branch, step = serving(translators, tree), tree.find(data["branch"]), _step(data, tree)
+    translator, branch, step = serving(translators, tree), _branch(data, tree), _step(data, tree)
     if "text" in data:
-        added = paths.typed_ids(translator, str(data["text"]), joined=bool(data.get("joined")))
+        added = paths.typed_ids(translator, fields.text(data, "text"), joined=bool(data.get("joined")))
     else:
-        added = [int(data["token"])]
+        added = [fields.whole(data, "token")]
     given = [*branch.ids[:step], *added]
     trace = _completed(translator, tree, given)
     return _open(translator, tree, trace, Origin.FORCED, data, at=len(given))
@@ -148,20 +138,21 @@ def force(translators: Translators, tree: Tree, data: dict) -> Reply:
 
 def open_branch(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Show a branch that is in the tree."""
-    translator, branch = serving(translators, tree), tree.find(data["branch"])
+    translator, branch = serving(translators, tree), _branch(data, tree)
     return _opened(translator, tree, branch, _trace(translator, tree, branch), at=None, held=_held(tree, data))
 
 
 def target(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
     translator = serving(translators, tree)
-    ids = paths.typed_target(translator, str(data.get("text", "")), tree.direction)
+    ids = paths.typed_target(translator, fields.text(data, "text", ""), tree.direction)
     return _open(translator, tree, _followed(translator, tree, ids), Origin.TARGET, data, at=0)
 
 
 def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Search, and show the tree that was searched."""
-    translator, width, penalty = serving(translators, tree), data.get("width"), float(data.get("penalty", 0))
+    translator, width = serving(translators, tree), data.get("width")
+    penalty = fields.number(data, "penalty", 0)
     Decoding(width, penalty)  # raises
     (result,) = translator.beam(
         [tree.source_ids],
@@ -179,7 +170,7 @@ def node(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Open a beam node: its prefix becomes a branch that greedy decoding completes; the other tabs show the prefix
     itself, unfinished where it is."""
     translator = serving(translators, tree)
-    prefix = [int(i) for i in data["ids"]]
+    prefix = fields.wholes(data, "ids")
     trace = _completed(translator, tree, prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
@@ -189,7 +180,7 @@ def node(translators: Translators, tree: Tree, data: dict) -> Reply:
 
 def details(translators: Translators, tree: Tree, data: dict) -> Reply:
     """A branch's logit lens, and its distributions at every temperature."""
-    translator, branch = serving(translators, tree), tree.find(data["branch"])
+    translator, branch = serving(translators, tree), _branch(data, tree)
     found = paths.details(translator, tree.source_ids, branch.ids, tree.interventions)
     tokens = [translator.tokenizer.tokens(row) for row in found.lens.top_ids]
     page = steps.details_payload(found, paths.TEMPERATURES, tokens)
@@ -198,7 +189,7 @@ def details(translators: Translators, tree: Tree, data: dict) -> Reply:
 
 def rows(translators: Translators, tree: Tree, data: dict) -> Reply:
     """One step's attention, of a branch whose maps are too large to send at once."""
-    branch, step = tree.find(data["branch"]), _step(data, tree)
+    branch, step = _branch(data, tree), _step(data, tree)
     trace = _trace(serving(translators, tree), tree, branch)
     if step >= len(branch.ids):
         raise ValueError(f"Branch {branch.number} has {len(branch.ids)} steps, found step {step + 1}.")
@@ -207,7 +198,7 @@ def rows(translators: Translators, tree: Tree, data: dict) -> Reply:
 
 def side_by_side(translators: Translators, tree: Tree, data: dict) -> Reply:
     """Compare two branches."""
-    translator, a, b = serving(translators, tree), tree.find(data["first"]), tree.find(data["second"])
+    translator, a, b = serving(translators, tree), _branch(data, tree, "first"), _branch(data, tree, "second")
     found = compare(*(_trace(translator, tree, branch) for branch in (a, b)))
     return Reply({"comparison": steps.comparison_payload(a, b, found)}, tree)
 
@@ -225,9 +216,13 @@ ACTIONS: dict[str, Callable[[Translators, Tree, dict], Reply]] = {
 }
 
 
+def _branch(data: dict, tree: Tree, name: str = "branch") -> Branch:
+    return tree.find(fields.whole(data, name))
+
+
 def _step(data: dict, tree: Tree) -> int:
-    step, length = data["step"], len(tree.find(data["branch"]).ids)
-    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= length:
+    step, length = fields.whole(data, "step"), len(_branch(data, tree).ids)
+    if not 0 <= step <= length:
         raise ValueError(f"A step is from 0 to {length}, found {step!r}.")
     return step
 
@@ -264,7 +259,7 @@ def _held(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
     if not isinstance(holds, dict) or holds.get("tree") != tree.key:
         return set(), None
     return (
-        {b.number for b in tree.branches if b.number in holds.get("branches", ())},
+        {b.number for b in tree.branches if b.number in fields.wholes(holds, "branches")},
         next((b for b in tree.branches if b.number == holds.get("path")), None),
     )
 

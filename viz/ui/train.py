@@ -15,6 +15,8 @@ from model.translators import Translators
 from viz import theme
 from viz.ui import direction
 from viz.ui.component import Component
+from viz.ui.desk import fields
+from viz.ui.desk.desk import Desk
 from viz.ui.header import Header
 from viz.ui.lab import registry
 from viz.ui.lab.lab import Beside
@@ -35,25 +37,16 @@ def build(translators: Translators, header: Header) -> None:
     store, session = ToyStore(), header.session
     component = Component("train", told(), plotly=True, events=("act", "open"), options=options(), elem_id="train")
     visit = gr.State(None)
-    private = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def act(visit: Visit | None, event: gr.EventData):
-        question, visit = Question.of(event), visit or Visit()
-        try:
-            return question.answer(**ACTIONS[str(question.data.get("action"))](store, visit, question.data)), visit
-        except (ValueError, KeyError, TypeError) as error:
-            return question.failed(error), visit
+    def act(question: Question, visit: Visit | None):
+        visit = visit or Visit()
+        return fields.entry(question.data, "action", ACTIONS)(store, visit, question.data), visit
 
-    def open_toy(visit: Visit | None, event: gr.EventData):
-        question = Question.of(event)
-        try:
-            run = (visit or Visit()).run(question.data.get("side"))
-            text = run.pairs[int(question.data.get("pair", 0)) % len(run.pairs)][0]
-            with session.turns.one():
-                name = opened(translators, visit, run)
-                toy, trace = visit.opened, visit.opened.trace_batch([text], DIRECTION)[0]
-        except (ValueError, TypeError) as error:
-            return question.failed(error), *[gr.skip()] * (len(header.restored) + 2)
+    def open_toy(question: Question, visit: Visit | None):
+        run = (visit or Visit()).run(question.data.get("side"))
+        text = run.pairs[fields.whole(question.data, "pair", 0) % len(run.pairs)][0]
+        name = opened(translators, visit, run)
+        toy, trace = visit.opened, visit.opened.trace_batch([text], DIRECTION)[0]
         menu = gr.Dropdown([*direction.entries(translators), (label(YOURS), name)], value=name)
         route = translators.route(name)
         restored = (
@@ -65,18 +58,20 @@ def build(translators: Translators, header: Header) -> None:
             summarise(trace, toy, registry.lacking(trace, toy)),
             trace,
         )
-        return (question.answer(opened=True), *restored, Selection().fitted(trace), direction.offer(translators, route))
+        return {"opened": True}, *restored, Selection().fitted(trace), direction.offer(translators, route)
 
+    desk = Desk(component, session)
     # Outside the queue, whose own work for an event takes as long as a turn; on the CPU also where handlers are lent a
     # GPU: nobody's share of it pays for a toy.
-    component.act(act, [visit], [component, visit], queue=False, trigger_mode="multiple", **private)
+    desk.answers("act", act, [visit], [visit], queue=False)
     # Through the queue, which sets off what listens to the states.
-    component.open(
+    desk.answers(
+        "open",
         open_toy,
         [visit],
-        [component, *header.restored, session.selection, header.examples],
+        [*header.restored, session.selection, header.examples],
+        turn=True,
         trigger_mode="once",
-        **private,
     )
 
 
@@ -97,15 +92,16 @@ def start(store: ToyStore, visit: Visit, data: dict) -> dict:
     side = data.get("side")
     if side not in SIDES:
         raise ValueError(f"there are the runs {' and '.join(SIDES)}, found {side!r}")
-    run = store.start(visit, side, corpora.read(str(data.get("corpus", ""))), from_json(ToySettings, data["settings"]))
+    pairs = corpora.read(fields.text(data, "corpus", ""))
+    run = store.start(visit, side, pairs, from_json(ToySettings, data.get("settings")))
     return {"side": side, "run": training.beginning(run), "turn": training.progress(run, (), run.frames, None, LIMITS)}
 
 
 def go(store: ToyStore, visit: Visit, data: dict) -> dict:
     """One turn more."""
-    turn = store.go(visit, data.get("side"))
-    run = visit.run(data.get("side"))
-    return {"side": data["side"], "turn": training.progress(run, turn.points, turn.frames, turn.done, LIMITS)}
+    side = data.get("side")
+    turn, run = store.go(visit, side), visit.run(side)
+    return {"side": side, "turn": training.progress(run, turn.points, turn.frames, turn.done, LIMITS)}
 
 
 ACTIONS = {"prepare": prepare, "start": start, "go": go}

@@ -22,10 +22,10 @@ from model.trace.language import Refusal, words_of
 from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
+from viz.ui.desk.desk import refusal
 from viz.ui.lab.panel import Scene
 from viz.ui.language import translations
 from viz.ui.session import Selection
-from viz.ui.stepper import _words as stepper_error
 from viz.ui.tours.tour import WORDS as TOURS
 from viz.words import files, for_page, join, read, say
 
@@ -95,6 +95,7 @@ NO_CONTROL = {
     ("model/analysis/why/faithful.py", "read"),
     ("viz/ui/lab/why/tokens.py", "row"),
     ("viz/ui/lab/why/tokens.py", "taken_away"),
+    ("model/analysis/again.py", "check_again"),
     ("model/analysis/why/experiments/heads.py", "other_voices"),
     ("model/analysis/why/averages.py", "load"),
     ("viz/ui/experiments/cutting.py", "changes"),
@@ -342,7 +343,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
         assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
         again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
         assert (type(again), str(again), for_page(words_of(again))) == (type(caught.value), str(caught.value), sent)
-    assert stepper_error(KeyError("x")).english in KEYS
+    assert refusal(KeyError("x")).english in KEYS
 
 
 def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import gradio as gr
-
 from model.nets.transformer import Transformer
 from model.trace.directions import Route
 from model.trace.language import Refusal
@@ -15,6 +13,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz import assets
 from viz.ui.component import Component, fetched, url
+from viz.ui.desk.desk import Desk
 from viz.ui.rpc import Question
 from viz.ui.session import Session
 from viz.ui.tours.heads import HEADS
@@ -24,8 +23,6 @@ from viz.ui.tours.place import Place
 from viz.ui.tours.tour import FIELD, WORDS, Claim, Stop, Tour, tours, words
 from viz.words import say
 
-PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
-
 
 def build(translators: Translators, session: Session) -> Component:
     """Lay out and wire the tours: nothing is seen of them before one is started."""
@@ -33,15 +30,10 @@ def build(translators: Translators, session: Session) -> Component:
     options = {**fetched(assets.TOUR), "words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
     guide = Component("guide", None, events=("stop",), options=options, elem_id="tours")
 
-    def show(event: gr.EventData, trace: TranslationTrace | None) -> dict:
-        question = Question.of(event)
-        try:
-            with session.turns.one():
-                return question.answer(**answered(translators, every, question.data, trace and trace.direction))
-        except ValueError as error:
-            return question.failed(error)
+    def show(question: Question, trace: TranslationTrace | None) -> dict:
+        return answered(translators, every, question.data, trace and trace.direction)
 
-    guide.stop(show, session.trace, guide, queue=False, trigger_mode="multiple", concurrency_id="model", **PRIVATE)
+    Desk(guide, session).answers("stop", show, [session.trace], turn=True, queue=False, concurrency_id="model")
     return guide
 
 

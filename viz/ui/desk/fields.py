@@ -1,0 +1,51 @@
+"""The fields of what the page sends: anything at all may come, and what is not as it should be is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from model.trace.language import Refusal
+
+Data = Mapping[str, object]
+Default = TypeVar("Default")
+_NEEDED = object()
+
+
+def whole(data: Data, name: str, default: object = _NEEDED) -> int:
+    """A whole number; the default where there is no such field."""
+    value = _given(data, name, default)
+    return value if isinstance(value, int) and not isinstance(value, bool) else _refuse(name, value)
+
+
+def wholes(data: Data, name: str) -> list[int]:
+    """A list of whole numbers."""
+    value = _given(data, name, _NEEDED)
+    return [whole({name: one}, name) for one in value] if isinstance(value, list) else _refuse(name, value)
+
+
+def number(data: Data, name: str, default: object = _NEEDED) -> float:
+    """A number; the default where there is no such field."""
+    value = _given(data, name, default)
+    able = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if able else _refuse(name, value)
+
+
+def text(data: Data, name: str, default: object = _NEEDED) -> str:
+    """A text; the default where there is no such field."""
+    value = _given(data, name, default)
+    return value if isinstance(value, str) else _refuse(name, value)
+
+
+def entry(data: Data, name: str, entries: Mapping[str, Default]) -> Default:
+    """What a table has under the name that the field says."""
+    value = _given(data, name, _NEEDED)
+    return entries[value] if isinstance(value, str) and value in entries else _refuse(name, value)
+
+
+def _given(data: Data, name: str, default: object) -> object:
+    return data.get(name) if default is _NEEDED else data.get(name, default)
+
+
+def _refuse(name: str, value: object):
+    raise Refusal("The page asked for something unknown: {what}", what=f"{name} {value!r:.80}")
