@@ -105,7 +105,7 @@ def load(folder: str | Path) -> Checkpoint:
                 f"tokenizer's files, such as {TOKENIZER}"
             )
     network, config, directions, languages, described = _read_config(folder / CONFIG)
-    tokenizer = _read_tokenizer(folder, described)
+    tokenizer = read_tokenizer(folder, described)
     check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
     with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
         model = network(config)
@@ -193,12 +193,13 @@ def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, .
         raise ValueError(f"{path}: {error}") from error
 
 
-def _read_tokenizer(folder: Path, described: object) -> TextTokenizer:
-    path = folder / (TOKENIZER if described is None else CONFIG)
-    if not path.is_file():
+def read_tokenizer(folder: Path, described: object) -> TextTokenizer:
+    """What a tokenizer's write() left in a folder, and said of it. ValueError naming the file otherwise."""
+    path = folder / (CONFIG if described else TOKENIZER)
+    if not described and not path.is_file():
         raise ValueError(f"{path} is missing")
     try:
-        if described is None:
+        if not described:
             return Tokenizer.load(path)
         if not isinstance(described, dict):
             raise ValueError(f'"tokenizer" must be an object, found {described!r:.100}')

@@ -146,7 +146,7 @@ def precision_report(translator: Translator, run: Path, found: list, limit: int 
     if not texts:
         raise ValueError("half precision is judged on dev sentences: add dev to --splits")
     model, tokenizer, config = chosen_model(run)
-    if model.config != translator.config or tokenizer.model != translator.tokenizer.model:
+    if model.config != translator.config or tokenizer.pieces != translator.tokenizer.pieces:
         raise ValueError(f"{run} is not the run that {translator.name} came from: sizes or tokenizer differ")
     on_disk = translator.model.state_dict()
     for name, weight in model.state_dict().items():

@@ -27,6 +27,7 @@ from model.nets.networks import AnyNetwork
 from model.program import program
 from model.serve import processes
 from model.serve.device import choose_device
+from model.text.interface import TextTokenizer
 from model.text.tokenizer import Tokenizer
 from model.training import corpora, history, options
 from model.training.allocator import keep_freed_memory
@@ -48,7 +49,7 @@ class Trainer:
         self,
         config: TrainConfig,
         model: AnyNetwork,
-        tokenizer: Tokenizer,
+        tokenizer: TextTokenizer,
         train: Examples | Mixture,
         device: torch.device,
     ) -> None:
@@ -172,7 +173,7 @@ def export(folder: Path, out: Path) -> None:
     history.export(folder, out, written.model, tokenizer, written.digest)
 
 
-def chosen_model(folder: Path) -> tuple[AnyNetwork, Tokenizer, TrainConfig]:
+def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
     """The run's better weights, raw or averaged, as its last evaluation on the dev set says: float32, on the CPU."""
     model_config, config, tokenizer = read_settings(folder)
     model = networks.build(model_config)
@@ -185,7 +186,7 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, Tokenizer, TrainConfig]:
     return model.eval(), tokenizer, config
 
 
-def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, Tokenizer]:
+def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, TextTokenizer]:
     """What a run was started with. ValueError if the folder holds no run."""
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
@@ -195,7 +196,7 @@ def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainCon
         return (
             from_json(shape, settings["model"]),
             from_json(TrainConfig, settings["train"]),
-            Tokenizer.load(folder / checkpoint.TOKENIZER),
+            checkpoint.read_tokenizer(folder, settings.get("tokenizer")),
         )
     except (KeyError, TypeError, OSError, ValueError) as error:
         raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
@@ -231,10 +232,8 @@ def train(args: argparse.Namespace) -> None:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
     if not args.resume:
         folder.mkdir(parents=True, exist_ok=True)
-        checkpoint.replace_file(folder / checkpoint.TOKENIZER, lambda path: path.write_bytes(tokenizer.model))
-    checkpoint.write_json(
-        folder / SETTINGS, {"network": networks.name_of(model), "model": asdict(model_config), "train": asdict(config)}
-    )
+    settings = {"network": networks.name_of(model), "model": asdict(model_config), "train": asdict(config)}
+    checkpoint.write_json(folder / SETTINGS, {**settings, "tokenizer": tokenizer.write(folder)})
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
     print(
         f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, {device}",
@@ -258,12 +257,13 @@ def train(args: argparse.Namespace) -> None:
 
 def start(
     args: argparse.Namespace, config: TrainConfig, found: list
-) -> tuple[Tokenizer, ModelConfig | RecurrentConfig]:
+) -> tuple[TextTokenizer, ModelConfig | RecurrentConfig]:
     """Tokenizer and model shape of a new run: those of --init, or new ones."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
     if args.init:
         loaded = checkpoint.load(args.init)
+        checkpoint.check_fit(args.init, loaded.model.config, loaded.tokenizer, config.directions)
         return loaded.tokenizer, replace(loaded.model.config, dropout=args.dropout)
     tokenizer = (
         Tokenizer.load(args.tokenizer)

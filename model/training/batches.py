@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.nets.masks import pad
-from model.text.tokenizer import Tokenizer
+from model.text.interface import TextTokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +28,28 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Encoded pairs: source ids with language symbol and </s>, target ids without <s> and </s>."""
+    """Encoded pairs: source ids with their symbols, target ids without <s> and </s>."""
 
     source: list[list[int]]
     target: list[list[int]]
 
     @classmethod
     def encode(
-        cls, pairs: list[tuple[str, str]], tokenizer: Tokenizer, target_language: str, *, max_length: int
+        cls,
+        pairs: list[tuple[str, str]],
+        tokenizer: TextTokenizer,
+        target_language: str,
+        *,
+        max_length: int,
+        source_language: str | None = None,
     ) -> Examples:
-        """Pairs longer than max_length tokens on either side are left out."""
-        encoded = [(tokenizer.encode_source(s, target_language), tokenizer.encode(t)) for s, t in pairs]
+        """Pairs longer than max_length tokens on either side are left out. Targets begin with what the family's decoder
+        is made to begin with; source_language: for a tokenizer that names it before or after the text."""
+        prefix = tokenizer.forced_prefix(target_language)
+        encoded = [
+            (tokenizer.encode_source(s, target_language, source_language), [*prefix, *tokenizer.encode(t)])
+            for s, t in pairs
+        ]
         kept = [(s, t) for s, t in encoded if len(s) <= max_length and len(t) < max_length]
         return cls([s for s, _ in kept], [t for _, t in kept])
 
@@ -72,7 +83,7 @@ def plan_batches(examples: Examples, tokens_per_batch: int, *, seed: int, epoch:
 
 
 def make_batch(
-    examples: Examples, rows: np.ndarray, tokenizer: Tokenizer, *, rank: int = 0, world_size: int = 1
+    examples: Examples, rows: np.ndarray, tokenizer: TextTokenizer, *, rank: int = 0, world_size: int = 1
 ) -> Batch:
     """The batch of these rows, or process `rank`'s share of it.
 

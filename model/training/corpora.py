@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from model.config import TrainConfig
+from model.text.interface import TextTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 from model.training.mixture import Mixture
@@ -149,7 +150,7 @@ def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
 
 
 def examples(
-    found: list[Splits], config: TrainConfig, tokenizer: Tokenizer, max_length: int
+    found: list[Splits], config: TrainConfig, tokenizer: TextTokenizer, max_length: int
 ) -> tuple[Mixture, list[tuple[str, Corpus]]]:
     """What the epochs draw from, and the (direction, dev corpus) pairs to validate on."""
     held_out = [part for splits in found for part in (splits.dev, splits.test)]

@@ -16,7 +16,7 @@ import torch
 from model.checkpoint import Checkpoint
 from model.files import read_json, replace_file
 from model.nets.transformer import Transformer
-from model.text.tokenizer import Tokenizer
+from model.text.interface import TextTokenizer
 from model.trace.directions import parse_direction
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
@@ -34,15 +34,13 @@ class Probe:
     reference: str
 
 
-def read_probes(path: Path, tokenizer: Tokenizer) -> tuple[Probe, ...]:
+def read_probes(path: Path, tokenizer: TextTokenizer) -> tuple[Probe, ...]:
     """A JSON list of {"direction", "source", "reference"}. ValueError for another shape or a side of over 10 pieces."""
     values = read_json(path)
     try:
         probes = tuple(Probe(**value) for value in values)
         sides = [(side, tokenizer.encode(side)) for probe in probes for side in (probe.source, probe.reference)]
-        unknown = {
-            probe.direction for probe in probes if parse_direction(probe.direction)[1] not in tokenizer.language_ids
-        }
+        unknown = {probe.direction for probe in probes if not _has_symbols(tokenizer, probe.direction)}
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{path}: probes are a list of direction, source and reference: {error}") from error
     if not probes or unknown:
@@ -51,6 +49,15 @@ def read_probes(path: Path, tokenizer: Tokenizer) -> tuple[Probe, ...]:
         if len(ids) > MAX_PIECES:
             raise ValueError(f"{path}: {side!r} has {len(ids)} pieces, at most {MAX_PIECES} are recorded")
     return probes
+
+
+def _has_symbols(tokenizer: TextTokenizer, direction: str) -> bool:
+    source, target = parse_direction(direction)
+    try:
+        tokenizer.encode_source("", target, source)
+    except ValueError:
+        return False
+    return True
 
 
 def keep_probes(path: Path | None, run: Path) -> None:
@@ -70,13 +77,15 @@ def due(update: int, last: int) -> bool:
 class History:
     """The records of one run's probes, and their file. before: updates that lie behind the weights it starts from."""
 
-    def __init__(self, path: Path, probes: tuple[Probe, ...], tokenizer: Tokenizer, *, before: int = 0) -> None:
+    def __init__(self, path: Path, probes: tuple[Probe, ...], tokenizer: TextTokenizer, *, before: int = 0) -> None:
         self.path, self.probes, self.tokenizer, self.before = path, probes, tokenizer, before
         self.records: list[dict[str, np.ndarray]] = []
         self.digest = ""
 
     @classmethod
-    def of_run(cls, run: Path, tokenizer: Tokenizer, *, update: int, init: Path | None, before: int) -> History | None:
+    def of_run(
+        cls, run: Path, tokenizer: TextTokenizer, *, update: int, init: Path | None, before: int
+    ) -> History | None:
         """A run's own history up to `update`; at its start the one of the checkpoint `init` that it goes on from, else
         a new one. None if the run has no probes."""
         if not (run / PROBES).exists():
@@ -140,7 +149,7 @@ class History:
         replace_file(self.path, write)
 
 
-def export(run: Path, out: Path, model: Transformer, tokenizer: Tokenizer, digest: str) -> None:
+def export(run: Path, out: Path, model: Transformer, tokenizer: TextTokenizer, digest: str) -> None:
     """Write a finished run's history beside its checkpoint: the last record is of the exported weights, with their
     digest."""
     if not (run / NAME).is_file():
@@ -152,7 +161,7 @@ def export(run: Path, out: Path, model: Transformer, tokenizer: Tokenizer, diges
 
 
 @torch.inference_mode()
-def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
+def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokenizer) -> dict[str, np.ndarray]:
     """One record: loss float32 [probes], nats a target token, teacher-forced on the reference; translation str
     [probes], greedy; maps_<kind>_<probe> uint8 [layers, heads, query, key], teacher-forced, with all symbols;
     entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all probes."""
@@ -160,8 +169,9 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: Tokenizer) 
     losses, translations, maps = [], [], {}
     rows: dict[AttentionKind, list[torch.Tensor]] = {}
     for number, probe in enumerate(probes):
-        target = tokenizer.encode(probe.reference)
-        source_ids = tokenizer.encode_source(probe.source, parse_direction(probe.direction)[1])
+        source_language, target_language = parse_direction(probe.direction)
+        target = [*tokenizer.forced_prefix(target_language), *tokenizer.encode(probe.reference)]
+        source_ids = tokenizer.encode_source(probe.source, target_language, source_language)
         source = torch.tensor([source_ids], device=device)
         inputs = torch.tensor([[tokenizer.begin_id, *target]], device=device)
         output = model(source, inputs, record=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.config import TrainConfig
+from model.text.interface import TextTokenizer
 from model.text.slots.fillers import LANGUAGES, Fillers
 from model.text.slots.frames import fill, read_frames
-from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 from model.training.batches import Examples
 from model.training.sources.readers import Corpus, normalised
@@ -41,7 +41,7 @@ class Mixture:
         self,
         corpora: Iterable[Corpus],
         config: TrainConfig,
-        tokenizer: Tokenizer,
+        tokenizer: TextTokenizer,
         *,
         max_length: int,
         held_out: Iterable[Corpus],
@@ -84,9 +84,9 @@ class Mixture:
         return Examples(source, target)
 
     def _part(self, corpus: Corpus, direction: str) -> Part:
-        target, pairs, source_ids, target_ids = parse_direction(direction)[1], [], [], []
+        pairs, source_ids, target_ids = [], [], []
         for pair in corpus.oriented(direction):
-            encoded = Examples.encode([pair], self.tokenizer, target, max_length=self.max_length)
+            encoded = self._encoded(pair, direction)
             if encoded.source:
                 pairs.append(pair)
                 source_ids += encoded.source
@@ -115,8 +115,12 @@ class Mixture:
     def _allowed(self, pair: tuple[str, str], direction: str) -> Examples | None:
         if any(normalised(side) in self.held_out for side in pair):
             return None
-        encoded = Examples.encode([pair], self.tokenizer, parse_direction(direction)[1], max_length=self.max_length)
+        encoded = self._encoded(pair, direction)
         return encoded if encoded.source else None
+
+    def _encoded(self, pair: tuple[str, str], direction: str) -> Examples:
+        source, target = parse_direction(direction)
+        return Examples.encode([pair], self.tokenizer, target, max_length=self.max_length, source_language=source)
 
 
 def _rows(count: int, times: float, random: np.random.Generator) -> np.ndarray:

@@ -9,14 +9,16 @@ import torch
 from model.checkpoint import Checkpoint
 from model.config import TrainConfig
 from model.nets.transformer import Transformer
-from model.text.tokenizer import Tokenizer
+from model.text.interface import TextTokenizer
 from model.trace.directions import parse_direction
 from model.training.batches import Examples, make_batch, plan_batches
 from model.training.state import TrainingState
 from model.translator import Translator
 
 
-def validate(model: Transformer, state: TrainingState, tokenizer: Tokenizer, dev: list, config: TrainConfig) -> dict:
+def validate(
+    model: Transformer, state: TrainingState, tokenizer: TextTokenizer, dev: list, config: TrainConfig
+) -> dict:
     """Scores of the weights and of their moving average on the dev corpora.
 
     dev: (direction, corpus) pairs. Returns {"weights": .., "average": .., "averaged_is_better": bool}; each holds a
@@ -35,15 +37,16 @@ def validate(model: Transformer, state: TrainingState, tokenizer: Tokenizer, dev
     return scores
 
 
-def _scores(model: Transformer, tokenizer: Tokenizer, dev: list, config: TrainConfig) -> dict:
+def _scores(model: Transformer, tokenizer: TextTokenizer, dev: list, config: TrainConfig) -> dict:
     device = next(model.parameters()).device
     result: dict = {}
     loss, tokens, bleus = 0.0, 0, []
     for direction, corpus in dev:
-        target, limit = parse_direction(direction)[1], model.config.max_length
+        source, target = parse_direction(direction)
+        limits = {"max_length": model.config.max_length, "source_language": source}
         pairs = corpus.oriented(direction)[: config.dev_sentences]
-        pairs = [p for p in pairs if Examples.encode([p], tokenizer, target, max_length=limit).source]
-        examples = Examples.encode(pairs, tokenizer, target, max_length=limit)
+        pairs = [p for p in pairs if Examples.encode([p], tokenizer, target, **limits).source]
+        examples = Examples.encode(pairs, tokenizer, target, **limits)
         corpus_loss, corpus_tokens = summed_loss(model, examples, tokenizer, config.tokens_per_batch)
         loss, tokens = loss + corpus_loss, tokens + corpus_tokens
         translator = Translator(Checkpoint("", model, tokenizer, (direction,), {}, ""), device)
@@ -60,7 +63,7 @@ def _scores(model: Transformer, tokenizer: Tokenizer, dev: list, config: TrainCo
 
 @torch.inference_mode()
 def summed_loss(
-    model: Transformer, examples: Examples, tokenizer: Tokenizer, tokens_per_batch: int
+    model: Transformer, examples: Examples, tokenizer: TextTokenizer, tokens_per_batch: int
 ) -> tuple[float, int]:
     """Cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
     total, tokens = 0.0, 0

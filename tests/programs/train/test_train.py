@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from model.config import TrainConfig
 from model.training.state import TrainingState
 from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
+from tests.model.families import theirs
 from tests.programs.train.runs import SMALL, losses
 
 
@@ -115,3 +117,51 @@ def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, op
     translator = Translator.load(out, device="cpu")
     assert type(translator.model).__name__ == "Recurrent" and translator.config.attention is not bool(options)
     assert bool(translator.translate("Ein Hund.").kinds) is not bool(options)
+
+
+@pytest.mark.parametrize(
+    ("make", "direction"),
+    [(theirs.marian, "de-en"), (theirs.nllb, "deu_Latn-eng_Latn"), (theirs.mbart, "de_DE-en_XX")],
+    ids=["marian", "nllb", "mbart"],
+)
+def test_another_familys_model_is_fine_tuned_with_its_own_tokenizer(make, direction, corpus, tmp_path):
+    """From its folder as it is; the new checkpoint translates, has learnt, and goes on when the run is resumed."""
+    saved, run, out = tmp_path / "theirs", tmp_path / "run", tmp_path / "out"
+    make(saved).save_pretrained(saved)
+    if make is theirs.nllb:
+        theirs.nllb_tokenizer_json(saved)
+    pair = ["--pair", direction, *corpus[-2:]]
+    options = ["--run", str(run), "--out", str(out), "--directions", direction, *pair]
+    tuning = [
+        "--init",
+        str(saved),
+        "--learning-rate",
+        "0.01",
+        "--warmup-updates",
+        "5",
+        "--dropout",
+        "0",
+        "--cooldown-updates",
+        "0",
+    ]
+    train.main([*options, *tuning, "--tokens-per-batch", "200", "--max-updates", "30", "--device", "cpu"])
+    old, new = checkpoint.load(saved), checkpoint.load(out)
+    assert new.tokenizer.pieces == old.tokenizer.pieces and new.directions == (direction,)
+    sides = [Path(name).read_text(encoding="utf-8").splitlines()[:20] for name in corpus[-2:]]
+    scores = []
+    for found in (old, new):
+        translator = Translator(found, torch.device("cpu"))
+        sources = [translator.encode(text[-20:], direction) for text in sides[0]]
+        tail = [translator.tokenizer.end_id]
+        targets = [[*translator.forced_prefix(direction), *translator.tokenizer.encode(t), *tail] for t in sides[1]]
+        scores.append(sum(map(sum, translator.log_probabilities(sources, targets))))
+    assert scores[1] > scores[0] + 100, scores
+    train.main([*options, "--resume", "--max-updates", "31", "--device", "cpu"])
+    assert checkpoint.load(out).tokenizer.pieces == old.tokenizer.pieces
+
+
+def test_a_direction_that_the_vocabulary_has_no_symbol_for_is_refused(corpus, tmp_path):
+    theirs.marian(tmp_path / "theirs", symbols=(">>fra<<",)).save_pretrained(tmp_path / "theirs")
+    with pytest.raises(ValueError, match="no symbol for the language 'en'"):
+        train.main(["--run", str(tmp_path / "run"), "--init", str(tmp_path / "theirs"), *corpus])
+    assert not (tmp_path / "run").exists()
