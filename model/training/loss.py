@@ -12,6 +12,8 @@ from torch.autograd.function import once_differentiable
 from model.nets.blocks import blocks
 from model.nets.networks import AnyNetwork
 
+IN_CACHE = 1 << 19  # logits that are worked on at once: 2 MB in float32
+
 
 class SummedLoss(nn.Module):
     """The label-smoothed cross-entropy of a batch, summed over its real tokens (section 5.4)."""
@@ -40,8 +42,8 @@ def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float
     """F.cross_entropy(.., label_smoothing=.., reduction="sum"), in float32, with the gradient written out.
 
     logits [tokens, vocabulary], targets int64 [tokens]. With q = 1 - smoothing at the target plus smoothing /
-    vocabulary everywhere (Szegedy et al. 2016, section 7), the gradient is softmax(logits) - q: one array that is
-    reused, where autograd would make four.
+    vocabulary everywhere (Szegedy et al. 2016, section 7), the gradient is softmax(logits) - q. It is found on the way
+    forward, some rows at a time: what is passed over six times then stays in the processor's cache.
     """
     return _SummedCrossEntropy.apply(logits, targets, label_smoothing)
 
@@ -49,19 +51,26 @@ def summed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float
 class _SummedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
-        probabilities = logits.softmax(-1, dtype=torch.float32)
-        top, where = probabilities.max(-1, keepdim=True)
-        log_sum = logits.gather(1, where).float() - top.log()  # [tokens, 1], without overflow
-        chosen = logits.gather(1, targets[:, None]).float()
-        mean = logits.mean(-1, keepdim=True, dtype=torch.float32)
-        ctx.probabilities, ctx.targets, ctx.smoothing, ctx.dtype = probabilities, targets, label_smoothing, logits.dtype
-        return (log_sum - (1.0 - label_smoothing) * chosen - label_smoothing * mean).sum()
+        loss = torch.zeros((), device=logits.device)
+        ctx.slope = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        for part in blocks(*logits.shape, room=IN_CACHE):
+            rows, chosen = logits[part].float(), targets[part, None]
+            probabilities = rows.softmax(-1)
+            score, mean = rows.gather(1, chosen), rows.mean(-1, keepdim=True)
+            log_probability = probabilities.gather(1, chosen).log()
+            if log_probability.isinf().any():  # too small for float32
+                log_probability = score - rows.logsumexp(-1, keepdim=True)
+            # -(1 - s) log p(target) - s mean(log p), where log p of any token is its logit less (score - log p(target))
+            loss += (label_smoothing * (score - mean) - log_probability).sum()
+            if ctx.slope is not None:
+                probabilities -= label_smoothing / probabilities.shape[1]
+                probabilities.scatter_add_(1, chosen, torch.full_like(score, label_smoothing - 1.0))
+                ctx.slope[part] = probabilities
+        return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
-        result, ctx.probabilities = ctx.probabilities, None  # ours alone: free to overwrite
-        result -= ctx.smoothing / result.shape[1]
-        result.scatter_add_(1, ctx.targets[:, None], torch.full_like(result[:, :1], ctx.smoothing - 1.0))
-        result *= gradient
-        return result.to(ctx.dtype), None, None
+        slope, ctx.slope = ctx.slope, None  # ours alone: free to overwrite
+        slope *= gradient
+        return slope, None, None
