@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -12,29 +11,9 @@ from model.text.interface import TextTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
 from model.training.mixture import Mixture
-from model.training.sources.news import read_news
-from model.training.sources.readers import (
-    TATOEBA_FILES,
-    Corpus,
-    read_aligned,
-    read_multi30k,
-    read_synthetic,
-    read_tatoeba,
-    split_tatoeba,
-    without_leaks,
-)
-from model.training.sources.tables import FILES, read_table
-
-MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
-
-
-@dataclass(frozen=True, eq=False)
-class Splits:
-    """One corpus in three parts; a file pair without held-out parts has empty ones."""
-
-    train: Corpus
-    dev: Corpus
-    test: Corpus
+from model.training.sources.folder import read_folder
+from model.training.sources.marks import read_marks, without
+from model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +29,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)",
+    )
+    parser.add_argument(
+        "--without",
+        nargs="+",
+        type=Path,
+        default=[],
+        help="lists of training pairs to leave out, of model.training.sources.judge (may be changed on --resume)",
     )
     parser.add_argument(
         "--pair",
@@ -90,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
     """The corpora named by the options. ValueError if there are none for a wanted direction."""
     directions = [parse_direction(d) for d in wanted]
-    found = _files(args) if args.pair else _folder(args.data, directions)
+    found = _files(args) if args.pair else read_folder(args.data, directions)
     if not args.pair and (names := getattr(args, "corpora", None)):
         found = [splits for splits in found if splits.train.name in names]
     for direction in wanted:
@@ -101,7 +87,8 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
     for direction, source, target in args.synthetic:
         found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
     held_out = [part for splits in found for part in (splits.dev, splits.test)]
-    clean = [Splits(without_leaks(s.train, held_out), s.dev, s.test) for s in found]
+    marks = read_marks(getattr(args, "without", ()))
+    clean = [Splits(without(without_leaks(s.train, held_out), marks), s.dev, s.test) for s in found]
     for direction in wanted:
         if not any(splits.train.oriented(direction) for splits in clean):
             raise ValueError(f"{direction}: every training pair shares a side with a held-out (dev or test) pair")
@@ -111,7 +98,7 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
 def dev_pairs(root: Path, direction: str, limit: int | None = None) -> tuple[list[str], list[tuple[str, str]]]:
     """The names and the pairs of the dev parts in a data folder, one pair of each corpus in turn, so that a limit takes
     from all. ValueError if there are none for the direction."""
-    found = [s.dev for s in _folder(root, [parse_direction(direction)]) if s.dev.oriented(direction)]
+    found = [s.dev for s in read_folder(root, [parse_direction(direction)]) if s.dev.oriented(direction)]
     if not found:
         raise ValueError(f"no development sentences for the direction {direction} in the folder {root}")
     turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
@@ -129,24 +116,6 @@ def _files(args: argparse.Namespace) -> list[Splits]:
         *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
         *(Splits(nothing, nothing, test) for test in corpora(args.test_pair)),
     ]
-
-
-def _folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
-    found = []
-    for languages in dict.fromkeys(tuple(sorted(d, key=lambda code: code == "en")) for d in directions):
-        captions = root / "multi30k"
-        if all((captions / "data/task1/raw" / f"train.{language}.gz").is_file() for language in languages):
-            found.append(Splits(*(read_multi30k(captions, name, languages) for name in MULTI30K_SPLITS.values())))
-        archive = root / "tatoeba" / TATOEBA_FILES.get(languages[0], ("",))[0]
-        if languages[1] == "en" and archive.is_file():
-            found.append(Splits(**split_tatoeba(read_tatoeba(archive, languages[0]))))
-        table = root / "tatoeba-2021" / FILES.get(languages[0], "")
-        if languages[1] == "en" and table.is_file():
-            found.append(Splits(**split_tatoeba(read_table(table, languages[0], name="tatoeba-2021"))))
-        news = read_news(root / "news", languages)
-        if news:
-            found.append(Splits(**news))
-    return found
 
 
 def examples(

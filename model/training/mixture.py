@@ -13,6 +13,7 @@ from model.text.slots.fillers import LANGUAGES, Fillers
 from model.text.slots.frames import fill, read_frames
 from model.trace.directions import parse_direction
 from model.training.batches import Examples
+from model.training.sources.noise import hurried
 from model.training.sources.readers import Corpus, normalised
 from model.training.sources.substitution import Slot, Substituter
 
@@ -33,8 +34,8 @@ class Mixture:
 
     A corpus that is seen 2.4 times an epoch is there twice, and 0.4 of it, drawn by chance, once more. In a pair with
     names, towns, numbers, dates or times on both sides they are replaced with the chance `config.substitution`; and
-    `config.frame_pairs` filled frames a direction are added. Nothing that is made here equals a side of a held-out
-    pair.
+    `config.frame_pairs` filled frames a direction are added. Of the other sources a share of `config.noise` is typed
+    in a hurry. Nothing that is made here equals a side of a held-out pair.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Mixture:
             part
             for direction in config.directions
             for corpus in corpora
-            if (part := self._part(corpus, direction)).pairs
+            if dict(config.repeats).get(corpus.name, 1) and (part := self._part(corpus, direction)).pairs
         ]
 
     def __len__(self) -> int:
@@ -72,7 +73,7 @@ class Mixture:
         source, target = [], []
         for part in self.parts:
             for row in _rows(len(part.pairs), part.times, random):
-                made = self._substituted(part, row, random)
+                made = self._substituted(part, row, random) or self._hurried(part, row, random)
                 source.append(made.source[0] if made else part.examples.source[row])
                 target.append(made.target[0] if made else part.examples.target[row])
         for direction in self.config.directions if self.frames else ():
@@ -111,6 +112,13 @@ class Mixture:
         if slots is None or random.random() >= self.config.substitution:
             return None
         return self._allowed(self._substituter(part.direction).replace(part.pairs[row], slots, random), part.direction)
+
+    def _hurried(self, part: Part, row: int, random: np.random.Generator) -> Examples | None:
+        """The pair of a row with its source as somebody in a hurry types it, encoded; None: it stays as it is."""
+        if not self.config.noise or random.random() >= self.config.noise:
+            return None
+        source, target = part.pairs[row]
+        return self._allowed((hurried(source, random), target), part.direction)
 
     def _allowed(self, pair: tuple[str, str], direction: str) -> Examples | None:
         if any(normalised(side) in self.held_out for side in pair):

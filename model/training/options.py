@@ -36,8 +36,9 @@ TRAIN = (
     "seed",
     "substitution",
     "frame_pairs",
+    "noise",
 )
-ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "evaluate_every")
+ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "noise", "evaluate_every")
 
 
 def parse(argv: list[str] | None, description: str) -> argparse.Namespace:

@@ -37,6 +37,15 @@ class Corpus:
         return [(b, a) for a, b in self.pairs] if wanted == self.languages[::-1] and not self.one_way else []
 
 
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """One corpus in three parts; a file pair without held-out parts has empty ones."""
+
+    train: Corpus
+    dev: Corpus
+    test: Corpus
+
+
 def read_aligned(first: str | Path, second: str | Path, languages: tuple[str, str], *, name: str = "") -> Corpus:
     """Two line-aligned text files, plain or .gz (Moses and EuroParl style). ValueError if their lengths differ."""
     columns = [read_lines(Path(path)) for path in (first, second)]
@@ -117,6 +126,10 @@ def read_lines(path: Path) -> list[str]:
 
 def clean(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Pairs of which neither side is empty, tidied."""
-    # Only what no reader would miss: composed accents, single spaces, no empty side.
-    tidy = ((" ".join(unicodedata.normalize("NFC", side).split()) for side in pair) for pair in pairs)
+    tidy = (tuple(map(tidied, pair)) for pair in pairs)
     return tuple((a, b) for a, b in tidy if a and b)
+
+
+def tidied(sentence: str) -> str:
+    """A sentence with composed accents and single spaces: only what no reader would miss."""
+    return " ".join(unicodedata.normalize("NFC", sentence).split())

@@ -13,7 +13,7 @@ from model.training.mixture import Mixture
 from model.training.sources.news import read_news
 from model.training.sources.readers import Corpus, normalised
 from model.training.sources.substitution import Substituter
-from model.training.sources.tables import ENTRY, dictionary_parts, read_table
+from model.training.sources.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +154,3 @@ def test_a_table_has_two_columns(tmp_path):
     write(tmp_path / "bad.tsv.gz", "A dog.\tEin Hund.\nA cat.\n")
     with pytest.raises(ValueError, match="line 2"):
         read_table(tmp_path / "bad.tsv.gz", "de", name="t")
-
-
-def test_dictionary_entries_are_told_from_sentences():
-    sentences, words = dictionary_parts(corpus([("Er geht.", "He goes."), ("Haus", "house")]))
-    assert sentences.pairs == (("Er geht.", "He goes."),) and words.pairs == ((f"{ENTRY} Haus", "house"),)
-    assert words.one_way

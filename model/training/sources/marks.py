@@ -1,0 +1,24 @@
+"""Marks by which training pairs are left out: of a pair's two sentences, not of where it stands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from model.training.sources.readers import Corpus, normalised, read_lines
+
+
+def mark(pair: Iterable[str]) -> str:
+    """By what a pair is known whichever way round it stands: 16 hexadecimal digits."""
+    return hashlib.sha1("\n".join(sorted(map(normalised, pair))).encode()).hexdigest()[:16]
+
+
+def without(corpus: Corpus, marks: frozenset[str]) -> Corpus:
+    """The corpus less the pairs of these marks."""
+    return replace(corpus, pairs=tuple(pair for pair in corpus.pairs if mark(pair) not in marks)) if marks else corpus
+
+
+def read_marks(paths: Iterable[Path]) -> frozenset[str]:
+    return frozenset(line for path in paths for line in read_lines(path))

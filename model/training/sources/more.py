@@ -1,0 +1,109 @@
+"""Corpora of three columns, more/NAME.tsv.gz: English TAB German TAB French, empty where a language is missing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from model.training.sources.plausible import plausible
+from model.training.sources.readers import Corpus, Splits, normalised, read_lines, tidied
+
+LANGUAGES = ("en", "de", "fr")
+# Files that are one corpus: by its name recipes weigh it and scores are given. Any other file is a corpus of its own.
+CORPORA = {
+    "tatoeba-more": ("tatoeba-new", "tatoeba-pivot", "tatoeba-de-fr"),
+    "subtitles": ("opensubtitles-de", "opensubtitles-fr"),
+    "chats": ("chat-bcontrast", "chat-wmt", "chat-diabla", "restaurant-woz"),
+    "assistant": ("assistant-massive",),
+    "general": ("xnli",),
+    "news-2024": ("news-2019-2024",),
+    "dialogues": ("dailydialog",),
+    "personal": ("formality-cocoa", "persona-fr"),
+    "interface": ("games", "game-andors-trail", "app-texts"),
+    "encyclopedic": ("wiki-and-mixed", "gender-wiki", "paraphrase-pawsx", "questions"),
+    "formal": ("idioms", "word-senses"),
+}
+# Percent of a corpus that is its test part, where 1 would be fewer than 300 sentences in a direction.
+TEST_SHARE = {"subtitles": 2, "chats": 4, "assistant": 3, "general": 4, "news-2024": 16, "dialogues": 2, "ted": 4}
+DEV_SHARE = 3  # percent at most
+NEVER_TRAINED = frozenset({"ted"})  # its licence allows no derivatives
+WORDS = frozenset({"lexicon"})  # no sentences to score, nor to judge by rules for sentences
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One line: its sides by language, tidied, and the forms in which they are compared."""
+
+    sides: dict[str, str]
+    compared: frozenset[str]
+
+    @property
+    def key(self) -> str:
+        return self.sides.get("en") or next(iter(self.sides.values()))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The lines with a sentence in two languages at least. ValueError for a line that does not have three columns."""
+    rows = []
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != len(LANGUAGES):
+            raise ValueError(
+                f"{path}, line {number}: expected English, German and French, found {len(columns)} columns"
+            )
+        sides = {language: tidy for language, side in zip(LANGUAGES, columns) if (tidy := tidied(side))}
+        if len(sides) > 1:
+            rows.append(Row(sides, frozenset(map(normalised, sides.values()))))
+    return rows
+
+
+def read_more(folder: Path, known: Iterable[Splits]) -> dict[tuple[str, str], list[Splits]]:
+    """All corpora of a folder by pair of languages, English last.
+
+    A row belongs to a part by SHA-1 of its normalised English sentence (without one, of the German) modulo 100: below
+    TEST_SHARE it is test, then for as much, at most DEV_SHARE, dev. Of those the rows that share a side with the
+    training part of a corpus of `known` are left out, so that who was trained on that has not read them. The rest
+    trains if it shares no side, in any language, with a held-out sentence of any corpus, these or the known ones.
+    """
+    known = list(known)
+    read = {normalised(side) for splits in known for pair in splits.train.pairs for side in pair}
+    taken = {normalised(side) for s in known for part in (s.dev, s.test) for pair in part.pairs for side in pair}
+    parts: dict[str, dict[str, list[Row]]] = {}
+    for path in sorted(folder.glob("*.tsv.gz")):
+        stem = path.name.removesuffix(".tsv.gz")
+        name = next((name for name, files in CORPORA.items() if stem in files), stem)
+        corpus = parts.setdefault(name, {"train": [], "dev": [], "test": []})
+        for row in read_rows(path):
+            part = _part(row, name)
+            if part == "train" or not row.compared & read:
+                corpus[part].append(row)
+    for corpus in parts.values():
+        taken.update(*(row.compared for part in ("dev", "test") for row in corpus[part]))
+    for name, corpus in parts.items():
+        free = [row for row in corpus["train"] if not row.compared & taken]
+        corpus["train"] = [] if name in NEVER_TRAINED else free
+    return {
+        pair: [splits for name, corpus in parts.items() if (splits := _splits(name, corpus, pair))]
+        for pair in (tuple(sorted(pair, key=lambda code: (code == "en", code))) for pair in combinations(LANGUAGES, 2))
+    }
+
+
+def _part(row: Row, name: str) -> str:
+    if name in WORDS:
+        return "train"
+    bucket = int(hashlib.sha1(normalised(row.key).encode()).hexdigest(), 16) % 100
+    share = TEST_SHARE.get(name, 1)
+    return "test" if bucket < share else "dev" if bucket < share + min(share, DEV_SHARE) else "train"
+
+
+def _splits(name: str, corpus: dict[str, list[Row]], pair: tuple[str, str]) -> Splits | None:
+    parts = {}
+    for part, rows in corpus.items():
+        pairs = [tuple(row.sides[language] for language in pair) for row in rows if row.sides.keys() >= set(pair)]
+        if part == "train" and name not in WORDS:
+            pairs = [sides for sides in pairs if plausible(sides, pair)]
+        parts[part] = Corpus(name, pair, tuple(dict.fromkeys(pairs)))
+    return Splits(**parts) if any(part.pairs for part in parts.values()) else None

@@ -1,0 +1,36 @@
+"""Sources as people type them in a hurry: small letters, no end mark, a slip of the finger."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_END_MARKS = ".!?"
+SLIPS = 0.4  # the share of hurried sentences that have one; the others lack capitals, an end mark or both
+
+
+def hurried(sentence: str, random: np.random.Generator) -> str:
+    """The sentence with a slip in one of its words, or without capitals, without its end mark, or without both; as it
+    was where there is nothing to change."""
+    if random.random() < SLIPS:
+        return _slipped(sentence, random)
+    kind = random.integers(3)  # 0: no capitals; 1: no end mark; 2: neither
+    if kind > 0 and sentence[-1:] in _END_MARKS and sentence[-2:-1].isalnum():
+        sentence = sentence[:-1]
+    return sentence if kind == 1 else sentence.lower()
+
+
+def _slipped(sentence: str, random: np.random.Generator) -> str:
+    """One letter within a word of at least four letters left out, doubled, or changed with the next one."""
+    words = sentence.split(" ")
+    long = [number for number, word in enumerate(words) if len(word) > 3 and word.isalpha()]
+    if not long:
+        return sentence
+    number = long[random.integers(len(long))]
+    word = words[number]
+    at = int(random.integers(1, len(word) - 1))  # the first letter stays, and something stands behind it
+    words[number] = (
+        word[:at] + word[at + 1 :],
+        word[:at] + word[at] + word[at:],
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+    )[random.integers(3)]
+    return " ".join(words)

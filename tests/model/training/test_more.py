@@ -1,0 +1,202 @@
+"""Corpora of three columns: their parts, what may train, and what is implausible, marked or typed in a hurry."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model import checkpoint
+from model.training import corpora
+from model.training.sources import judge
+from model.training.sources.folder import read_folder
+from model.training.sources.judge import judged, worst
+from model.training.sources.marks import mark, read_marks, without
+from model.training.sources.more import read_rows
+from model.training.sources.noise import hurried
+from model.training.sources.plausible import plausible
+from model.training.sources.readers import Corpus
+from model.translator import Translator
+from tests.model.training.test_corpora import options, write_tatoeba
+
+
+def bucket(sentence: str) -> int:
+    return int(hashlib.sha1(sentence.lower().encode()).hexdigest(), 16) % 100
+
+
+def english(wanted, count: int, form: str = "We saw {} birds there.") -> list[str]:
+    """The first sentences of a form that fall into wanted buckets."""
+    found = (sentence for n in range(10**6) if bucket(sentence := form.format(n)) in wanted)
+    return [next(found) for _ in range(count)]
+
+
+def german(sentence: str) -> str:
+    return sentence.replace("We saw", "Wir sahen dort").replace("birds there", "Vögel")
+
+
+def french(sentence: str) -> str:
+    return sentence.replace("We saw", "Nous y avons vu").replace("birds there", "oiseaux")
+
+
+def write_more(folder: Path, **files: list[tuple[str, str, str]]) -> None:
+    (folder / "more").mkdir(exist_ok=True)
+    for name, rows in files.items():
+        text = "".join("\t".join(row) + "\n" for row in rows)
+        (folder / "more" / f"{name.replace('_', '-')}.tsv.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def parts(folder: Path, pair: tuple[str, str]) -> dict[str, dict[str, set]]:
+    return {
+        s.train.name: {"train": set(s.train.pairs), "dev": set(s.dev.pairs), "test": set(s.test.pairs)}
+        for s in read_folder(folder, [pair])
+    }
+
+
+def rows_of(*sentences: str) -> list[tuple[str, str, str]]:
+    return [(sentence, german(sentence), french(sentence)) for sentence in sentences]
+
+
+def test_a_row_belongs_to_the_part_that_its_english_sentence_says_in_every_pair_of_languages(tmp_path):
+    test, dev, train = (english(wanted, 2) for wanted in ({0}, {1}, {50}))
+    write_more(tmp_path, stories=rows_of(*test, *dev, *train))
+    found = parts(tmp_path, ("de", "en"))["stories"]
+    for name, sentences in (("test", test), ("dev", dev), ("train", train)):
+        assert found[name] == {(german(s), s) for s in sentences}
+        assert parts(tmp_path, ("en", "fr"))["stories"][name] == {(french(s), s) for s in sentences}
+        assert parts(tmp_path, ("fr", "de"))["stories"][name] == {(german(s), french(s)) for s in sentences}
+
+
+def test_files_of_one_domain_are_one_corpus_with_its_own_share_held_out(tmp_path):
+    (first,), (second,) = english({3}, 1), english({6}, 1)
+    write_more(tmp_path, chat_wmt=rows_of(first), restaurant_woz=rows_of(second))
+    found = parts(tmp_path, ("de", "en"))["chats"]  # 4 % test, 3 % dev
+    assert found["test"] == {(german(first), first)} and found["dev"] == {(german(second), second)}
+
+
+def test_no_held_out_sentence_of_one_corpus_trains_in_another_on_any_side(tmp_path):
+    (held,), (free,) = (
+        english({3}, 1),
+        english({50}, 1),
+    )  # test of the chats, which hold out 4 %; nothing of the stories
+    other = "An entirely other sentence is here."
+    assert bucket(other) > 10
+    stories = [(held, "Ganz anders.", ""), (other, german(held), ""), (other, "", french(held)), *rows_of(free)]
+    write_more(tmp_path, chat_wmt=rows_of(held), stories=stories)
+    assert parts(tmp_path, ("de", "en"))["stories"]["train"] == {(german(free), free)}
+    assert parts(tmp_path, ("fr", "en"))["stories"]["train"] == {(french(free), free)}
+
+
+def test_the_older_splits_stay_and_what_they_train_on_is_no_test(tmp_path):
+    trained, tested = english({3}, 1), english({0}, 1)
+    write_tatoeba(tmp_path / "tatoeba/deu-eng.zip", [f"{s}\t{german(s)}" for s in (*trained, *tested)])
+    before = parts(tmp_path, ("de", "en"))["tatoeba"]
+    assert before["train"] and before["test"]
+    write_more(tmp_path, chat_wmt=rows_of(*trained), stories=[(english({50}, 1)[0], german(tested[0]), "")])
+    found = parts(tmp_path, ("de", "en"))
+    assert found["tatoeba"] == before and set(found) == {"tatoeba"}  # nothing is left of the two others
+    assert "chats" not in parts(tmp_path, ("fr", "en"))  # although the other pair has no older corpus
+
+
+def test_talks_are_tested_on_but_never_trained_on(tmp_path):
+    every = english(range(100), 60)
+    write_more(tmp_path, ted=rows_of(*every), stories=rows_of("We saw it all."))
+    found = parts(tmp_path, ("de", "en"))["ted"]
+    assert not found["train"] and {e for _, e in found["test"]} == {s for s in every if bucket(s) < 4}
+    clean = corpora.find(options(data=tmp_path), ["de-en"])
+    assert {s.train.name: len(s.train.pairs) for s in clean} == {"stories": 1, "ted": 0}
+
+
+def test_a_row_without_three_columns_is_named(tmp_path):
+    path = tmp_path / "x.tsv.gz"
+    path.write_bytes(gzip.compress(b"A dog.\tEin Hund.\t\nA cat.\tEine Katze.\n"))
+    with pytest.raises(ValueError, match="line 2: expected English, German and French, found 2"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize(
+    "german_side, english_side, fits",
+    [
+        ("Der Bus kommt um neun.", "The bus comes at nine.", True),
+        ("Ja.", "Yes.", True),
+        ("Ein Hotel in Berlin.", "A hotel in Berlin.", True),
+        ("Der Bus.", "The bus that we were waiting for has not come yet.", False),
+        ("The bus comes at nine and it is late.", "The bus was late, and that was it.", False),
+        ("Please leave this text untranslated", "Please leave this text untranslated", False),
+        ("Drücke <b>Start</b>.", "Press <b>start</b>.", False),
+        ("Gehe zu www.katze.de", "Go to www.cat.com", False),
+        ("...", "So?", False),
+    ],
+)
+def test_what_cannot_be_a_translation_is_seen(german_side, english_side, fits):
+    assert plausible((german_side, english_side), ("de", "en")) is fits
+    assert plausible((english_side, german_side), ("en", "de")) is fits
+
+
+def test_the_worst_of_each_group_of_lengths_are_left_out():
+    pairs = [(f"Satz {n}", f"sentence {n}") for n in range(40)]
+    lengths = np.array([3] * 20 + [30] * 20)
+    means = np.concatenate([np.linspace(-4, -2, 20), np.linspace(-1, 0, 20)])
+    assert worst(pairs, means, lengths, share=0.1) == [pairs[0], pairs[1], pairs[20], pairs[21]]
+
+
+def test_a_pair_is_judged_by_the_mean_log_probability_of_its_target_and_end(tiny_checkpoint):
+    model = checkpoint.load(tiny_checkpoint)
+    pairs = [("Ein Hund.", "A dog."), ("Zwei Katzen schlafen im Garten.", "Two cats are asleep in the garden.")]
+    means, lengths = judged(model, pairs, "en")
+    translator = Translator.load(tiny_checkpoint)
+    for (source, target), mean, length in zip(pairs, means, lengths, strict=True):
+        ids = [*model.tokenizer.encode(target), model.tokenizer.end_id]
+        assert length == len(ids)
+        expected = np.mean(translator.log_probabilities([translator.encode(source, "de-en")], [ids])[0])
+        assert mean == pytest.approx(expected, abs=0.05)  # it computes in bfloat16
+
+
+def test_the_judge_prints_the_marks_that_training_then_leaves_out(tmp_path, tiny_checkpoint, capsys):
+    rows = rows_of(*english(range(10, 100), 30), *english(range(10, 100), 10, "There were {} of them."))
+    write_more(tmp_path, stories=rows, games=rows)
+    judge.main(
+        [
+            "--data",
+            str(tmp_path),
+            "--corpora",
+            "stories",
+            "--checkpoint",
+            str(tiny_checkpoint),
+            "--direction",
+            "de-en",
+            "--drop",
+            "0.2",
+        ]
+    )
+    (tmp_path / "marks.txt").write_text(capsys.readouterr().out)
+    pairs = {s.train.name: set(s.train.pairs) for s in read_folder(tmp_path, [("de", "en")])}
+    dropped = {pair for pair in pairs["stories"] if mark(pair) in read_marks([tmp_path / "marks.txt"])}
+    assert 0 < len(dropped) < 0.3 * len(pairs["stories"])
+    found = corpora.find(options(data=tmp_path, without=[tmp_path / "marks.txt"]), ["de-en"])
+    kept = {s.train.name: set(s.train.pairs) for s in found}
+    assert kept["stories"] == pairs["stories"] - dropped
+
+
+def test_marked_pairs_are_left_out_whichever_way_round_they_stand():
+    corpus = Corpus("a", ("de", "en"), (("Ein Hund.", "A dog."), ("Zwei.", "Two.")))
+    assert without(corpus, frozenset({mark(("a  DOG.", "Ein Hund."))})).pairs == (("Zwei.", "Two."),)
+    assert without(corpus, frozenset()) is corpus
+
+
+def test_a_hurried_sentence_differs_by_one_slip_or_by_capitals_and_its_end():
+    sentence, random = "Meine Katze schläft im Garten.", np.random.default_rng(0)
+    made = {hurried(sentence, random) for _ in range(400)}
+    assert {sentence.lower(), sentence[:-1], sentence.lower()[:-1]} <= made
+    slips = {text for text in made if text[-1] == "." and text[0] == "M"}
+    assert len(slips) > 20
+    for slip in slips - {sentence}:
+        changed = [(a, b) for a, b in zip(sentence.split(), slip.split(), strict=True) if a != b]
+        assert len(changed) == 1 and changed[0][0][0] == changed[0][1][0] and abs(len(slip) - len(sentence)) <= 1
+
+
+def test_a_sentence_with_nothing_to_change_stays():
+    random = np.random.default_rng(0)
+    assert {hurried("ja", random) for _ in range(50)} == {"ja"}
