@@ -9,14 +9,16 @@ from model.files import read_json
 from model.training import options
 
 RECIPES = Path(__file__).with_name("recipes")
-KINDS = ("train", "translate")
+KINDS = ("train", "translate", "judge")
 CHECKPOINT = "checkpoint"  # what a stage that trains leaves in its folder
 SOURCE, TARGET = "source.txt", "target.txt"  # what a stage that translates leaves there
+MARKS = "marks.txt"  # what a stage that judges leaves there
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step: of kind train (options of model.train by name) or translate (what is translated, and with what)."""
+    """One step: of kind train (options of model.train by name), translate (what is translated, and with what) or judge
+    (which corpora, and by what)."""
 
     recipe: str
     name: str
@@ -32,7 +34,7 @@ class Stage:
     def needs(self) -> tuple[str, ...]:
         """The stages that must be done before."""
         names = ("init", "with", "synthetic")
-        return tuple(self.settings[name] for name in names if name in self.settings)
+        return (*(self.settings[name] for name in names if name in self.settings), *self.settings.get("without", ()))
 
 
 def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
@@ -51,12 +53,14 @@ def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
             "repeat",
             "bf16",
             "synthetic",
+            "without",
             "probes",
             "updates_before",
             "family",
             "no_attention",
         },
         "translate": {"with", "direction", "captions", "everyday_of"},
+        "judge": {"with", "direction", "corpora", "drop"},
     }
     stages = []
     for values in read_json(path)["stages"]:
@@ -96,7 +100,7 @@ def in_order(name: str, folder: Path = RECIPES) -> list[Stage]:
 def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     """What makes a stage: arguments of `python -m`, one program after the other. A program with a single ">" writes
     into the file behind it; one with "<" reads from there."""
-    return _train(stage, data, work) if stage.kind == "train" else _translate(stage, data, work)
+    return {"train": _train, "translate": _translate, "judge": _judge}[stage.kind](stage, data, work)
 
 
 def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
@@ -107,6 +111,8 @@ def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     if "synthetic" in settings:
         made = work / settings.pop("synthetic")
         found += ["--synthetic", settings["directions"][0], str(made / SOURCE), str(made / TARGET)]
+    if "without" in settings:
+        found += ["--without", *(str(work / judged / MARKS) for judged in settings.pop("without"))]
     if "probes" in settings:
         found += ["--probes", str(RECIPES.relative_to(RECIPES.parents[2]) / settings.pop("probes"))]
     for corpus, times in settings.pop("repeat", {}).items():
@@ -142,3 +148,11 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
         "128",
     ]
     return [[*collect, ">", str(folder / TARGET)], [*translate, "<", str(folder / TARGET), ">", str(folder / SOURCE)]]
+
+
+def _judge(stage: Stage, data: Path, work: Path) -> list[list[str]]:
+    settings = stage.settings
+    found = ["model.training.sources.judge", "--data", str(data), "--corpora", *settings["corpora"]]
+    found += ["--checkpoint", str(work / settings["with"] / CHECKPOINT), "--direction", settings["direction"]]
+    found += ["--drop", str(settings["drop"])] if "drop" in settings else []
+    return [[*found, ">", str(work / stage.path / MARKS)]]

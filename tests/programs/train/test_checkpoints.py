@@ -12,14 +12,14 @@ import pytest
 from model import checkpoints
 from model.training import options
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
-from model.training.sources import collect
+from model.training.sources import collect, judge
 from tests import ROOT
 from tests.conftest import SENTENCES
 
 
-def test_every_shipped_checkpoint_has_a_recipe_whose_commands_can_be_read(tmp_path):
+def test_every_shipped_checkpoint_has_a_recipe_and_the_commands_of_all_can_be_read(tmp_path):
     assert set(checkpoints.SHIPPED) <= set(all_recipes())
-    for name in checkpoints.SHIPPED:
+    for name in all_recipes():
         for stage in in_order(name):
             for command in commands(stage, tmp_path, tmp_path):
                 if command[0] == "model.train":
@@ -28,10 +28,12 @@ def test_every_shipped_checkpoint_has_a_recipe_whose_commands_can_be_read(tmp_pa
                     assert args.probes is None or (ROOT / args.probes).is_file()
                 elif command[0] == "model.training.sources.collect":
                     assert collect.parse(command[1 : command.index(">")]).captions == stage.settings["captions"]
+                elif command[0] == "model.training.sources.judge":
+                    assert judge.parse(command[1 : command.index(">")]).corpora == stage.settings["corpora"]
 
 
 def test_a_stage_comes_after_what_it_needs():
-    for name in checkpoints.SHIPPED:
+    for name in all_recipes():
         paths = [stage.path for stage in in_order(name)]
         assert len(set(paths)) == len(paths) and paths[-1] == read_recipe(name)[-1].path
         for stage in in_order(name):
