@@ -110,12 +110,11 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
             place = replace(place, head=HEADS[stop.head](place))
         except Refusal as error:
             missing = error.words
-    values = _values(place)
-    view = {**place.fields(pinned=stop.pinned), **stop.open}
+    values, measured = _values(place), NOTHING if missing else measure(place, stop.claim)
+    view = {**place.fields(pinned=stop.pinned, row=measured.row), **stop.open}
     found = {"title": words(stop.title, values), "open": view, "missing": missing}
     if missing is not None:
         return found | {"text": None, "claim": None}
-    measured = measure(place, stop.claim)
     values |= measured.also
     blank = dict.fromkeys(FIELD.findall(stop.text), "–")  # what could not be measured cannot be named either
     return found | {"text": words(stop.text, blank | values), "claim": claimed(place, stop.claim, measured, values)}

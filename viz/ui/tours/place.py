@@ -10,6 +10,7 @@ import numpy as np
 
 from model.analysis.why import pinned
 from model.analysis.why.case import Case
+from model.analysis.why.shelf import stored_means
 from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
@@ -58,17 +59,19 @@ class Place:
 
     @cached_property
     def case(self) -> Case:
-        """Why the pair's translation was written, compared with nothing. A Refusal for what cannot be asked."""
+        """Why the pair's translation was written, compared with nothing, as the tab Why asks it. A Refusal for what
+        cannot be asked."""
         question = pinned.ask(self.translator, self.trace, self.target[0], Against.NOTHING)
-        return case_of(self.translator, self.trace, question)
+        return case_of(self.translator, self.trace, question, stored_means(self.translator))
 
     @property
     def written(self) -> str:
         """The pair's translation as it was written; where it was not, as it might have been."""
         return text_of(self.trace.target_tokens, self.target) or (self.pair.targets[0] if self.pair else "")
 
-    def fields(self, *, pinned: bool = True) -> dict[str, str]:
-        """Of a link: which sentence, head and, if pinned, tokens."""
+    def fields(self, *, pinned: bool = True, row: int | None = None) -> dict[str, str]:
+        """Of a link: which sentence, head and, if pinned, tokens. row: of the decoder; None: the one that is about to
+        write the pair's translation."""
         trace, found = self.trace, {}
         found |= {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint}
         if self.head:
@@ -78,7 +81,8 @@ class Place:
             return found
         kind = self.head[0] if self.head else AttentionKind.CROSS
         if self.target and kind.side is Side.DECODER:
-            found |= {"query": str(self.target[0] + 1), "step": str(self.target[0] + 1), "alone": "1"}
+            step = str((self.target[0] if row is None else row) + 1)
+            found |= {"query": step, "step": step, "alone": "1"}
         if self.source and kind is not AttentionKind.DECODER_SELF:
             found["key"] = str(self.source[0] + 1)
         return found

@@ -55,6 +55,11 @@ def mean_voices(case: Case) -> Voices:
 
 
 @torch.inference_mode()
+def usual(case: Case) -> Voices:
+    """Each head's mean where means are known, else silence."""
+    return silence() if case.means is None else mean_voices(case)
+
+
 def other_voices(case: Case, translator: Translator, texts: Sequence[str], direction: str) -> Voices:
     """Resample ablation: each text is a draw, read at the same relative positions, with the model's own translation.
     ValueError for no text."""

@@ -8,15 +8,25 @@ import pytest
 import torch
 
 from model import checkpoint
+from model.analysis.survey.own import surveyed
+from model.analysis.why.shelf import Shelf
 from model.nets.transformer import Transformer
+from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
+from model.trace.why.question import Against
 from model.training import learned
 from model.translator import Translator
 from model.translators import Translators
+from viz.ui.asked import Asked
+from viz.ui.lab import frame
+from viz.ui.lab.panel import Scene
+from viz.ui.lab.why import heads as why_heads
+from viz.ui.session import Selection
 from viz.ui.tours import guide
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.measures.maps import sharper, uneven
-from viz.ui.tours.tour import FIELD, Tour, tours
+from viz.ui.tours.measures.measured import share
+from viz.ui.tours.tour import FIELD, Stop, Tour, tours
 from viz.words import for_page
 
 EVERY = tours()
@@ -69,6 +79,58 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, tour, direc
             assert high - low == pytest.approx(float(said["value"]), abs=1e-6) and high <= 100, stop.title
         if "{target}" in stop.text:  # it was written
             assert found["text"]["with"]["target"] in trace.translation, stop.title
+
+
+def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Stop, view: dict) -> list[str]:
+    """What the view of a stop, opened on a fresh page, shows of what its claim is about, as the page writes it."""
+    trace = translator.translate(view["text"], direction)
+    if view["tab"] == "heads":
+        kind, layer, head = AttentionKind(view["kind"]), int(view["layer"]) - 1, int(view["head"]) - 1
+        return [
+            share(float(surveyed(translator, direction).kinds[kind].statistics[view["statistic"]].value[layer, head]))
+        ]
+    if view["tab"] == "explorer":  # the pinned cell
+        maps = trace.maps(AttentionKind(view["kind"])).weights[int(view["layer"]) - 1, int(view["head"]) - 1]
+        return [share(float(maps[int(view["query"]) - 1, int(view["key"]) - 1]))]
+    shelf, against = Shelf(), Against.NOTHING if view.get("alone") else Against.RUNNER_UP
+    asked = Asked.of(trace, int(view["step"]) - 1, against)
+    if view["panel"] == "why-tokens":
+        return [
+            text
+            for words in frame.answered(translator, trace, asked, shelf)["headline"]
+            for text in words.values.values()
+        ]
+    scene = Scene(trace, Selection(), translator, asked=asked, shelf=shelf)
+    *_, blocks = why_heads.PANEL.content(scene, *(control.start for control in why_heads.PANEL.controls))
+    (grid,) = (block for block in blocks if block["type"] == "heads")
+    (kind,) = (kind for kind in grid["kinds"] if kind["kind"] == view["kind"])
+    return [kind["rows"][int(view["layer"]) - 1][int(view["head"]) - 1]["name"].values["n"]]
+
+
+# Of these the picture shows the number itself; other claims are about the whole of it, or about what is done next.
+SHOWN = {
+    "on_average": ("value",),
+    "weight": ("value",),
+    "read_back": ("value",),
+    "best_head": ("value",),
+    "hidden": ("before", "after"),
+    "matters_most": ("before", "after"),
+    "without_head": ("nats",),
+}
+
+
+@pytest.mark.parametrize(("tour", "direction"), CASES, ids=NAMES)
+def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, tour, direction):
+    translator = shipped_translators[direction]
+    for stop, found in zip(tour.stops, shown(translator, tour, direction), strict=True):
+        claim, view = found["claim"], found["open"]
+        if not claim or stop.claim.measure not in SHOWN or not stop.pinned:
+            continue
+        if stop.claim.measure == "without_head" and view["tab"] == "explorer":
+            continue
+        seen = in_the_picture(translator, tour, direction, stop, view)
+        for name in SHOWN[stop.claim.measure]:
+            assert claim["text"]["with"][name] in seen, (stop.title, name, seen)
 
 
 # A stop asks the same of a random model in any direction: the first of each tour in a plain run.

@@ -35,10 +35,12 @@ def weight(place: Place) -> Measured:
 
 def read_back(place: Place) -> Measured:
     """What the head gives to the pair's source word in the row that reads the translation's last piece."""
-    rows = len(place.trace.target_ids)
-    if not (place.source and place.target) or place.target[-1] + 1 >= rows:
+    if not (place.source and place.target):
         return NOTHING
-    return Measured(float(place.weights[place.target[-1] + 1, list(place.source)].sum()))
+    row = place.target[-1] + 1
+    if row >= len(place.trace.target_ids):
+        return NOTHING
+    return Measured(float(place.weights[row, list(place.source)].sum()), row=row)
 
 
 def best_head(place: Place) -> Measured:

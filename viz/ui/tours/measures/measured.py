@@ -14,17 +14,19 @@ class Unit(str, Enum):
     POINTS = "points"  # a difference of shares: its percentage points, without a sign for them
     COUNT = "count"
     ERROR = "error"  # a difference that should be none
-    BITS = "bits"
+    NATS = "nats"
 
 
 @dataclass(frozen=True)
 class Measured:
     """value: None where there is nothing to measure, such as a word that was not written: the claim is then not
-    fulfilled. also: what a claim's text may name besides {value}."""
+    fulfilled. also: what a claim's text may name besides {value}. row: the decoder's row whose number it is, which the
+    stop's view then pins; None: the one that is about to write the pair's translation."""
 
     value: float | None
     unit: Unit = Unit.SHARE
     also: Mapping[str, object] = field(default_factory=dict)
+    row: int | None = None
 
 
 NOTHING = Measured(None)
@@ -62,5 +64,5 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
     Unit.POINTS: _points,
     Unit.COUNT: "{:.0f}".format,
     Unit.ERROR: _error,
-    Unit.BITS: "{:.1f}".format,
+    Unit.NATS: "{:.1f}".format,
 }

@@ -10,10 +10,13 @@ from model.analysis import ablation, paths
 from model.analysis.survey.own import surveyed
 from model.analysis.why.case import masked
 from model.analysis.why.experiments import cutting, heads, removal
+from model.analysis.why.methods import occlusion
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
-from viz.ui.tours.measures.measured import NOTHING, Measured, share
-from viz.ui.tours.place import Place, text_of
+from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
+from viz.ui.tours.place import Head, Place, text_of
+from viz.wire.experiments.heads import signed
+from viz.wire.question import nats
 
 
 def hidden(place: Place) -> Measured:
@@ -28,32 +31,35 @@ def hidden(place: Place) -> Measured:
 
 
 def matters_most(place: Place) -> Measured:
-    """What hiding the pair's source word costs its translation, as a share of what hiding any one source word costs at
-    most: 1 where no other word matters more."""
+    """How much more hiding the pair's source word costs its translation than hiding any other word, of the source or of
+    what was written before: the headline of the tab Why names the word that costs most."""
     if not (place.source and place.target):
         return NOTHING
     case = place.case
-    source, prefix = case.columns.masks()
-    words = np.flatnonzero(source.any(-1))
-    effects = case.effects(masked(source[words], prefix[words]))
-    own = next(i for i, column in enumerate(words) if source[column][place.source[0]])
-    return Measured(float(effects[own] / max(effects.max(), 1e-9)), also={"nats": f"{effects[own]:.1f}"})
+    found = occlusion.losses(case)
+    own = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[place.source[0]])
+    others = np.where(case.columns.special, -np.inf, found.of_metric)
+    others[own] = -np.inf
+    lost = float(found.of_metric[own])
+    return Measured(
+        lost - float(others.max()), Unit.NATS, {"before": nats(found.metric), "after": nats(found.metric - lost)}
+    )
 
 
 def without_head(place: Place) -> Measured:
-    """What the pair's translation keeps of its probability when the head is silent."""
-    if not place.target:
-        return NOTHING
-    effects, _ = heads.ablate(place.case, heads.silence(), [[place.head]])
-    return _kept(place, float(effects[0]))
+    """What the pair's translation keeps of its probability when the head is switched off."""
+    return _without(place, [place.head]) if place.target else NOTHING
 
 
 def without_all(place: Place) -> Measured:
-    """What the pair's translation keeps of its probability when all cross-attention heads are silent."""
+    """What the pair's translation keeps of its probability when all cross-attention heads are switched off."""
     if not place.target:
         return NOTHING
-    every = [head for head in heads.all_heads(place.case) if head[0] is AttentionKind.CROSS]
-    effects, _ = heads.ablate(place.case, heads.silence(), [every])
+    return _without(place, [head for head in heads.all_heads(place.case) if head[0] is AttentionKind.CROSS])
+
+
+def _without(place: Place, silenced: list[Head]) -> Measured:
+    effects, _ = heads.ablate(place.case, heads.usual(place.case), [silenced])
     return _kept(place, float(effects[0]))
 
 
@@ -75,19 +81,8 @@ def without_edge(place: Place) -> Measured:
     if not (place.source and place.target):
         return NOTHING
     kind, layer, head = place.head
-    return _cut(place, [Edge(kind, place.target[0], key, layer, head) for key in place.source])
-
-
-def without_edges(place: Place) -> Measured:
-    """The same of all cross-attention heads at once."""
-    if not (place.source and place.target):
-        return NOTHING
-    return _cut(place, [Edge(AttentionKind.CROSS, place.target[0], key) for key in place.source])
-
-
-def _cut(place: Place, edges: list[Edge]) -> Measured:
-    case = place.case
-    return _kept(place, case.metric() - cutting.metric_without(case, edges, cutting.Cut.RENORMALISE))
+    edges = [Edge(kind, place.target[0], key, layer, head) for key in place.source]
+    return _kept(place, place.case.metric() - cutting.metric_without(place.case, edges, cutting.Cut.RENORMALISE))
 
 
 def unordered(place: Place) -> Measured:
@@ -130,10 +125,10 @@ def forced(place: Place) -> Measured:
     )
 
 
-def _kept(place: Place, nats: float) -> Measured:
+def _kept(place: Place, lost: float) -> Measured:
     before = float(np.exp(place.case.metric()))
-    kept = float(np.exp(-nats))
-    return Measured(kept, also={"before": share(before), "after": share(before * kept)})
+    kept = float(np.exp(-lost))
+    return Measured(kept, also={"before": share(before), "after": share(before * kept), "nats": signed(lost)})
 
 
 MEASURES: Mapping[str, Callable[..., Measured]] = {
@@ -145,7 +140,6 @@ MEASURES: Mapping[str, Callable[..., Measured]] = {
         without_all,
         on_average,
         without_edge,
-        without_edges,
         unordered,
         forced,
     )
