@@ -68,11 +68,11 @@ def _is_function(text: str, functions: frozenset[str]) -> bool:
 
 
 def default_step(trace: TranslationTrace) -> int:
-    """The first piece of the content word that was the least certain when it was begun; without content words, of any
-    token that is no symbol; without those, the first."""
-    starts = [group[0] for group in content_words(trace)]
-    starts = starts or [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)] or [0]
-    return starts[int(np.argmin(trace.log_probability[starts]))]
+    """The least certain piece of all content words; without content words, of all tokens that are no symbols; without
+    those, the first."""
+    pieces = [i for group in content_words(trace) for i in group]
+    pieces = pieces or [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)] or [0]
+    return pieces[int(np.argmin(trace.log_probability[pieces]))]
 
 
 def contrasts(trace: TranslationTrace, step: int) -> tuple[int, ...]:

@@ -40,9 +40,18 @@ def word_of(trace, step):
 def test_the_default_is_the_least_certain_content_word(trace):
     words = ["".join(trace.target_tokens[i] for i in g).replace("▁", "") for g in pinned.content_words(trace)]
     assert words == ["small", "dog", "sleeps", "table"]
-    starts = [group[0] for group in pinned.content_words(trace)]
+    pieces = [step for group in pinned.content_words(trace) for step in group]
     step = pinned.default_step(trace)
-    assert step in starts and trace.log_probability[step] == trace.log_probability[starts].min()
+    assert step in pieces and trace.log_probability[step] == trace.log_probability[pieces].min()
+
+
+def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
+    trace = SimpleNamespace(
+        direction="de-en",
+        target_tokens=told_by_spelling(["▁The", "▁Now", "ak", "ow", "▁lives", "."]),
+        log_probability=np.log([0.1, 0.9, 0.3, 0.8, 0.5, 0.2]),
+    )
+    assert pinned.default_step(trace) == 2
 
 
 @pytest.mark.parametrize(
