@@ -16,6 +16,8 @@ from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
+LEAST = 3  # rounds that are timed, whatever they take: a median of fewer is whatever came first
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionInput:
@@ -87,8 +89,8 @@ class HeadsComparison:
 
 
 def compare_ways(given: AttentionInput, *, runs: int = 0, budget: float = float("inf")) -> HeadsComparison:
-    """Compute both ways; with runs > 0 also time each that often, alternating, and take medians. budget: seconds after
-    which no more runs begin, of which there is at least one."""
+    """Compute both ways; with runs > 0 also time each that often, alternating, and take medians. The first round still
+    wakes threads and fills caches: it is not counted. budget: seconds after which no more rounds begin than LEAST."""
     loop_output, loop_weights = one_by_one(given)
     output, weights = vectorised(given)
     differences = (
@@ -98,8 +100,10 @@ def compare_ways(given: AttentionInput, *, runs: int = 0, budget: float = float(
     )
     if not runs:
         return HeadsComparison(*differences)
+    _seconds(one_by_one, given)
+    _seconds(vectorised, given)
     loops, together = [], []
-    while len(loops) < runs and (not loops or sum(loops) + sum(together) < budget):
+    while len(loops) < runs and (len(loops) < LEAST or sum(loops) + sum(together) < budget):
         # Alternating: whatever else the machine does then falls on both alike.
         loops.append(_seconds(one_by_one, given))
         together.append(_seconds(vectorised, given))
