@@ -10,7 +10,7 @@ from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
 from model.trace.translation import TranslationTrace
 from viz.maps.labels import KIND_TITLES
-from viz.words import Words
+from viz.words import Words, join, say
 
 PARTS = ("value", "low", "high")
 # What stands on a head's picture for a name: the picture is as large as a fingertip.
@@ -33,6 +33,24 @@ MARKS = {
     "alignment_read": "⇄",
     "alignment_predicted": "⇄+",
 }
+
+
+def graded(found: KindSurvey, layer: int, head: int, names: Sequence[str]) -> Words:
+    """What a head does, and how much of it: of each of its names; without one, of its leading habit."""
+    leading = [found.leading(layer, head)]
+    said = [_grade(found, layer, head, name) for name in (names or leading) if name is not None]
+    said = [words for words in said if words is not None]
+    return join(said, "; ") if said else say("none of these habits stands out")
+
+
+def _grade(found: KindSurvey, layer: int, head: int, name: str) -> Words | None:
+    value = float(found.statistics[name].value[layer, head])
+    does = {"does": STATISTICS[name].plain, "share": f"{value:.0%}"}
+    if value >= 0.9:
+        return say("almost always {does} ({share})", **does)
+    if value >= 0.5:
+        return say("mostly {does} ({share})", **does)
+    return say("partly {does} ({share})", **does) if value >= 0.2 else None
 
 
 def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
@@ -63,11 +81,13 @@ def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
 
 
 def _kind(found: KindSurvey) -> dict:
-    """sure: whether a value differs from what random rows have."""
+    """sure: whether a value differs from what random rows have; graded: by head, what it does most, whatever its
+    names."""
     layers, heads = found.shape
     return {
         "layers": layers,
         "heads": heads,
+        "graded": [graded(found, layer, head, ()) for layer, head in np.ndindex(layers, heads)],
         "statistics": {
             name: {
                 **{part: np.round(getattr(e, part).reshape(-1), 3).tolist() for part in PARTS},

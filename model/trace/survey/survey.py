@@ -53,6 +53,18 @@ class KindSurvey:
         layers, heads = self.shape
         return [[self._names(layer, head, thresholds) for head in range(heads)] for layer in range(layers)]
 
+    def leading(self, layer: int, head: int) -> str | None:
+        """The habit that comes closest to a name, or goes furthest beyond it, among those that a head has more of than
+        random rows do; None: there is none."""
+        found = {
+            name: float(e.value[layer, head]) / STATISTICS[name].threshold
+            for name, e in self.statistics.items()
+            if STATISTICS[name].threshold is not None
+            and e.adjusted[layer, head] <= FALSE_DISCOVERIES
+            and e.value[layer, head] > e.chance
+        }
+        return max(found, key=found.get, default=None)
+
     def _names(self, layer: int, head: int, thresholds: Mapping[str, float]) -> tuple[str, ...]:
         found = []
         for name, estimate in self.statistics.items():

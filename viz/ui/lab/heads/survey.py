@@ -16,7 +16,7 @@ from model.trace.survey.survey import EXAMPLES, OWN, DirectionSurvey, KindSurvey
 from viz.maps.labels import KIND_TITLES
 from viz.ui.lab.panel import Panel, Scene
 from viz.wire import blocks
-from viz.wire.survey import open_head, survey, take
+from viz.wire.survey import graded, open_head, survey, take
 from viz.words import Words, join, say
 
 CARD = "card"
@@ -72,10 +72,12 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     kind, layer, head = place(found, data)
     k = found.kinds[kind]
     names = k.named()[layer][head]
-    plain = [STATISTICS[name].plain for name in names]
-    does = join(plain, "; ") if names else say("no name: it does none of this firmly")
     title = say(
-        "{kind}, layer {layer}, head {head}: {does}.", kind=KIND_TITLES[kind], layer=layer + 1, head=head + 1, does=does
+        "{kind}, layer {layer}, head {head}: {does}.",
+        kind=KIND_TITLES[kind],
+        layer=layer + 1,
+        head=head + 1,
+        does=graded(k, layer, head, names),
     )
     table, counted = _statistics(scene, k, (kind, layer, head), names)
     return [
