@@ -52,7 +52,8 @@ def test_why_is_what_python_finds(client, tiny_translator, trace):
     sums = why.parts(tiny_translator, trace, step=2).sum
     assert answer["parts"]["sum"]["found"] == pytest.approx(sums.found, abs=1e-4)
     one = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
-    assert len(one["rows"]) == 1 and one["question"]["step"] == pinned.default_step(trace)
+    asked = pinned.ask(tiny_translator, trace, contrast="boat")  # in the place of the whole word
+    assert len(one["rows"]) == 1 and one["question"]["step"] == asked.step
 
 
 def test_a_heads_effect_is_a_run_without_it(client, tiny_translator, trace):
