@@ -38,7 +38,7 @@ lint: $(VENV)/.dev
 	$(BIN)/oxlint viz/web
 	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
 
-# Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints")
+# Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints --replace")
 checkpoints: $(VENV)/.dev
 	$(BIN)/python -m model.checkpoints $(ARGS)
 

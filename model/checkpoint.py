@@ -96,6 +96,8 @@ def load(folder: str | Path) -> Checkpoint:
     Sizes are checked against the weights file's header before memory for the model is taken.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"the folder {folder} is missing: there is no such place")
     if registry.is_foreign(folder):
         return _load_foreign(folder)
     for name in (CONFIG, WEIGHTS):

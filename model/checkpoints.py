@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from model.program import command_line, program
+from model.program import check_free, command_line, program
 from model.training import parts
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
@@ -30,6 +30,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.join:
         parts.join(args.join, args.out or Path("checkpoints"))
         return
+    for name in args.names if args.out and not args.commands else ():
+        check_free(args.out / name, args.replace)
     ends = time.monotonic() + 60 * args.minutes if args.minutes else None
     for name in args.names:
         stages = in_order(name)
@@ -73,7 +75,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
     if training:
         command = [
             *command,
-            *(["--resume"] if (folder / "run" / "state.safetensors").exists() else []),
+            *(["--resume", "--replace"] if (folder / "run" / "state.safetensors").exists() else []),
             *(["--device", args.device] if args.device else []),
         ]
     program = [sys.executable, "-m"]
@@ -113,6 +115,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")
     add("--work", type=Path, default=Path("runs"), help="folder for what the stages leave")
     add("--out", type=Path, help="folder to copy the finished checkpoints into")
+    add("--replace", action="store_true", help="write over checkpoints that are there")
     add("--parts", type=Path, help="also write the finished checkpoints there, in parts of 15 MiB")
     add("--join", type=Path, help="instead of anything else, put such parts together into --out")
     add("--minutes", type=float, help="stop after so many minutes; start again to go on")

@@ -10,8 +10,9 @@ from model import checkpoint
 from model.families import hub
 from model.families.card import Origin, origin
 from model.families.folder import Folder
+from model.families.marian import UNNAMED
 from model.files import replace_file
-from model.program import command_line, program
+from model.program import check_free, command_line, program
 
 CARD = """---
 {front}
@@ -31,11 +32,13 @@ def main(argv: list[str] | None = None) -> None:
     found = checkpoint.load(folder)
     if args.directions:
         checkpoint.check_fit(folder, found.model.config, found.tokenizer, tuple(args.directions))
+        check_directions(args.directions, found)
         found = replace(found, directions=tuple(args.directions), languages=None)
     about = origin(Folder(folder))
     out = args.out or Path("checkpoints") / about.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
+    check_free(out / checkpoint.CONFIG, args.replace)
     checkpoint.save(
         out,
         found.model,
@@ -53,6 +56,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     for note in found.metrics["notes"]:
         print(f"note: {note}")
+
+
+def check_directions(wanted: list[str], found: checkpoint.Checkpoint) -> None:
+    """ValueError for a direction that the model does not translate. One whose files name no languages may be named."""
+    known = found.languages or found.directions
+    for direction in wanted:
+        if direction not in known and found.directions != (UNNAMED,):
+            raise ValueError(f"{found.name} does not translate {direction!r}, but {', '.join(found.directions)}")
 
 
 def card(found: checkpoint.Checkpoint, about: Origin) -> str:
@@ -83,6 +94,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("model.convert", __doc__)
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
+    parser.add_argument("--replace", action="store_true", help="write over a checkpoint that is there")
     parser.add_argument(
         "--dtype",
         choices=("float32", "float16"),

@@ -15,7 +15,7 @@ from model.align import read_pairs
 from model.analysis.alignment.curve import curve, markdown
 from model.files import write_json, write_section
 from model.nets.networks import check_transformer
-from model.program import add_checkpoint, command_line, program
+from model.program import add_checkpoint, add_output, command_line, destination, program
 from model.trace.alignment.formats import read_line
 from model.trace.alignment.links import turned
 from model.trace.alignment.score import Gold
@@ -33,6 +33,7 @@ section."""
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    out = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)
     found = []
@@ -42,8 +43,9 @@ def main(argv: list[str] | None = None) -> None:
                 curve(translator, direction, [pair for pair, _ in gold], [links for _, links in gold]).to_json()
             )
             print(f"{direction}\n{markdown(found[-1])}")
-    write_json(args.checkpoint / FILE, {"digest": translator.digest, "directions": found})
-    write_section(args.checkpoint / CARD, section(found))
+    write_json(out, {"digest": translator.digest, "directions": found})
+    if not args.out:
+        write_section(args.checkpoint / CARD, section(found))
 
 
 def sentences(folder: Path, direction: str) -> list[tuple[tuple[list[str], list[str]], Gold]]:
@@ -73,6 +75,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("model.curves", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
+    add_output(parser, f"{FILE}, and the tables in its card")
     add("--gold", type=Path, default=Path("data/alignment"), help="folder of links by hand; default data/alignment")
     return parser.parse_args(argv)
 

@@ -26,32 +26,33 @@ def scores(folder: Path, data: Path) -> None:
     """metrics.json: dev and test scores as the cards show them, and below which log-probability a translation is
     called unusual."""
     protocol = ["--protocol", "wu2021"]
-    common = ["--checkpoint", str(folder), "--data", str(data), *protocol]
+    common = ["--checkpoint", str(folder), "--replace", "--data", str(data), *protocol]
     evaluate.main([*common, "--splits", "dev", "--beam", "1"])
     evaluate.main([*common, "--splits", "test", "--beam", "1", "5", "--length-penalty", "1.0"])
 
 
 def mean_outputs(folder: Path, data: Path) -> None:
     """means.safetensors, for ablation and occlusion: over the project's own sentences, so that no data is needed."""
-    means.main(["--checkpoint", str(folder)])
+    means.main(["--checkpoint", str(folder), "--replace"])
 
 
 def heads(folder: Path, data: Path) -> None:
     """heads.json, for the tab "Heads": over dev sentences, whose text is not in it; without data over the project's
     own. It uses the means, which stand before it."""
     sentences = ["--data", str(data), "--limit", "2000"] if data.is_dir() else []
-    survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200"])
+    out = ["--out", str(folder / checkpoint.HEADS), "--replace"]
+    survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200", *out])
 
 
 def believed(folder: Path, data: Path) -> None:
     """faithfulness.json and the card's section, for the tab "Why": over dev sentences, without data over the project's
     own. It uses the means, which stand before it."""
-    faithfulness.main(["--checkpoint", str(folder), *(["--data", str(data)] if data.is_dir() else [])])
+    faithfulness.main(["--checkpoint", str(folder), "--replace", *(["--data", str(data)] if data.is_dir() else [])])
 
 
 def alignments(folder: Path, data: Path) -> None:
     """alignment.json and the card's table of it: beside links by hand, where the data have some."""
-    curves.main(["--checkpoint", str(folder), "--gold", str(data / "alignment")])
+    curves.main(["--checkpoint", str(folder), "--replace", "--gold", str(data / "alignment")])
 
 
 # File name -> what makes it from (checkpoint folder, data folder). A new analysis that keeps a table adds a line.

@@ -19,7 +19,7 @@ import torch
 from model import checkpoint
 from model.checkpoint import Checkpoint
 from model.evaluation.moses import WU2021, wu2021_bleu
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, add_limit, add_output, check_free, command_line, program
 from model.trace.directions import parse_direction
 from model.train import chosen_model
 from model.training import corpora
@@ -34,6 +34,8 @@ PROTOCOLS = {WU2021: wu2021_bleu}
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    for protocol in args.protocol:
+        PROTOCOLS[protocol](["A word."], ["A word."], "en")  # what it needs is missed now, not after hours
     translator = Translator.load(args.checkpoint, args.device)
     directions = args.directions or list(translator.directions)
     for direction in directions:
@@ -41,34 +43,49 @@ def main(argv: list[str] | None = None) -> None:
     found = [(split, direction, corpus) for split, direction, corpus in held_out(args, directions) if corpus.pairs]
     if not found:
         raise ValueError("there is nothing to score: no pair in the corpora that were named")
-    metrics = dict(translator.metrics)
+    wanted = [
+        (corpus, dict(zip(KEY, (corpus.name, split, direction, beam, args.length_penalty if beam > 1 else 0.0))))
+        for split, direction, corpus in found
+        for beam in args.beam
+    ]
+    metrics = {} if args.out else dict(translator.metrics)
+    if args.out:
+        check_free(args.out, args.replace)
+    elif not (args.replace or args.dry_run or args.limit):
+        check_new(translator, [{**which, "protocol": name} for _, which in wanted for name in (None, *args.protocol)])
     if metrics.get("digest", translator.digest) != translator.digest:
         metrics = {}  # those of other weights
     metrics["digest"] = translator.digest
     metrics["parameters"] = sum(p.numel() for p in translator.model.parameters())
-    for split, direction, corpus in found:
+    for corpus, which in wanted:
+        direction, beam, penalty = (which[name] for name in ("direction", "beam", "length_penalty"))
         pairs = corpus.oriented(direction)[: args.limit]
-        for beam in args.beam:
-            which = {
-                "data": corpus.name,
-                "split": split,
-                "direction": direction,
-                "beam": beam,
-                "length_penalty": args.length_penalty if beam > 1 else 0.0,
-            }
-            for score in scores(
-                translator, pairs, direction, beam=beam, length_penalty=args.length_penalty, protocols=args.protocol
-            ):
-                print(json.dumps({**which, **score}), flush=True)
-                metrics["scores"] = merged(metrics.get("scores", []), {**which, **score})
+        for score in scores(translator, pairs, direction, beam=beam, length_penalty=penalty, protocols=args.protocol):
+            print(json.dumps({**which, **score}), flush=True)
+            metrics["scores"] = merged(metrics.get("scores", []), {**which, **score})
     if args.precision:
         metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
         print(json.dumps(metrics["precision"], indent=2))
     dev = [(d, [s for s, _ in c.oriented(d)[: args.limit]]) for split, d, c in found if split == "dev"]
-    if dev:
+    if dev and (args.replace or "unusual_log_probability" not in metrics):
         metrics["unusual_log_probability"] = round(unusual_log_probability(translator, dev), 3)
-    if args.limit is None and not args.dry_run:
-        checkpoint.write_json(args.checkpoint / checkpoint.METRICS, metrics)
+    if args.out or (args.limit is None and not args.dry_run):
+        checkpoint.write_json(args.out or args.checkpoint / checkpoint.METRICS, metrics)
+
+
+def check_new(translator: Translator, wanted: list[dict]) -> None:
+    """ValueError if the checkpoint's metrics.json has one of these scores, or those of other weights."""
+    old = translator.metrics
+    if old.get("digest", translator.digest) != translator.digest:
+        raise ValueError(
+            "these are other weights than those of metrics.json: --replace drops its scores, --out names another file"
+        )
+    for which in wanted:
+        if len(merged(old.get("scores", []), which)) == len(old.get("scores", [])):
+            raise ValueError(
+                f"{translator.name} has this score already: {', '.join(f'{k} {v}' for k, v in which.items() if v)}. "
+                "--replace writes over it, --out names another file, --dry-run writes nothing"
+            )
 
 
 def scores(
@@ -207,8 +224,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="RUN",
         help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder",
     )
-    add("--limit", type=whole(), help="only the first sentences of each; nothing is written then")
-    add("--dry-run", action="store_true", help="do not write the scores into the checkpoint's metrics.json")
+    add_limit(parser)
+    add_output(parser, f"into {checkpoint.METRICS}")
+    add("--dry-run", action="store_true", help="write nothing")
     return parser.parse_args(argv)
 
 

@@ -1,9 +1,9 @@
 """Which row of the page's matrix to believe, measured: python -m model.faithfulness --help
 
-Translates sentences, asks why the least certain content word of each was written, and takes words away in the order of
-each method, by another replacement than it was made with. Writes faithfulness.json into the checkpoint's folder and its
-tables into the card there; no sentence is in them. Under torchrun, processes share the sentences; the result is the
-same.
+Translates 210 sentences of each direction, asks why the least certain content word of each was written, and takes words
+away in the order of each method, by another replacement than it was made with. Writes faithfulness.json into the
+checkpoint's folder and its tables into the card there; no sentence is in them. Under torchrun, processes share the
+sentences; the result is the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summar
 from model.analysis.why.methods import attention
 from model.files import write_json, write_section
 from model.nets.networks import check_transformer
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program, whole
 from model.serve import processes
 from model.trace.survey.survey import OWN
 from model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, first
@@ -30,32 +30,36 @@ from model.translator import Translator
 
 CARD = "README.md"
 HEADING = "## Which picture to believe"
+MEASURED = 210  # sentences of each direction
 Text = tuple[str, str]  # direction, sentence
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    translator = Translator.load(args.checkpoint, args.device)
-    check_transformer(translator.model)
-    path = args.checkpoint / averages.FILE
-    means = averages.load(path, translator) if path.is_file() else None
-    corpus, texts = chosen(args, translator)
+    out = destination(args, FILE)
     with processes.side_by_side():
+        translator = Translator.load(args.checkpoint, args.device)
+        check_transformer(translator.model)
+        path = args.checkpoint / averages.FILE
+        means = averages.load(path, translator) if path.is_file() else None
+        corpus, texts = chosen(args, translator)
         found = [sentence for sentence in examined(translator, texts, means, args.randomised) if sentence is not None]
         if processes.rank() == 0:
             scored_by = "mean embedding of own sentences" if means is not None else "mean embedding of the vocabulary"
-            report(
-                args.checkpoint,
-                Faithfulness(
-                    translator.name,
-                    translator.digest,
-                    translator.directions,
-                    corpus,
-                    len(found),
-                    scored_by,
-                    summarise(found),
-                ),
+            result = Faithfulness(
+                translator.name,
+                translator.digest,
+                translator.directions,
+                corpus,
+                len(found),
+                scored_by,
+                summarise(found),
             )
+            if out:
+                write_json(out, asdict(result))
+            if out and not args.out:
+                write_section(args.checkpoint / CARD, section(result))
+            print(section(result))
 
 
 def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[Text]]:
@@ -73,7 +77,9 @@ def chosen(args: argparse.Namespace, translator: Translator) -> tuple[str, list[
     texts = [
         (direction, line)
         for direction, lines in by_direction.items()
-        for line in islice((line for line in lines if line.strip() and translator.fits(line, direction)), args.limit)
+        for line in islice(
+            (line for line in lines if line.strip() and translator.fits(line, direction)), args.limit or MEASURED
+        )
     ]
     if not texts:
         raise ValueError("there are no sentences: name a file with --sentences")
@@ -94,13 +100,6 @@ def examined(
         )
     together = {index: sentence for part in processes.gathered(mine) for index, sentence in part.items()}
     return [together[index] for index in range(len(texts))]
-
-
-def report(folder: Path, found: Faithfulness) -> None:
-    """Write the file, and the card if there is one; print what stands there."""
-    write_json(folder / FILE, asdict(found))
-    write_section(folder / CARD, section(found))
-    print(section(found))
 
 
 def section(found: Faithfulness) -> str:
@@ -150,7 +149,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_checkpoint(parser)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
-    add("--limit", type=whole(), default=210, help="how many of each direction; default 210")
+    add_limit(parser)
+    add_output(parser, f"{FILE}, and the tables in its card")
     add("--randomised", type=whole(0), default=20, help="on how many to compare with redrawn weights; default 20")
     args = parser.parse_args(argv)
     if args.sentences and args.data:

@@ -1,6 +1,6 @@
 """Means of heads and embeddings over sentences, for ablation and occlusion: python -m model.means --help
 
-Writes means.safetensors into the checkpoint's folder, with the digest of the weights that it is of.
+Writes means.safetensors, with the digest of the weights that it is of.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from model.analysis.why.averages import FILE, collect, own_sentences, save
-from model.program import add_checkpoint, command_line, program
+from model.program import add_checkpoint, add_output, command_line, destination, program
 from model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    path = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     if args.sentences:
         lines = args.sentences.read_text(encoding="utf-8").splitlines()
@@ -30,7 +31,6 @@ def main(argv: list[str] | None = None) -> None:
             )
     with tqdm(total=sum(map(len, texts.values())), unit=" sentences") as bar:
         means = collect(translator, texts, watch=lambda done: bar.update(done - bar.n))
-    path = args.checkpoint / FILE
     save(path, means)
     print(f"{path}: {means.sentences} sentences, {path.stat().st_size:,} bytes")
 
@@ -39,6 +39,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("model.means", __doc__)
     add = parser.add_argument
     add_checkpoint(parser)
+    add_output(parser, FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--directions", nargs="+", help="for --sentences; default: all of the checkpoint's")
     return parser.parse_args(argv)

@@ -60,6 +60,37 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu or cuda")
 
 
+def add_output(parser: argparse.ArgumentParser, file: str) -> None:
+    """Where a measurement of a checkpoint is written."""
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {file} in the checkpoint's folder")
+    parser.add_argument("--replace", action="store_true", help="write over what is there already")
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """A try, which never stands for the measurement itself."""
+    parser.add_argument(
+        "--limit",
+        type=whole(),
+        help="a try: only the first so many sentences of each direction, and nothing is written but --out",
+    )
+
+
+def destination(args: argparse.Namespace, file: str) -> Path | None:
+    """Where a measurement goes, by --out, --replace and --limit: None is nowhere. Asked before anything is measured.
+    ValueError where it would write over something without --replace."""
+    if args.out is None and getattr(args, "limit", None) is not None:
+        return None
+    path = args.out or args.checkpoint / file
+    check_free(path, args.replace)
+    return path
+
+
+def check_free(path: Path, replace: bool) -> None:
+    """ValueError if something is there already and nobody said --replace."""
+    if path.exists() and not replace:
+        raise ValueError(f"{path} is there already: --replace writes over it, --out names another place")
+
+
 def whole(least: int = 1, most: int | None = None) -> Callable[[str], int]:
     """The type of an option that is a whole number within bounds."""
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"

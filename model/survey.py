@@ -1,6 +1,6 @@
 """What every head of a checkpoint does, over a corpus: python -m model.survey --help
 
-Writes heads.json into the checkpoint's folder, with the digest of the weights. Killed, it goes on where it was when it
+Writes heads.json, with the digest of the weights. Killed, it goes on where it was when it
 is started again; under torchrun, processes share the sentences. The result is the same. No sentence of the corpus is
 written down: the examples are this project's own sentences."""
 
@@ -25,7 +25,7 @@ from model.analysis.why import averages
 from model.checkpoint import HEADS
 from model.files import replace_file
 from model.nets.networks import check_transformer
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program, whole
 from model.serve import processes
 from model.trace.directions import parse_direction
 from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
@@ -38,17 +38,20 @@ LINKED = 100  # sentences on which heads are chosen that link words
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    translator = Translator.load(args.checkpoint, args.device)
-    check_transformer(translator.model)
+    path = destination(args, HEADS)
+    if path is None:
+        raise ValueError("--limit is for a try: say with --out where it is written")
     with processes.side_by_side():
+        translator = Translator.load(args.checkpoint, args.device)
+        check_transformer(translator.model)
+        parts = path.with_name(f"{path.name}.parts")  # what is done so far
         found = {
-            direction: survey(args, translator, direction, corpus)
+            direction: survey(args, translator, direction, corpus, parts)
             for direction, corpus in chosen(args, translator).items()
         }
         if processes.rank() == 0:
-            path = args.checkpoint / HEADS
             save(path, Survey(translator.name, translator.digest, found))
-            shutil.rmtree(parts(args), ignore_errors=True)
+            shutil.rmtree(parts, ignore_errors=True)
             print(
                 f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
                 f"{path.stat().st_size:,} bytes"
@@ -61,8 +64,10 @@ def save(path: Path, found: Survey) -> None:
     replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def survey(args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus) -> DirectionSurvey | None:
-    """One direction; None in processes other than the first."""
+def survey(
+    args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus, parts: Path
+) -> DirectionSurvey | None:
+    """One direction; None in processes other than the first. parts: a folder for what is done so far."""
     means = means_of(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
     linked_by = linking_heads(translator, direction, first)
@@ -74,7 +79,7 @@ def survey(args: argparse.Namespace, translator: Translator, direction: str, cor
         args.ablate,
         means,
         linker(linked_by) if linked_by else None,
-        parts(args),
+        parts,
     )
     rank, world = processes.rank(), processes.count()
     if rank == 0:
@@ -135,11 +140,6 @@ def means_of(args: argparse.Namespace, translator: Translator) -> Means:
     return averages.load(path, translator)
 
 
-def parts(args: argparse.Namespace) -> Path:
-    """Where what is done so far lies."""
-    return args.checkpoint / f"{HEADS}.parts"
-
-
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("model.survey", __doc__)
     add = parser.add_argument
@@ -154,7 +154,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for model.train")
     add("--directions", nargs="+", help="default: all of the checkpoint's")
-    add("--limit", type=whole(), help="only the first sentences")
+    add_limit(parser)
+    add_output(parser, HEADS)
     add(
         "--ablate",
         type=whole(0),

@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 import time
-from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import torch
@@ -21,25 +19,25 @@ from torch import nn
 from tqdm import tqdm
 
 from model import checkpoint
-from model.config import ModelConfig, RecurrentConfig, TrainConfig, from_json
+from model.config import TrainConfig
 from model.nets import networks
 from model.nets.networks import AnyNetwork
-from model.program import program
+from model.program import check_free, program
 from model.serve import processes
 from model.serve.device import choose_device
 from model.text.interface import TextTokenizer
-from model.text.tokenizer import Tokenizer
-from model.training import corpora, history, options
+from model.training import corpora, history, options, start
 from model.training.allocator import keep_freed_memory
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.history import History
 from model.training.loss import SummedLoss
 from model.training.mixture import Mixture
+from model.training.start import STATE
 from model.training.state import Log, TrainingState
 from model.training.validate import validate
 
 LOG_EVERY = 50
-SETTINGS, STATE, LOG = "settings.json", "state.safetensors", "metrics.jsonl"
+LOG = "metrics.jsonl"
 
 
 class Trainer:
@@ -123,7 +121,6 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
     log = Log(folder / LOG, state.update) if chief else None
     bar = tqdm(total=config.max_updates, initial=state.update, disable=not chief, unit="update", mininterval=5)
     trainer.model.train()
-    recorded = recorded if chief else None
     if recorded and (state.update == 0 or not recorded.records):
         recorded.record(trainer.model, state.update)
     trainer.clock = time.perf_counter()
@@ -173,9 +170,15 @@ def export(folder: Path, out: Path) -> None:
     history.export(folder, out, written.model, tokenizer, written.digest)
 
 
+def is_of(folder: Path, out: Path) -> bool:
+    """Whether a checkpoint is what this run has written before: its log is how the run's begins."""
+    logs = [path / LOG for path in (out, folder)]
+    return all(map(Path.is_file, logs)) and logs[1].read_bytes().startswith(logs[0].read_bytes())
+
+
 def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
     """The run's better weights, raw or averaged, as its last evaluation on the dev set says: float32, on the CPU."""
-    model_config, config, tokenizer = read_settings(folder)
+    model_config, config, tokenizer = start.read(folder)
     model = networks.build(model_config)
     state = TrainingState(model, torch.optim.Adam(model.parameters()), config.average_decay)
     state.load(folder / STATE)
@@ -186,105 +189,48 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
     return model.eval(), tokenizer, config
 
 
-def read_settings(folder: Path) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, TextTokenizer]:
-    """What a run was started with. ValueError if the folder holds no run."""
-    if not (folder / SETTINGS).is_file():
-        raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
-    settings = checkpoint.read_json(folder / SETTINGS)
-    try:
-        shape = networks.named(settings.get("network", networks.DEFAULT)).config
-        return (
-            from_json(shape, settings["model"]),
-            from_json(TrainConfig, settings["train"]),
-            checkpoint.read_tokenizer(folder, settings.get("tokenizer")),
-        )
-    except (KeyError, TypeError, OSError, ValueError) as error:
-        raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
-
-
 def main(argv: list[str] | None = None) -> None:
     args = options.parse(argv, __doc__)
-    if torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    with processes.side_by_side("nccl" if torch.cuda.is_available() else "gloo"):
-        train(args)
+    device = choose_device(args.device)
+    with processes.side_by_side("nccl" if device.type == "cuda" else "gloo"):
+        train(args, device)
 
 
-def train(args: argparse.Namespace) -> None:
-    folder, device = args.run, choose_device(args.device)
+def train(args: argparse.Namespace, device: torch.device) -> None:
+    folder, chief = args.run, processes.rank() == 0
     keep_freed_memory()
-    if args.resume:
-        model_config, config, tokenizer = read_settings(folder)
-        config = replace(config, **options.changed(args))
-        found = corpora.find(args, list(config.directions))
-    else:
-        found = corpora.find(args, args.directions)
-        config = TrainConfig(
-            **{name: getattr(args, name) for name in options.TRAIN if getattr(args, name) is not None},
-            directions=tuple(args.directions),
-            bf16=args.bf16,
-            repeats=tuple(args.repeat),
-        )
-        tokenizer, model_config = start(args, config, found)
+    if args.out:
+        check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_of(folder, args.out)))
+    wanted = start.read(folder)[1].directions if args.resume else args.directions or options.DIRECTIONS
+    found = corpora.find(args, list(wanted))
+    if chief and args.resume:
+        start.go_on(args)
+    elif chief:
+        start.begin(args, found)
+    processes.together()
+    model_config, config, tokenizer = start.read(folder)
     torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)
     if args.init and not args.resume:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
-    if not args.resume:
-        folder.mkdir(parents=True, exist_ok=True)
-    settings = {"network": networks.name_of(model), "model": asdict(model_config), "train": asdict(config)}
-    checkpoint.write_json(folder / SETTINGS, {**settings, "tokenizer": tokenizer.write(folder)})
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
-    print(
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(examples):,} pairs an epoch, {device}",
-        file=sys.stderr,
-    )
     trainer = Trainer(config, model, tokenizer, examples, device)
     if args.resume:
         trainer.state.load(folder / STATE)
-        if trainer.rank > 0:  # the file has the first process's generator: others must draw other dropout masks
+        if not chief:  # the file has the first process's generator and all processes' loss
             torch.manual_seed(config.seed + trainer.rank + trainer.state.update)
-    history.keep_probes(args.probes, folder)
-    run(
-        trainer,
-        folder,
-        dev,
-        History.of_run(folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before),
-    )
-    if args.out and trainer.rank == 0:
-        export(folder, args.out)
-
-
-def start(
-    args: argparse.Namespace, config: TrainConfig, found: list
-) -> tuple[TextTokenizer, ModelConfig | RecurrentConfig]:
-    """Tokenizer and model shape of a new run: those of --init, or new ones."""
-    if (args.run / STATE).exists():
-        raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
-    if args.init:
-        loaded = checkpoint.load(args.init)
-        checkpoint.check_fit(args.init, loaded.model.config, loaded.tokenizer, config.directions)
-        return loaded.tokenizer, replace(loaded.model.config, dropout=args.dropout)
-    tokenizer = (
-        Tokenizer.load(args.tokenizer)
-        if args.tokenizer
-        else corpora.train_tokenizer(
-            corpora.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
-            vocabulary_size=args.vocabulary_size,
-            algorithm=args.tokenizer_algorithm,
+            trainer.state.loss_sum.zero_()
+    recorded = None
+    if chief:
+        parameters = sum(p.numel() for p in model.parameters())
+        print(f"{parameters:,} parameters, {len(examples):,} pairs an epoch, {device}", file=sys.stderr)
+        history.keep_probes(args.probes, folder)
+        recorded = History.of_run(
+            folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before
         )
-    )
-    shape = networks.named(args.family).config
-    given = {
-        "norm_first": not args.post_norm,
-        "attention": not args.no_attention,
-        **{name: getattr(args, name) for name in options.MODEL},
-    }
-    return tokenizer, shape(
-        vocabulary_size=len(tokenizer),
-        pad_id=tokenizer.pad_id,
-        **{field.name: given[field.name] for field in fields(shape) if field.name in given},
-    )
+    run(trainer, folder, dev, recorded)
+    if args.out and chief:
+        export(folder, args.out)
 
 
 if __name__ == "__main__":

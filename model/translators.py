@@ -17,15 +17,22 @@ from model.translator import Translator
 
 class Translators(Mapping[str, Translator]):
     """The label of a Route -> the Translator that serves it. all: each of them once, the app's first one first; routes:
-    those that are listed. A model of many languages also serves the others, by the same form of label."""
+    those that are listed. A model of many languages also serves the others, by the same form of label. guests: those
+    of `translators` that come after all others when a direction's plain name is given away."""
 
-    def __init__(self, translators: Sequence[Translator]) -> None:
+    def __init__(self, translators: Sequence[Translator], *, guests: Sequence[Translator] = ()) -> None:
         if not translators:
             raise ValueError("no translator was given")
         self.all = tuple(dict.fromkeys(translators))
-        self.routes = routes((translator.name, translator.directions) for translator in translators)
-        serving = [translator for translator in translators for _ in translator.directions]
-        self._by_label = {route.label: translator for route, translator in zip(self.routes, serving, strict=True)}
+        named = sorted(self.all, key=lambda translator: translator in guests)
+        labelled = zip(
+            routes((translator.name, translator.directions) for translator in named),
+            (translator for translator in named for _ in translator.directions),
+            strict=True,
+        )
+        shown = sorted(labelled, key=lambda pair: self.all.index(pair[1]))
+        self.routes = tuple(route for route, _ in shown)
+        self._by_label = {route.label: translator for route, translator in shown}
         self._lent: weakref.WeakValueDictionary[str, Translator] = weakref.WeakValueDictionary()  # by label
 
     @classmethod
@@ -37,12 +44,13 @@ class Translators(Mapping[str, Translator]):
         limits: BatchLimits = BatchLimits(),
         models: Sequence[Path] = (),
     ) -> Translators:
-        """The folders `models`, then every checkpoint folder inside `folder`. ValueError if there is none or one cannot
-        be loaded."""
+        """The folders `models`, then every checkpoint folder inside `folder`; these keep their names in links and the
+        API, whatever else is served. ValueError if there is none or one cannot be loaded."""
         found = [*models, *sorted(path.parent for path in Path(folder).glob(f"*/{checkpoints.CONFIG}"))]
         if not found:
             raise ValueError(f"no checkpoint in {folder}: expected folders with a {checkpoints.CONFIG}")
-        return cls([Translator.load(path, device, limits=limits) for path in found])
+        loaded = [Translator.load(path, device, limits=limits) for path in found]
+        return cls(loaded, guests=loaded[: len(models)])
 
     def to(self, device: str) -> None:
         """Move every model. For an app that is not serving yet."""

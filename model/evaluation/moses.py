@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sacrebleu
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 WU2021 = "wu2021"
 
 
 def prepared(texts: Sequence[str], language: str) -> list[str]:
     """Lower-cased, normalised, tokenized; tokens joined by spaces. language: such as "de"."""
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer  # which not every environment has
+
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return [tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True) for text in texts]
 

@@ -17,14 +17,16 @@ from model.trace.directions import parse_direction
 from model.translator import Translator
 
 SEED = {"open": 1, "sealed": 2}
+SEEN = ("unseen", "seen")  # by training
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     translator = Translator.load(args.checkpoint, args.device)
-    results = []
-    for direction in args.directions or translator.directions:
-        translator.check_direction(direction)
+    results, directions = [], [translator.check_direction(d) for d in args.directions or translator.directions]
+    if args.record and not args.replace:
+        check_new(translator, [(d, args.frames, name, beam) for d in directions for name in SEEN for beam in args.beam])
+    for direction in directions:
         frames = read_typed_frames(args.frames, parse_direction(direction)[0])
         for training in (False, True):
             sentences = fill_typed(frames, direction, training=training, seed=SEED[args.frames])
@@ -38,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
                 result = {
                     "direction": direction,
                     "frames": args.frames,
-                    "fillers": "seen" if training else "unseen",
+                    "fillers": SEEN[training],
                     "beam": beam,
                     **tally(sentences, translations),
                 }
@@ -50,12 +52,19 @@ def main(argv: list[str] | None = None) -> None:
         record(args.checkpoint / METRICS, translator, results)
 
 
+def key(result: dict) -> tuple:
+    """What one result stands for."""
+    return tuple(result[field] for field in ("direction", "frames", "fillers", "beam"))
+
+
+def check_new(translator: Translator, wanted: list[tuple]) -> None:
+    """ValueError if the checkpoint's metrics.json has one of these results."""
+    for there in {key(old) for old in translator.metrics.get("typed", [])} & set(wanted):
+        raise ValueError(f"{translator.name} has the result {' '.join(map(str, there))} already: --replace")
+
+
 def record(path: Path, translator: Translator, results: list[dict]) -> None:
     """Put results into the checkpoint's metrics.json, in place of those of the same direction, frames and decoding."""
-
-    def key(result: dict) -> tuple:
-        return tuple(result[field] for field in ("direction", "frames", "fillers", "beam"))
-
     metrics = dict(translator.metrics)
     new = {key(result) for result in results}
     metrics["typed"] = [old for old in metrics.get("typed", []) if key(old) not in new] + results
@@ -80,6 +89,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--length-penalty", type=float, default=1.0)
     add("--show", action="store_true", help="print what was lost")
     add("--record", action="store_true", help="write the results into the checkpoint's metrics.json")
+    add("--replace", action="store_true", help="over results that are there already")
     return parser.parse_args(argv)
 
 

@@ -48,6 +48,8 @@ def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None)
     """
     if Path(name).is_dir():
         return Path(name)
+    if name.startswith((".", "/", "~")) or "\\" in name:
+        raise ValueError(f"there is no folder {name!r}")
     try:
         return _fetched(name, endpoint, cache)
     except HFValidationError as error:
@@ -68,7 +70,7 @@ def _in_words(name: str, error: Exception) -> str:
     if isinstance(error, HfHubHTTPError) and error.response is not None:
         return f"the hub answered {error.response.status_code} for {name}"
     if isinstance(error, LocalEntryNotFoundError):
-        return f"{name} is not in the cache, and the hub cannot be reached"
+        return f"there is no folder {name!r} here, no model of that name in the cache, and the hub cannot be reached"
     return f"the connection to the hub broke off while {name} was fetched: run this again, and it goes on"
 
 

@@ -21,6 +21,7 @@ from model.nets.positions import encoding
 from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
 from model.trace.directions import Languages, is_code
 
+UNNAMED = "source-target"  # the direction of a model whose files do not say which it is
 LANGUAGE = re.compile(r">>(.+)<<")
 
 
@@ -112,9 +113,9 @@ def _directions(
         names = [str(settings.config.get("_name_or_path", "")).rstrip("/").split("/")[-1], folder.path.name]
         pairs = [tuple(name.split("-")[-2:]) for name in names if name.count("-") >= 1]
         found = [pair for pair in pairs if all(map(is_code, pair)) and pair[0] != pair[1]]
-        source, target = found[0] if found else ("source", "target")
+        source, target = found[0] if found else UNNAMED.split("-")
     if not tokenizer.language_ids:
-        return (f"{source}-{target}" if source != target else "source-target",), None
+        return (f"{source}-{target}" if source != target else UNNAMED,), None
     return directions([source], sorted(tokenizer.language_ids))
 
 

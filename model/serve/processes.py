@@ -4,25 +4,40 @@ process that waits for nobody."""
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 import torch.distributed as dist
+
+LOST = "this run was stopped, or another of its processes has ended; what was saved is whole, and a new start goes on"
+NOTICE = 5  # seconds in which torchrun tells a process that another one has ended; it looks ten times a second
 
 
 @contextmanager
 def side_by_side(backend: str = "gloo") -> Iterator[None]:
     """A group of the processes that torchrun started, as long as the context lasts; otherwise nothing. Without an error
-    it ends for all at once: a process that leaves early can abort the others."""
+    it ends for all at once: a process that leaves early can abort the others. SystemExit, in words, where torchrun ends
+    this process because another one has ended."""
     if "WORLD_SIZE" not in os.environ:
         yield
         return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"error: {LOST}"))
     dist.init_process_group(backend)
     try:
         yield
         together()
+    except RuntimeError:
+        time.sleep(NOTICE)  # if a connection broke because another process is gone, torchrun now ends this one, too
+        raise
     finally:
         dist.destroy_process_group()
+        signal.signal(signal.SIGTERM, before)
 
 
 def rank() -> int:

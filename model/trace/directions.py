@@ -113,6 +113,6 @@ def unlisted(label: str, many: Iterable[tuple[str, Languages]]) -> Route | None:
 
 
 def find_route(among: Sequence[Route], direction: str, checkpoint: str) -> Route | None:
-    """The route of this direction and checkpoint; else the first that serves the direction; else None."""
+    """The route of this direction and checkpoint; else the one that is called by the direction alone; else None."""
     serving = [route for route in among if route.direction == direction]
-    return next((route for route in serving if route.checkpoint == checkpoint), serving[0] if serving else None)
+    return next((r for r in serving if r.checkpoint == checkpoint), next((r for r in serving if r.is_first), None))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from model.config import ModelConfig, TrainConfig
 from model.nets.networks import DEFAULT, NETWORKS
-from model.program import command_line
+from model.program import command_line, whole
 from model.training import corpora
 
 MODEL = (
@@ -38,6 +39,7 @@ TRAIN = (
     "frame_pairs",
     "noise",
 )
+DIRECTIONS, VOCABULARY_SIZE = ("de-en",), 8000
 ON_RESUME = ("max_updates", "cooldown_updates", "substitution", "frame_pairs", "noise", "evaluate_every")
 
 
@@ -45,11 +47,21 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     """The program's arguments; repeats as (corpus, times)."""
     parser = command_line("model.train", description)
     add = parser.add_argument
-    add("--run", type=Path, required=True, help="folder of the run: state, log, settings")
+    # Under torchrun --run-dir alone: torchrun would take --run for the beginning of an option of its own.
+    add(
+        "--run-dir",
+        "--run",
+        dest="run",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="folder of the run: state, log, settings",
+    )
     add("--out", type=Path, help="checkpoint folder to write at the end")
-    add("--resume", action="store_true", help="continue the run in --run")
+    add("--replace", action="store_true", help="write over a checkpoint that is in --out")
+    add("--resume", action="store_true", help="continue the run in --run-dir")
     add("--init", type=Path, help="start from the weights and tokenizer of this checkpoint folder")
-    add("--directions", nargs="+", default=["de-en"])
+    add("--directions", nargs="+", help=f"default {' '.join(DIRECTIONS)}")
     add(
         "--repeat",
         nargs=2,
@@ -70,26 +82,37 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
         help="learn the pieces from these directions' corpora; default: --directions",
     )
     add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
-    add("--vocabulary-size", type=int, default=8000)
-    add("--family", choices=tuple(NETWORKS), default=DEFAULT, help="which network to train; default %(default)s")
+    add("--vocabulary-size", type=whole(), help=f"default {VOCABULARY_SIZE}")
+    add("--family", choices=tuple(NETWORKS), help=f"which network to train; default {DEFAULT}")
     add("--no-attention", action="store_true", help="of the family gru: the decoder has one vector of the source")
     add("--post-norm", action="store_true", help="layer norm after the residual sum, as in the paper")
     corpora.add_options(parser)
     defaults = {f: getattr(ModelConfig(8), f) for f in MODEL}
     for name, default in {**defaults, **{name: getattr(TrainConfig(), name) for name in TRAIN}}.items():
-        on_resume = name in ON_RESUME
-        add(
-            "--" + name.replace("_", "-"),
-            type=type(default),
-            default=None if on_resume else default,
-            help=f"default {default}" + (" (may be changed on --resume)" if on_resume else ""),
-        )
+        note = " (may be changed on --resume)" if name in ON_RESUME else ""
+        add(option(name), type=type(default), help=f"default {default}{note}")
     args = parser.parse_args(argv)
     args.repeat = [(name, float(times)) for name, times in args.repeat]
     return args
 
 
+def option(name: str) -> str:
+    """What sets a field of a config."""
+    flags = {"norm_first": "post-norm", "attention": "no-attention"}
+    return "--" + flags.get(name, name).replace("_", "-")
+
+
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict:
+    """The options that the command line names."""
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
+def sizes(args: argparse.Namespace) -> dict:
+    """What the command line says of the network, by the fields of its config."""
+    flags = {"norm_first": args.post_norm, "attention": args.no_attention}
+    return given(args, ("vocabulary_size", *MODEL)) | {name: False for name, is_given in flags.items() if is_given}
+
+
 def changed(args: argparse.Namespace) -> dict:
     """The settings that --resume may change, where they are given."""
-    given = {name: getattr(args, name) for name in ON_RESUME if getattr(args, name) is not None}
-    return {**given, **({"repeats": tuple(args.repeat)} if args.repeat else {})}
+    return given(args, ON_RESUME) | ({"repeats": tuple(args.repeat)} if args.repeat else {})

@@ -105,7 +105,7 @@ def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
 
 def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     folder, settings = work / stage.path, dict(stage.settings)
-    found = ["model.train", "--run", str(folder / "run"), "--out", str(folder / CHECKPOINT), "--data", str(data)]
+    found = ["model.train", "--run-dir", str(folder / "run"), "--out", str(folder / CHECKPOINT), "--data", str(data)]
     if "init" in settings:
         found += ["--init", str(work / settings.pop("init") / CHECKPOINT)]
     if "synthetic" in settings:

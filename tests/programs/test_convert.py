@@ -40,6 +40,24 @@ def test_a_converted_folder_is_the_model(saved, tmp_path, capsys):
         assert model.metrics["origin"] == {"name": "opus-mt-de-en", "licence": "cc-by-4.0"}
 
 
+@pytest.mark.parametrize("direction", ["en-de", "de-fr"])
+def test_a_direction_that_the_model_does_not_translate_is_refused(saved, tmp_path, direction):
+    with pytest.raises(ValueError, match=f"opus-mt-de-en does not translate '{direction}', but de-en"):
+        convert.main([str(saved), "--out", str(tmp_path / "ours"), "--directions", direction])
+    assert not (tmp_path / "ours").exists()
+
+
+def test_a_folder_that_is_there_is_written_over_only_when_told(saved, tiny_checkpoint, tmp_path):
+    with pytest.raises(ValueError, match=r"config\.json is there already: --replace"):
+        convert.main([str(saved), "--out", str(tiny_checkpoint)])
+
+
+@pytest.mark.parametrize("name", ["./opus-mt-de-em", "/opus-mt-de-em", "~/opus", "..\\opus"])
+def test_a_mistyped_path_is_called_a_folder_that_is_not_there(name):
+    with pytest.raises(ValueError, match="there is no folder"):
+        convert.main([name])
+
+
 def test_halves_on_disk(saved, tmp_path):
     convert.main([str(saved), "--out", str(tmp_path / "ours"), "--dtype", "float16"])
     stored = load_file(tmp_path / "ours" / "model.safetensors")
@@ -141,3 +159,11 @@ def test_models_that_the_host_names_come_first(saved, tiny_checkpoint):
     found = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
     first = next(iter(found.values()))
     assert first.name == "opus-mt-de-en" and len(found) == 3
+
+
+def test_a_model_that_the_host_names_takes_no_label_of_a_checkpoint(saved, tiny_checkpoint):
+    """What links and callers of the API know as de-en stays what it was."""
+    found = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
+    assert list(found) == ["de-en (opus-mt-de-en)", "de-en", "en-fr"] and found["de-en"].name == tiny_checkpoint.name
+    assert found.find("de-en", "gone").checkpoint == tiny_checkpoint.name
+    assert found.find("de-en", "opus-mt-de-en").label == "de-en (opus-mt-de-en)"

@@ -37,7 +37,10 @@ def test_figures_go_into_the_folder_and_into_the_cards_section(folder):
     assert card.startswith("Before.") and card.endswith("\n## After\n") and "Old." not in card
     assert f"| 1 | {100 * one['means']['read'][0]:.1f} | {100 * min(one['heads']['read'][0]):.1f} |" in card
     assert not any(word in card for word in ("Hund", "sun"))
-    curves.main(["--checkpoint", str(folder / "tiny"), "--gold", str(folder / "nowhere")])
+    again = ["--checkpoint", str(folder / "tiny"), "--gold", str(folder / "nowhere")]
+    with pytest.raises(ValueError, match=r"alignment\.json is there already: --replace"):
+        curves.main(again)
+    curves.main([*again, "--replace"])
     assert "Not measured" in (folder / "tiny" / "README.md").read_text()
 
 

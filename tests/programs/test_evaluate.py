@@ -84,17 +84,20 @@ def test_the_published_protocol_stands_beside_plain_bleu(folder, tmp_path, data)
     (tmp_path / "x.en").write_text("\n".join(SENTENCES[1:8:2]) + "\n")
     pair = ("--pair", "de-en", tmp_path / "x.de", tmp_path / "x.en")
     run(folder, *pair)
-    scores = run(folder, *pair, "--protocol", "wu2021")["scores"]
+    with pytest.raises(ValueError, match=r"has this score already: data x\.de.*--replace"):
+        run(folder, *pair, "--protocol", "wu2021")
+    replaced = (*pair, "--replace")
+    scores = run(folder, *replaced, "--protocol", "wu2021")["scores"]
     assert [score.get("protocol") for score in scores] == [None, "wu2021"]
     assert "tok:13a" in scores[0]["bleu_signature"] and "tok:none" in scores[1]["bleu_signature"]
-    assert [s.get("protocol") for s in run(folder, *pair, "--protocol", "wu2021")["scores"]] == [None, "wu2021"]
-    assert [s.get("protocol") for s in run(folder, *pair)["scores"]] == [None, "wu2021"]
+    assert [s.get("protocol") for s in run(folder, *replaced, "--protocol", "wu2021")["scores"]] == [None, "wu2021"]
+    assert [s.get("protocol") for s in run(folder, *replaced)["scores"]] == [None, "wu2021"]
 
 
 def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):
     first = run(folder, "--data", data, "--directions", "de-en", "--splits", "dev")["scores"]
     assert [(s["data"], s["split"]) for s in first] == [("multi30k", "dev"), ("tatoeba", "dev")]
-    metrics = run(folder, "--data", data, "--directions", "de-en", "--beam", 1, 2)
+    metrics = run(folder, "--data", data, "--directions", "de-en", "--beam", 1, 2, "--replace")
     assert sorted((s["data"], s["split"], s["beam"]) for s in metrics["scores"]) == [
         (name, split, beam) for name in ("multi30k", "tatoeba") for split in ("dev", "test") for beam in (1, 2)
     ]
@@ -114,6 +117,26 @@ def test_a_score_replaces_only_its_like():
 def test_a_limited_run_writes_nothing(folder, data):
     assert run(folder, "--data", data, "--directions", "de-en", "--limit", 1) == {"scores": []}
     assert run(folder, "--data", data, "--directions", "de-en", "--dry-run") == {"scores": []}
+
+
+def test_a_limited_run_writes_where_it_is_told(folder, data, tmp_path):
+    out = tmp_path / "tried.json"
+    limited = ("--data", data, "--directions", "de-en", "--splits", "test", "--limit", 1, "--out", out)
+    assert run(folder, *limited) == {"scores": []}
+    tried = json.loads(out.read_text())
+    assert {score["sentences"] for score in tried["scores"]} == {1} and tried["digest"] == checkpoint.load(
+        folder
+    ).digest
+    with pytest.raises(ValueError, match=r"tried\.json is there already"):
+        run(folder, *limited)
+
+
+def test_scores_of_other_weights_are_dropped_only_when_told(folder, data):
+    checkpoint.write_json(folder / "metrics.json", {"digest": "0" * 16, "scores": [{"bleu": 50.0}]})
+    options = ("--data", data, "--directions", "de-en", "--splits", "test")
+    with pytest.raises(ValueError, match="other weights"):
+        run(folder, *options)
+    assert 50.0 not in [score["bleu"] for score in run(folder, *options, "--replace")["scores"]]
 
 
 def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tmp_path, monkeypatch):
@@ -152,13 +175,13 @@ def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tm
     report = run(out, "--data", data, "--precision", tmp_path / "run")["precision"]
     assert report["changed_by_float16_on_disk"] == 0 and report["sentences"] > 2 and report["device"] == "cpu"
     monkeypatch.setattr(evaluate, "_outputs", lambda translator, texts: [[id(translator)]] * 2 + [[7]])
-    report = run(out, "--data", data, "--precision", tmp_path / "run")["precision"]
+    report = run(out, "--data", data, "--replace", "--precision", tmp_path / "run")["precision"]
     assert {n for name, n in report.items() if name.startswith("changed")} == {2}
     with torch.no_grad():
         model.embedding.weight.add_(0.1)
     checkpoint.save(out, model, tokens, config.directions)
     with pytest.raises(ValueError, match="moved on since out was written"):
-        run(out, "--data", data, "--precision", tmp_path / "run")
+        run(out, "--data", data, "--replace", "--precision", tmp_path / "run")
     with pytest.raises(ValueError, match="is not the run"):
         run(folder, "--data", data, "--directions", "de-en", "--precision", tmp_path / "run")
 

@@ -94,3 +94,31 @@ def test_a_reader_that_has_had_enough_is_no_error():
     command = f"{sys.executable} -c '{writes}' | head -n 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout == "0\n" and done.stderr == ""
+
+
+LACKING = """
+import runpy, sys
+package, name, *sys.argv[1:] = sys.argv[1:]
+sys.modules[package] = None
+runpy.run_module(name, run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "name", "arguments"),
+    [
+        ("sacremoses", "train", "model.evaluate", ["--protocol", "wu2021"]),
+        ("matplotlib", "plots", "viz.learning_curves", ["checkpoints/de-en", "--out", "{tmp_path}/curves.png"]),
+    ],
+)
+def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
+    """As `make app` leaves it: --help is shown, and what cannot be done without the extra says which it is."""
+
+    def run(*given: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-c", LACKING, package, name, *given]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+    assert run("--help").stdout.startswith(f"usage: python -m {name}")
+    done = run(*(argument.format(tmp_path=tmp_path) for argument in arguments))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f'error: {package} is not installed: the extra "{extra}" brings it'), done.stderr

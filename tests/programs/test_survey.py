@@ -33,20 +33,13 @@ def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_pat
     with pytest.raises(ValueError, match="means"):
         survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path), "--ablate", "1"])
     means.main(["--checkpoint", str(folder), "--sentences", files(tmp_path)[0], "--directions", "de-en"])
-    survey.main(
-        [
-            "--checkpoint",
-            str(folder),
-            "--sentences",
-            *files(tmp_path, 2),
-            "--directions",
-            "de-en",
-            "--limit",
-            "7",
-            "--ablate",
-            "2",
-        ]
-    )
+    short = ["--directions", "de-en", "--limit", "7", "--ablate", "2"]
+    options = ["--checkpoint", str(folder), "--sentences", *files(tmp_path, 2), *short]
+    with pytest.raises(ValueError, match="--limit is for a try"):
+        survey.main(options)
+    survey.main([*options, "--out", str(folder / "heads.json")])
+    with pytest.raises(ValueError, match=r"heads\.json is there already: --replace"):
+        survey.main(options[:-6])
     text = (folder / "heads.json").read_text()
     assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text
     found = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from viz import theme
+
+if TYPE_CHECKING:  # not every environment has it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK, MUTED, LINE = (theme.COLOURS[name][0] for name in ("ink", "muted", "line"))
 COLOURS = theme.HEAD_COLOURS
@@ -17,6 +19,8 @@ PANEL = (4.2, 2.9)  # inches
 
 def panels(draw: list[Callable[[Axes], None]]) -> Figure:
     """A figure with one panel a function, in rows of two or three; each function draws on the axes that it is given."""
+    from matplotlib.figure import Figure
+
     columns = min(len(draw), 2 if len(draw) in (2, 4) else 3)
     rows = -(-len(draw) // columns)
     figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained", facecolor="white")

@@ -20,7 +20,7 @@ import torch
 from model.config import ModelConfig, RecurrentConfig, from_json
 from model.files import read_json, write_json
 from model.nets import networks
-from model.program import command_line, program, whole
+from model.program import check_free, command_line, program, whole
 from model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
@@ -122,15 +122,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokens", type=whole(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
     parser.add_argument("--rounds", type=whole(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")
     parser.add_argument("--threads", type=whole(), default=1, help="of torch, default 1")
-    parser.add_argument("--json", type=Path, default=FILE, help="where to write, default what the page shows")
+    parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
+    parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
+    check_free(args.out, args.replace)
     before = torch.get_num_threads()
     torch.set_num_threads(args.threads)
     try:
         found = measure(tuple(args.lengths), tokens=args.tokens, rounds=args.rounds)
     finally:
         torch.set_num_threads(before)
-    write_json(args.json, asdict(found))
+    write_json(args.out, asdict(found))
     for name, rows in found.seconds.items():
         milliseconds = ", ".join(
             f"{length}: {1e3 * median:.0f} ms" for length, (_, median, _) in zip(found.lengths, rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from model.files import read_json, write_json
-from model.program import command_line, program
+from model.program import check_free, command_line, program
 from model.training.toy import corpora
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
@@ -67,7 +67,9 @@ def apart(one: Interval, other: Interval) -> bool:
 def main(argv: list[str] | None = None) -> None:
     parser = command_line("model.training.toy.measure", __doc__)
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
+    parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
+    check_free(args.out, args.replace)
     torch.set_num_threads(1)
     found: dict[str, dict[str, list[float]]] = {}
     for switch, changes in SWITCHES.items():

@@ -166,7 +166,9 @@ def test_without_the_hub_the_cache_serves(fake, saved, tmp_path):
     fake.server.shutdown()
     fake.server.server_close()
     assert fetched(fake, tmp_path) == folder
-    with pytest.raises(ValueError, match="own/other is not in the cache, and the hub cannot be reached"):
+    with pytest.raises(
+        ValueError, match=r"no folder 'own/other' here, no model .* in the cache, and the hub cannot be reached"
+    ):
         fetched(fake, tmp_path, "own/other")
 
 
@@ -175,7 +177,7 @@ def test_what_is_not_supported_is_refused_before_its_weights_come(fake, saved, t
     config = json.loads((repository / "config.json").read_text())
     theirs.write(repository / "config.json", {**config, "model_type": "t5", "architectures": ["T5Model"]})
     fake.repositories[NAME] = repository
-    with pytest.raises(ValueError, match="T5Model"):
+    with pytest.raises(ValueError, match=r"T5Model.*model\.foreign\.trace_of"):
         fetched(fake, tmp_path)
     assert {name for _, name in fake.asked} == {"config.json"}
 
@@ -207,7 +209,7 @@ def test_a_name_that_is_no_id_asks_nothing(fake, tmp_path, name, monkeypatch):
     if Path(name).is_dir():
         assert hub.locate(name) == Path(name)
         return
-    with pytest.raises(ValueError, match="neither a folder nor the id"):
+    with pytest.raises(ValueError, match=r"neither a folder nor the id|there is no folder"):
         fetched(fake, tmp_path, name)
     assert fake.asked == []
 

@@ -61,7 +61,7 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
     for name, tensor in weights.items():
         assert torch.equal(tensor, state[f"{kind}.{name}"].half())
     with pytest.raises(ValueError, match="already holds a run"):
-        train.main(options)
+        train.main([*options, "--replace"])
     with pytest.raises(ValueError, match="no run to continue"):
         train.main(["--run", str(tmp_path / "absent"), "--resume", *corpus])
 
@@ -80,6 +80,56 @@ def test_dev_sentences_that_are_also_trained_on_are_refused(corpus, tmp_path):
     """Pairs that share a side with the dev set are dropped; where none is left, the error says so."""
     with pytest.raises(ValueError, match=r"de-en.*held-out"):
         train.main(["--run", str(tmp_path / "run"), *corpus, "--dev-pair", *corpus[-3:], *SMALL])
+
+
+@pytest.fixture(scope="module")
+def short_run(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("short") / "run"
+    train.main(["--run-dir", str(folder), *corpus, *SMALL, "--max-updates", "2", "--cooldown-updates", "0"])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--d-model", "128"], "--d-model asks for 128, but the run in .* has 16"),
+        (["--learning-rate", "0.1"], "--learning-rate asks for 0.1"),
+        (["--directions", "en-de"], r"--directions asks for \('en-de',\)"),
+        (["--post-norm"], "--post-norm asks for False"),
+        (["--no-attention"], "--no-attention: .* has no attention"),
+        (["--family", "gru"], "--family gru: .* is of another"),
+        (["--vocabulary-size", "500"], "--vocabulary-size asks for 500"),
+    ],
+)
+def test_what_a_run_cannot_change_when_it_goes_on_is_refused(corpus, short_run, options, said):
+    before = {path.name: path.read_bytes() for path in short_run.iterdir()}
+    with pytest.raises(ValueError, match=said):
+        train.main(["--run-dir", str(short_run), "--resume", *corpus, *options])
+    assert {path.name: path.read_bytes() for path in short_run.iterdir()} == before
+
+
+def test_a_run_goes_on_with_the_command_that_began_it(corpus, short_run):
+    train.main(
+        ["--run-dir", str(short_run), *corpus, *SMALL, "--max-updates", "4", "--cooldown-updates", "0", "--resume"]
+    )
+    assert losses(short_run)[-1][0] == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--family", "gru", "--num-heads", "4"], "--num-heads"), (["--vocabulary-size", "9"], "--vocabulary-size")],
+)
+def test_sizes_that_a_new_run_cannot_have_are_refused(corpus, tmp_path, options, said):
+    with pytest.raises(ValueError, match=said):
+        train.main(["--run-dir", str(tmp_path / "run"), *corpus, *options])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_is_written_over_only_when_told(corpus, tiny_checkpoint, tmp_path):
+    with pytest.raises(ValueError, match=r"model\.safetensors is there already: --replace"):
+        train.main(["--run-dir", str(tmp_path / "run"), "--out", str(tiny_checkpoint), *corpus])
+    with pytest.raises(ValueError, match=r"--d-model asks for 128, but the checkpoint"):
+        train.main(["--run-dir", str(tmp_path / "run"), "--init", str(tiny_checkpoint), "--d-model", "128", *corpus])
 
 
 def test_errors_of_the_program_are_words(tmp_path, monkeypatch, capsys):

@@ -150,8 +150,8 @@ def test_a_sentence_that_cannot_be_ranked_is_left_out(tiny_translator, monkeypat
 @pytest.fixture()
 def arguments(tiny_checkpoint, tmp_path):
     file = tmp_path / "some.txt"
-    file.write_text(f"{TEXT}\nMeine Schwester malt ein rotes Boot.\nZwei Kinder bauen eine Burg.\n", encoding="utf-8")
-    yield ["--checkpoint", str(tiny_checkpoint), "--sentences", str(file), "--limit", "1", "--randomised", "1"]
+    file.write_text(f"{TEXT}\n", encoding="utf-8")
+    yield ["--checkpoint", str(tiny_checkpoint), "--sentences", str(file), "--randomised", "1"]
     (tiny_checkpoint / FILE).unlink(missing_ok=True)
 
 
@@ -174,6 +174,7 @@ def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_check
             "-m",
             "model.faithfulness",
             *arguments,
+            "--replace",
             "--device",
             "cpu",
         ],
@@ -228,9 +229,21 @@ def test_development_sentences_are_read_from_a_data_folder(tiny_checkpoint, argu
             path = tmp_path / "data/multi30k/data/task1/raw" / f"{part}.{language}.gz"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    main([*arguments[:2], "--data", str(tmp_path / "data"), "--limit", "1", "--randomised", "0"])
-    found = faithful.read(tiny_checkpoint)
+    card = tiny_checkpoint / "README.md"
+    card.write_text("# tiny\n", encoding="utf-8")
+    limited = [*arguments[:2], "--data", str(tmp_path / "data"), "--limit", "1", "--randomised", "0"]
+    try:
+        main(limited)
+        assert not (tiny_checkpoint / FILE).exists() and HEADING in capsys.readouterr().out
+        main([*limited, "--out", str(tmp_path / FILE)])
+        assert not (tiny_checkpoint / FILE).exists() and card.read_text(encoding="utf-8") == "# tiny\n"
+    finally:
+        card.unlink()
+    found = from_dict(json.loads((tmp_path / FILE).read_text(encoding="utf-8")))
     assert found.corpus == "multi30k dev" and found.sentences == len(found.directions)
+    (tiny_checkpoint / FILE).write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match="is there already: --replace"):
+        main(limited[:-4])
 
 
 def faithful_stages():

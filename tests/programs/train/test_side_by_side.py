@@ -1,0 +1,120 @@
+"""Several processes under the real torchrun are the run that one would have been: also where one is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.distributed.run import get_args_parser
+
+from model import checkpoints, train
+from model.checkpoint import load_file
+from model.training.recipe import Stage
+from tests import ROOT
+from tests.programs.train.runs import SMALL, losses
+
+TORCHRUN = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=2"]
+TIMEOUT = 1200
+SHARED = ["model.train", "model.survey", "model.faithfulness"]
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    """All that the network computes with. Keys' biases are left out: they add the same to all scores of a row, so that
+    their gradient is rounding alone, and Adam makes steps of it."""
+    found = {name: t for name, t in load_file(run / "state.safetensors").items() if name.startswith("weight.")}
+    for name in (name for name in found if name.endswith("attention.projection.bias")):
+        queries, _, values = found[name].chunk(3)
+        found[name] = torch.cat([queries, values])
+    return found
+
+
+def assert_same(one: Path, other: Path) -> None:
+    expected, found = weights(one), weights(other)
+    assert expected.keys() == found.keys()
+    assert max((expected[name] - found[name]).abs().max() for name in expected) <= 1e-6
+    np.testing.assert_allclose(losses(one), losses(other), atol=1e-5)
+
+
+@contextlib.contextmanager
+def started(*arguments: object) -> Iterator[subprocess.Popen]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [*map(str, arguments)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("program", SHARED)
+def test_torchrun_takes_no_option_for_its_own(program):
+    shown = subprocess.run([sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True).stdout
+    options = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--run", "--help"}
+    assert {"--device", "--out"} <= options
+    for option in options:
+        given = get_args_parser().parse_args(["--nproc_per_node=2", "-m", program, option, "x"])
+        assert given.training_script_args == [option, "x"]
+
+
+@pytest.fixture(scope="module")
+def options(corpus) -> list[str]:
+    """Without dropout, which processes draw for themselves."""
+    return [*corpus, *SMALL, "--dropout", "0", "--max-updates", "30", "--save-every", "5"]
+
+
+@pytest.fixture(scope="module")
+def whole(options, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    train.main(["--run-dir", str(folder), *options])
+    return folder
+
+
+@pytest.mark.long
+def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_path):
+    with started(*TORCHRUN, "-m", "model.train", "--run-dir", tmp_path / "two", *options) as process:
+        said, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, said
+    assert_same(whole, tmp_path / "two")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("first", "then"), [(TORCHRUN, []), ([], TORCHRUN)], ids=["two then one", "one then two"])
+def test_a_killed_run_goes_on_with_another_number_of_processes(options, whole, tmp_path, first, then):
+    run, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"
+    command = ["-m", "model.train", "--run-dir", run, *options]
+    with started(*(first or [sys.executable]), *command) as process:
+        while not state.exists() and process.poll() is None:
+            time.sleep(0.01)
+        os.kill((children(process.pid) or [process.pid])[-1], signal.SIGKILL)
+        said, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode != 0 and losses(run) == []
+    assert not first or "error: this run was stopped, or another of its processes has ended" in said, said
+    with started(*(then or [sys.executable]), *command, "--resume") as process:
+        said, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, said
+    assert_same(whole, run)
+
+
+@pytest.mark.long
+def test_a_new_tokenizer_is_learnt_once_and_a_stage_is_made_by_two_processes(corpus, tmp_path):
+    settings = {"directions": ["de-en"], "pair": corpus[-3:], "vocabulary_size": 290, "max_updates": 4}
+    sizes = {"d_model": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_feedforward": 16}
+    stage = Stage("own", "train", "train", {**settings, **sizes, "cooldown_updates": 0})
+    args = checkpoints.parse(["own", "--work", str(tmp_path), "--device", "cpu", "--processes", "2"])
+    assert checkpoints.finish(stage, args, None)
+    assert (tmp_path / "own" / "train" / "checkpoint" / "model.safetensors").is_file()
