@@ -12,19 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
 from model.program import command_line, program
 from viz.figures import paper
+
+if TYPE_CHECKING:  # not every environment has it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LOG = "metrics.jsonl"
 AXES = {"tokens": "target tokens seen", "updates": "updates", "hours": "hours of training"}
 SMOOTHED = "training loss (smoothed labels)"
 NATS = "nats a token"
+LOSS = "loss"  # an evaluation's key that is no direction and dev set
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Run:
-    """One run's lines. loss: of training; dev: panel title -> weights' name ("weights", "average") -> its line."""
+    """One run's lines. loss: of training; dev: LOSS, or direction and dev set -> weights' name
+    ("weights", "average") -> its line."""
 
     name: str
     loss: Curve
@@ -69,8 +73,8 @@ def read(path: Path, *, x: str = "tokens") -> Run:
             # A log may lack its first lines (a run prolonged elsewhere): before its first line a run is at its start.
             where = float(np.interp(update, [0, *updates], [0, *steps]))
             for weights in ("weights", "average"):
-                for panel, value in _panels(scores.get(weights, {})):
-                    dev.setdefault(panel, {}).setdefault(weights, []).append((where, value))
+                for name, value in _values(scores.get(weights, {})):
+                    dev.setdefault(name, {}).setdefault(weights, []).append((where, value))
         loss = Curve(np.array(steps, float), np.array([line["loss"] for line in trained], float))
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
@@ -86,20 +90,21 @@ def read(path: Path, *, x: str = "tokens") -> Run:
     )
 
 
-def _panels(scores: dict) -> list[tuple[str, float]]:
-    """(panel title, value) of one evaluation."""
-    found = [("dev loss", scores["loss"])] if "loss" in scores else []
-    return found + [
-        (f"dev BLEU, {name.replace('-', ' → ', 1)}", value["bleu"])
-        for name, value in scores.items()
-        if isinstance(value, dict)
-    ]
+def _values(scores: dict) -> list[tuple[str, float]]:
+    """What one evaluation found: the loss, and BLEU of each direction and dev set."""
+    found = [(LOSS, scores[LOSS])] if LOSS in scores else []
+    return found + [(name, value["bleu"]) for name, value in scores.items() if isinstance(value, dict)]
+
+
+def title(name: str) -> str:
+    """A panel's, of a key of Run.dev."""
+    return "dev loss" if name == LOSS else f"dev BLEU, {name.replace('-', ' → ', 1)}"
 
 
 def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
     """A panel for the training loss, the dev loss, and BLEU of each direction and dev set; a colour a run. Of an
     evaluation the averaged weights are drawn solid and the raw ones dotted; where nothing is averaged, these solid."""
-    titles = list(dict.fromkeys(title for run in runs for title in run.dev))
+    names = list(dict.fromkeys(name for run in runs for name in run.dev))
 
     def training(axes: Axes) -> None:
         for run, colour in zip(runs, _colours(runs)):
@@ -107,9 +112,9 @@ def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
         _finish(axes, SMOOTHED, NATS, x)
         paper.legend(axes)
 
-    def evaluation(axes: Axes, title: str) -> None:
+    def evaluation(axes: Axes, name: str) -> None:
         for run, colour in zip(runs, _colours(runs)):
-            lines = run.dev.get(title, {})
+            lines = run.dev.get(name, {})
             for weights, curve in lines.items():
                 solid = weights == "average" or "average" not in lines
                 label = {"average": "averaged weights", "weights": "last weights"}[weights] if len(runs) == 1 else None
@@ -123,19 +128,21 @@ def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
                     markersize=3 if solid else 2,
                     label=label,
                 )
-        _finish(axes, title, NATS if "loss" in title else "BLEU", x)
-        if title == titles[0]:
+        _finish(axes, title(name), NATS if name == LOSS else "BLEU", x)
+        if name == names[0]:
             paper.legend(axes)
 
-    return paper.panels([training, *((lambda axes, title=title: evaluation(axes, title)) for title in titles)])
+    return paper.panels([training, *((lambda axes, name=name: evaluation(axes, name)) for name in names)])
 
 
 def _colours(runs: Sequence[Run]) -> list[str]:
     return [paper.COLOURS[i % len(paper.COLOURS)] for i in range(len(runs))]
 
 
-def _finish(axes: Axes, title: str, unit: str, x: str) -> None:
-    axes.set(title=title, xlabel=AXES[x], ylabel=unit)
+def _finish(axes: Axes, heading: str, unit: str, x: str) -> None:
+    from matplotlib.ticker import EngFormatter
+
+    axes.set(title=heading, xlabel=AXES[x], ylabel=unit)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 

@@ -86,7 +86,7 @@ def test_help_names_the_program(name, capsys):
     with pytest.raises(SystemExit) as ended:
         importlib.import_module(name).main(["--help"])
     shown = capsys.readouterr().out
-    assert ended.value.code == 0 and shown.startswith(f"usage: python -m {name} [-h]")
+    assert ended.value.code == 0 and shown.startswith(f"usage: python -m {name.removesuffix('.__main__')} [-h]")
 
 
 def test_a_reader_that_has_had_enough_is_no_error():

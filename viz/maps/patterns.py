@@ -18,6 +18,19 @@ POINTED = 0.5  # mean largest weight above which a head is said to point
 EVEN = 0.85  # of the largest possible entropy, above which it is said to spread evenly
 
 
+NAMES = {
+    "diagonal": say("diagonal"),
+    "previous": say("previous token"),
+    "own": say("own position"),
+    "next": say("next token"),
+    "copies": say("other copies of the same token"),
+    "begin": say("begin-of-sentence sink"),
+    "language": say("language-symbol sink"),
+    "end": say("end-of-sentence sink"),
+}
+OF_TOKENS = ("previous", "own", "next", "copies")  # a head of these does "mostly" that; the others are shapes
+
+
 @dataclass(frozen=True)
 class Pattern:
     """One head's statistics: entropy in bits (mean over rows), the pattern's name, its share of the mass, a reading."""
@@ -35,22 +48,22 @@ def entropy_bits(weights: np.ndarray) -> np.ndarray:
     return -(weights * logs).sum(axis=-1)
 
 
-def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[Words, np.ndarray]:
-    """The cells of each pattern that this kind can have: name -> boolean [query, key]."""
+def pattern_masks(kind: AttentionKind, keys: tuple[str, ...], num_queries: int) -> dict[str, np.ndarray]:
+    """The cells of each pattern that this kind can have: a key of NAMES -> boolean [query, key]."""
     query, key = np.indices((num_queries, len(keys)))
     if kind in (AttentionKind.CROSS, AttentionKind.ALIGNMENT):
         slope = (len(keys) - 1) / max(1, num_queries - 1)
-        masks = {say("diagonal"): np.abs(key - query * slope) <= 1}
+        masks = {"diagonal": np.abs(key - query * slope) <= 1}
     else:
-        masks = {say("previous token"): key == query - 1, say("own position"): key == query}
+        masks = {"previous": key == query - 1, "own": key == query}
         if kind == AttentionKind.ENCODER_SELF:
-            masks[say("next token")] = key == query + 1
+            masks["next"] = key == query + 1
             same = np.array([[a == b and i != j for j, b in enumerate(keys)] for i, a in enumerate(keys)])
-            masks[say("other copies of the same token")] = same
+            masks["copies"] = same
     if is_symbol(keys[0]):
-        masks[say("begin-of-sentence sink") if keys[0] == "<s>" else say("language-symbol sink")] = key == 0
+        masks["begin" if keys[0] == "<s>" else "language"] = key == 0
     if keys[-1] == "</s>":
-        masks[say("end-of-sentence sink")] = key == len(keys) - 1
+        masks["end"] = key == len(keys) - 1
     return masks
 
 
@@ -94,13 +107,14 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     )
 
 
-def _pattern(shares: dict[Words, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
-    name, (share, chance) = max(shares.items(), key=lambda item: item[1][0])
+def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
+    largest, (share, chance) = max(shares.items(), key=lambda item: item[1][0])
+    name = NAMES[largest]
     if share >= LEAST_SHARE and share >= LEAST_OVER_CHANCE * chance:
-        sink = name.endswith("sink") or name == "diagonal"
         mass = {"name": name, "share": f"{share:.0%}"}
+        mostly = largest in OF_TOKENS
         reading = (
-            say("{name}: {share} of its mass", **mass) if sink else say("mostly {name}: {share} of its mass", **mass)
+            say("mostly {name}: {share} of its mass", **mass) if mostly else say("{name}: {share} of its mass", **mass)
         )
         return Pattern(entropy, name, share, reading)
     if entropy >= EVEN * most:

@@ -52,10 +52,15 @@ def test_lines_are_the_logs_over_what_was_done_so_far(run, x, steps, evaluated):
     assert found.name == "first"
     np.testing.assert_allclose(found.loss.x, steps)
     np.testing.assert_allclose(found.loss.y, [6.0, 4.0])
-    assert list(found.dev) == ["dev loss", "dev BLEU, de → en multi30k", "dev BLEU, en → fr news-2020"]
-    np.testing.assert_allclose(found.dev["dev loss"]["average"].x, evaluated)
-    np.testing.assert_allclose(found.dev["dev loss"]["weights"].y, [5.0, 4.0])
-    np.testing.assert_allclose(found.dev["dev BLEU, en → fr news-2020"]["average"].y, [13.0, 23.0])
+    assert list(found.dev) == ["loss", "de-en multi30k", "en-fr news-2020"]
+    assert [*map(learning_curves.title, found.dev)] == [
+        "dev loss",
+        "dev BLEU, de → en multi30k",
+        "dev BLEU, en → fr news-2020",
+    ]
+    np.testing.assert_allclose(found.dev["loss"]["average"].x, evaluated)
+    np.testing.assert_allclose(found.dev["loss"]["weights"].y, [5.0, 4.0])
+    np.testing.assert_allclose(found.dev["en-fr news-2020"]["average"].y, [13.0, 23.0])
 
 
 def test_several_runs_share_panels_in_their_own_colours(run, tmp_path):
@@ -64,7 +69,11 @@ def test_several_runs_share_panels_in_their_own_colours(run, tmp_path):
         tmp_path / "second", [{"update": 9, "loss": 5.0, "tokens": 10, "seconds": 1.0}, {"update": 9, "dev": raw}]
     )
     axes = learning_curves.draw([learning_curves.read(path) for path in (run, other / "metrics.jsonl")]).axes
-    assert [a.get_title() for a in axes] == [learning_curves.SMOOTHED, *learning_curves.read(run).dev]
+    assert [a.get_title() for a in axes] == [
+        learning_curves.SMOOTHED,
+        *map(learning_curves.title, learning_curves.read(run).dev),
+    ]
+    assert [a.get_ylabel() for a in axes] == [learning_curves.NATS, learning_curves.NATS, "BLEU", "BLEU"]
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["first", "second"]
     first, second = (line.get_color() for line in axes[0].lines)
     assert first != second
@@ -108,5 +117,5 @@ def test_a_log_that_cannot_be_drawn_is_named(tmp_path, text, message):
 def test_it_reads_what_training_writes(tiny_model, tokenizer):
     """The evaluation of a real model has the fields that are drawn."""
     dev = [("de-en", Corpus("files", ("de", "en"), (("Heute scheint die Sonne.", "The sun shines today."),)))]
-    found = dict(learning_curves._panels(_scores(tiny_model, tokenizer, dev, TrainConfig())))
-    assert found.keys() == {"dev loss", "dev BLEU, de → en files"}
+    found = dict(learning_curves._values(_scores(tiny_model, tokenizer, dev, TrainConfig())))
+    assert found.keys() == {"loss", "de-en files"}

@@ -40,7 +40,7 @@ SMALLER = (
 
 
 def recipe() -> str:
-    found = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "model.train" in block]
+    found = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "python -m model.train" in block]
     assert len(found) == 1, f"README.md has {len(found)} recipes"
     return found[0]
 

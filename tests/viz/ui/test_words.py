@@ -232,6 +232,42 @@ def test_nothing_matches_english_back() -> None:
         ), path
 
 
+# Names of our own that happen to be words of the page, too.
+SLUGS = {"all", "attention", "open", "rollout", "share", "source", "target", "norm"}
+READING = ("startswith", "endswith", "find", "index", "removeprefix", "removesuffix", "split", "partition", "replace")
+
+
+def texts(nodes: list[ast.expr]) -> list[str]:
+    """The strings among expressions."""
+    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def read_back(tree: ast.AST) -> Iterator[str]:
+    """Words of the page that a text is compared with, or a part of which is looked for in one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            compared = [e for s in sides for e in (s.elts if isinstance(s, ast.Tuple | ast.List | ast.Set) else [s])]
+            yield from (text for text in texts(compared) if text in KEYS - SLUGS)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READING:
+            for text in texts(node.args):
+                if (
+                    re.search("[A-Za-z]{3}", text)
+                    and text not in SLUGS
+                    and any(re.search(rf"\b{re.escape(text)}\b", k) for k in KEYS)
+                ):
+                    yield text
+
+
+def test_no_python_reads_a_word_of_the_page_back() -> None:
+    """What a pattern, a scheme or a curve is, its key says, never the words that it is shown with."""
+    for path in (path for folder in ("viz", "model") for path in (ROOT / folder).rglob("*.py")):
+        found = list(read_back(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not found, f"{path}: {found}"
+    planted = 'name.endswith("sink") or name == "diagonal" or scheme.name in ("a tutorial\'s exponents",)'
+    assert sorted(read_back(ast.parse(planted))) == ["a tutorial's exponents", "diagonal", "sink"]
+
+
 def every_panel(translator) -> Iterator[object]:
     """The content of every panel of the lab with every choice, as it is sent to the page."""
     scene = Scene(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.positions import geometry
-from model.analysis.positions.schemes import SCHEMES
+from model.analysis.positions.schemes import SCHEMES, tutorial_encoding
 from viz.figures.matrix import plot_matrix
 from viz.figures.rotation import plot_rotation
 from viz.ui.lab.controls import Slider
@@ -15,7 +15,7 @@ from viz.ui.lab.tables import SECTION, last_pair, model_table
 from viz.wire import blocks
 from viz.words import say
 
-TUTORIAL = next(scheme for scheme in SCHEMES if scheme.name == "a tutorial's exponents")
+TUTORIAL = next(scheme for scheme in SCHEMES if scheme.encode is tutorial_encoding)
 
 
 def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
