@@ -11,9 +11,9 @@ import torch
 from model.analysis.why.averages import own_sentences
 from model.analysis.why.case import open_case
 from model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from model.analysis.why.means_cache import stored_means
 from model.analysis.why.methods.gradients import COMPLETE, LEAST, gradients, integrated_gradients
 from model.analysis.why.pinned import ask
-from model.analysis.why.shelf import stored_means
 from model.analysis.why.split import parts
 from model.trace.flow import decoder_flow, encoder_flow
 

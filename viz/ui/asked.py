@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model.analysis.why import pinned
-from model.analysis.why.case import Case, open_case
-from model.nets.networks import check_transformer
-from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
-from model.trace.why.means import Means
 from model.trace.why.question import Against, Question
 from model.translator import Translator
 
-MAX_TOKENS = 128  # of source and prefix: a method runs the model once or twice for each
 Contrast = str | int | Against  # text as typed, a token's id, or one that is not named
 
 
@@ -51,16 +46,3 @@ def name_of(asked: Asked) -> str:
     """A name for what is asked: the page asks again where it shows another one."""
     contrast = asked.contrast.value if isinstance(asked.contrast, Against) else repr(asked.contrast)
     return f"{asked.step} {contrast} {asked.about}"
-
-
-def case_of(translator: Translator, trace: TranslationTrace, question: Question, means: Means | None = None) -> Case:
-    """The case of a question (model.analysis.why.case.open_case). A Refusal if the model is no Transformer, or the
-    texts are too long for counterfactuals one by one."""
-    check_transformer(translator.model)
-    if (length := len(trace.source_ids) + question.step + 1) > MAX_TOKENS:
-        raise Refusal(
-            "The source and what was written before this token are {n} tokens long; the limit here is {limit} tokens.",
-            n=length,
-            limit=MAX_TOKENS,
-        )
-    return open_case(translator, trace, question, means=means)

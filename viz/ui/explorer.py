@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Mapping
 
 import gradio as gr
 
 from model.trace.kinds import AttentionKind
-from model.trace.language import Refusal, words_of
+from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from viz.export.formats import FORMATS
@@ -16,10 +17,13 @@ from viz.maps.reduce import View, score_map
 from viz.ui import overlays
 from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
+from viz.ui.desk import fields
+from viz.ui.desk.desk import MODEL, Desk
+from viz.ui.desk.scene import Scene
 from viz.ui.experiments import cutting
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
-from viz.ui.session import TRANSLATES, Selection, serving
+from viz.ui.session import TRANSLATES, Selection
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
@@ -58,43 +62,29 @@ def build(translators: Translators | None, header: Header) -> None:
     explorer.select(
         chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
     )
-    explorer.layers(layers, [history], [explorer], **private)
+    desk = Desk(explorer, session, translators)
 
-    def overlay(history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData) -> dict:
-        return overlaid(translators, history, asked, event)
+    def overlay(question: Question, history: tuple[TranslationTrace, ...], asked: Asked) -> dict:
+        return overlaid(desk.scene(_find(history, question), asked=asked), question.data)
 
-    def export(history: tuple[TranslationTrace, ...], selection: Selection, asked: Asked, event: gr.EventData) -> dict:
-        return exported(translators, history, selection, asked, event)
+    def export(question: Question, history: tuple[TranslationTrace, ...], selection: Selection, asked: Asked) -> dict:
+        return exported(desk.scene(_find(history, question), selection, asked), question.data)
 
+    def cut_out(question: Question, history: tuple[TranslationTrace, ...], asked: Asked) -> dict:
+        return {"cut": cutting.answered(desk.scene(_find(history, question), asked=asked), question.data)}
+
+    def cut_open(question: Question, history: tuple[TranslationTrace, ...]) -> tuple:
+        changed = cutting.translated(desk.scene(_find(history, question)), question.data)
+        return {}, changed, header.showing(changed)
+
+    desk.answers("layers", lambda question, history: layers(_find(history, question), question.data), [history])
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
-    for on_overlay, on_export, turn in (
-        (explorer.overlay, explorer.export, {}),
-        (explorer.model_overlay, explorer.model_export, {"concurrency_id": "model"}),
-    ):
-        on_overlay(overlay, [history, session.asked], [explorer], **turn, **private)
-        on_export(export, [history, session.selection, session.asked], [explorer], **turn, **private)
+    for prefix, turn in (("", {}), ("model_", MODEL)):
+        desk.answers(f"{prefix}overlay", overlay, [history, session.asked], refused=not_overlaid, **turn)
+        desk.answers(f"{prefix}export", export, [history, session.selection, session.asked], **turn)
     session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **private)
-
-    def cut_out(history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData) -> dict:
-        question = Question.of(event)
-        try:
-            trace = _find(history, question)
-            with session.turns.one():
-                return question.answer(cut=cutting.answered(serving(translators, trace), trace, asked, question.data))
-        except ValueError as error:
-            return question.answer(cut={"error": words_of(error)})
-
-    def cut_open(history: tuple[TranslationTrace, ...], event: gr.EventData):
-        question = Question.of(event)
-        try:
-            trace = _find(history, question)
-            changed = cutting.translated(serving(translators, trace), trace, question.data)
-            return question.answer(), changed, header.showing(changed)
-        except ValueError as error:
-            return question.answer(cut={"error": words_of(error)}), gr.skip(), gr.skip()
-
-    explorer.cut(cut_out, [history, session.asked], [explorer], concurrency_id="model", queue=False, **private)
-    explorer.cut_open(cut_open, [history], [explorer, session.trace, header.result], **TRANSLATES, **private)
+    desk.answers("cut", cut_out, [history, session.asked], turn=True, refused=not_cut, queue=False, **MODEL)
+    desk.answers("cut_open", cut_open, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
     explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
 
 
@@ -148,64 +138,49 @@ def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
     return found.fitted(trace) if trace else found
 
 
-def layers(history: tuple[TranslationTrace, ...], event: gr.EventData) -> dict:
+def layers(trace: TranslationTrace, data: Mapping[str, object]) -> dict:
     """Thumbnails of kinds and blocks of layers that the page asks for, up to about 1 MB; it asks again for the rest."""
-    question = Question.of(event)
-    try:
-        trace = _find(history, question)
-        small = [thumbnails(trace, AttentionKind(kind)) for kind in dict.fromkeys(question.data.get("thumbnails", []))]
-        size, blocks = sum(len(one["data"]) for one in small), []
-        for kind, layer in question.data.get("wanted", []):
-            if size > LARGEST:
-                break
-            blocks.append(block(trace, AttentionKind(kind), int(layer), int(layer) + 1))
-            size += len(blocks[-1]["data"])
-    except (ValueError, TypeError) as error:
-        return question.failed(error)
-    return question.answer(key=question.data["key"], layers=blocks, thumbnails=small)
+    small = [thumbnails(trace, kind) for kind in dict.fromkeys(fields.each(data, "thumbnails", fields.kind))]
+    size, blocks = sum(len(one["data"]) for one in small), []
+    for kind, layer in fields.each(data, "wanted", fields.kind_and_layer):
+        if size > LARGEST:
+            break
+        blocks.append(block(trace, kind, layer, layer + 1))
+        size += len(blocks[-1]["data"])
+    return {"key": data["key"], "layers": blocks, "thumbnails": small}
 
 
-def overlaid(
-    translators: Translators | None, history: tuple[TranslationTrace, ...], asked: Asked, event: gr.EventData
-) -> dict:
+def overlaid(scene: Scene, data: Mapping[str, object]) -> dict:
     """The map that the page asks to see in attention's place; `as` is the page's own name for it."""
-    question = Question.of(event)
-    try:
-        trace, name = _find(history, question), question.data.get("overlay")
-        view = View.of(question.data.get("view"))
-        found = overlays.shown(name, overlays.Place(trace, view, translators, asked))
-    except ValueError as error:  # by its name the page knows which one it need not ask for again
-        return question.answer(error=words_of(error), key=question.data.get("key"), **{"as": question.data.get("as")})
+    name, view = data.get("overlay"), View.of(data.get("view"))
+    found = overlays.shown(name, scene, view)
     sent = descriptor(name, overlays.OVERLAYS[name].title, view.kind, found)
-    return question.answer(key=question.data["key"], overlay=sent, **{"as": question.data.get("as")})
+    return {"key": data["key"], "overlay": sent, "as": data.get("as")}
 
 
-def exported(
-    translators: Translators | None,
-    history: tuple[TranslationTrace, ...],
-    selection: Selection,
-    asked: Asked,
-    event: gr.EventData,
-) -> dict:
+def not_overlaid(question: Question, words: Words | str) -> dict:
+    """By its name the page knows which map it need not ask for again."""
+    return {"error": words, "key": question.data.get("key"), "as": question.data.get("as")}
+
+
+def not_cut(question: Question, words: Words | str) -> dict:
+    """It stands where the answer would."""
+    return {"cut": {"error": words}}
+
+
+def exported(scene: Scene, data: Mapping[str, object]) -> dict:
     """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
-    question = Question.of(event)
-    try:
-        trace, name = _find(history, question), question.data.get("format")
-        if name not in FORMATS:
-            raise ValueError(f"unknown export {name!r}")
-        form = FORMATS[name]
-        if form.trace:
-            file, data = f"attention-{key_of(trace)}", form.trace.write(trace, selection.fitted(trace))
-        else:
-            view, overlay = View.of(question.data.get("view")), question.data.get("overlay")
-            file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-            place = overlays.Place(trace, view, translators, asked)
-            shown = overlays.shown(overlay, place) if overlay else score_map(trace, view)
-            data = form.map.write(trace, view, shown)
-    except ValueError as error:
-        return question.failed(error)
-    packed = base64.b64encode(gzip.compress(data, compresslevel=6)).decode("ascii")
-    return question.answer(download={"name": f"{file}.{name}", "type": form.media_type, "data": packed})
+    name, form, trace = data.get("format"), fields.entry(data, "format", FORMATS), scene.trace
+    if form.trace:
+        file, written = f"attention-{key_of(trace)}", form.trace.write(trace, scene.selection)
+    else:
+        view, overlay = View.of(data.get("view")), data.get("overlay")
+        file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
+        written = form.map.write(
+            trace, view, overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
+        )
+    packed = base64.b64encode(gzip.compress(written, compresslevel=6)).decode("ascii")
+    return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
 
 
 def _find(history: tuple[TranslationTrace, ...], question: Question) -> TranslationTrace:

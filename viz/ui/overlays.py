@@ -13,13 +13,9 @@ from model.analysis.why.experiments.cutting import effects_if_cut
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
 from model.trace.scores import ScoreMap
-from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
 from viz import theme
 from viz.maps.reduce import Combine, View, arranged, labelled
-from viz.ui.asked import Asked, case_of
-from viz.ui.session import serving
+from viz.ui.desk.scene import Scene
 from viz.words import Words, say
 
 MOST_EDGES = 2000  # of a map that are cut one by one: a few seconds on two cores for the longest of such sentences
@@ -33,44 +29,29 @@ class Scope(str, Enum):
     SENTENCE = "sentence"
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
-    """What an overlay is computed of: a trace, the kind, layer and head of a view, the translators of the page, and
-    what is asked in the tab "Why"."""
-
-    trace: TranslationTrace
-    view: View
-    translators: Translators | None = None
-    asked: Asked = Asked()
-
-    @property
-    def translator(self) -> Translator:
-        """The one whose model made the trace, for an overlay with needs_model. ValueError if it is no longer served."""
-        return serving(self.translators, self.trace)
-
-
 @dataclass(frozen=True)
 class Overlay:
     """title        in the menu and after the head's name
     about        what a number says, in a sentence: whether it is measured, exact or a proxy
-    compute      Place -> a map of the kind's tokens as viz.maps.reduce.labelled() makes one: not yet hidden, not merged
-    needs_model  whether compute asks for place.translator; it then waits for its turn like all work on the model
+    compute      (scene, the view's kind, layer and head) -> a map of the kind's tokens as viz.maps.reduce.labelled()
+                 makes one: not yet hidden, not merged
+    needs_model  whether compute asks for scene.translator; it then waits for its turn like all work on the model
     asks         whether it is about the pinned token: the page asks again where another one is pinned
     """
 
     title: Words
     about: Words
-    compute: Callable[[Place], ScoreMap]
+    compute: Callable[[Scene, View], ScoreMap]
     kinds: tuple[AttentionKind, ...] = tuple(AttentionKind)
     scope: Scope = Scope.HEAD
     needs_model: bool = False
     asks: bool = False
 
 
-def layer_difference(place: Place) -> ScoreMap:
+def layer_difference(scene: Scene, view: View) -> ScoreMap:
     """The head's weights minus the mean of its layer's heads: where it reads otherwise than they do. Its limits are
     those of all heads of the kind, so that heads can be compared."""
-    trace, view = place.trace, place.view
+    trace = scene.trace
     weights = trace.maps(view.kind).weights.astype(np.float64)
     apart = weights - weights.mean(axis=1, keepdims=True)  # [layers, heads, query, key]
     limit = float(np.abs(apart).max())
@@ -78,15 +59,14 @@ def layer_difference(place: Place) -> ScoreMap:
     return replace(found, signed=True, additive=True, limits=(-limit, limit))
 
 
-def effect_if_cut(place: Place) -> ScoreMap:
+def effect_if_cut(scene: Scene, view: View) -> ScoreMap:
     """What the pinned token would lose with each edge of the map cut alone. Rows after the pinned one are blank: they
     cannot matter to it."""
-    trace, view = place.trace, place.view
+    trace = scene.trace
     edges = trace.maps(view.kind).weights.shape[2:]
     if (count := edges[0] * edges[1]) > MOST_EDGES:
         raise Refusal("This map has {n} edges; up to {limit} can be cut one by one.", n=count, limit=MOST_EDGES)
-    case = case_of(place.translator, trace, place.asked.question(place.translator, trace))
-    found = effects_if_cut(case, view.kind, view.layer, view.head)
+    found = effects_if_cut(scene.case, view.kind, view.layer, view.head)
     values = np.full(edges, np.nan)
     values[: found.shape[0], : found.shape[1]] = found
     limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
@@ -116,15 +96,15 @@ OVERLAYS: dict[str, Overlay] = {
 }
 
 
-def shown(name: object, place: Place) -> ScoreMap:
-    """An overlay's map the way the place's view asks for it. ValueError if there is none of this name for its kind, or
-    no such head."""
+def shown(name: object, scene: Scene, view: View) -> ScoreMap:
+    """An overlay's map the way the view asks for it. ValueError if there is none of this name for its kind, or no such
+    head; and where its model can no longer be asked."""
     overlay = OVERLAYS.get(name) if isinstance(name, str) else None
-    if overlay is None or place.view.kind not in overlay.kinds:
-        raise ValueError(f"There is no {name!r} to show of {place.view.kind.value}.")
-    alone = replace(place.view, combine=Combine.SINGLE, heads=())
-    alone.used_heads(place.trace)
-    found = arranged(overlay.compute(replace(place, view=alone)), place.trace, alone)
+    if overlay is None or view.kind not in overlay.kinds:
+        raise ValueError(f"There is no {name!r} to show of {view.kind.value}.")
+    alone = replace(view, combine=Combine.SINGLE, heads=())
+    alone.used_heads(scene.trace)
+    found = arranged(overlay.compute(scene, alone), scene.trace, alone)
     return replace(found, values=found.values.astype(np.float32))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import gradio as gr
 
-from model.analysis.why.shelf import Shelf
+from model.analysis.why.means_cache import MeansCache
 from model.serve.limits import BatchLimits
 from model.serve.turns import Turns
 from model.trace.kinds import AttentionKind
@@ -55,7 +55,7 @@ class Session:
     trace      gr.State of a TranslationTrace: what every tab shows. A tab redraws on trace.change(..)
     selection  gr.State of a Selection: written by the explorer and the stepper, read by all
     turns      for handlers outside Gradio's queue that use the model
-    shelf      the means of the models that are served
+    means_cache   the means of the models that are served
     asked      gr.State of an Asked: the pinned token and its contrast, written by the tab "Why" and by a click on any
                written token
     """
@@ -63,7 +63,7 @@ class Session:
     trace: gr.State
     selection: gr.State
     turns: Turns = field(default_factory=Turns)
-    shelf: Shelf = field(default_factory=Shelf)
+    means_cache: MeansCache = field(default_factory=MeansCache)
     asked: gr.State = field(default_factory=lambda: gr.State(Asked()))
 
 
@@ -82,8 +82,13 @@ def most_telling(trace: TranslationTrace) -> Selection:
 def serving(translators: Translators, made_by: TranslationTrace | Tree) -> Translator:
     """The translator whose model made this trace or tree. ValueError if it is no longer served."""
     found = translators.made(made_by.digest)
-    if found is not None:
-        return found
-    raise Refusal(
+    if found is None:
+        raise no_longer_served(made_by)
+    return found
+
+
+def no_longer_served(made_by: TranslationTrace | Tree) -> Refusal:
+    """Why nothing more can be asked about it."""
+    return Refusal(
         "The checkpoint of this translation, {name}, is not loaded: translate again.", name=made_by.checkpoint
     )

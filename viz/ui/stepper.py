@@ -21,14 +21,14 @@ from model.translators import Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
 from viz.ui.desk import fields
-from viz.ui.desk.desk import Desk
+from viz.ui.desk.desk import MODEL, Desk
+from viz.ui.desk.scene import Scene
 from viz.ui.explorer import chosen
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
-from viz.ui.session import Selection, serving
+from viz.ui.session import serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
-from viz.wire.summary import INVITATION
 from viz.words import say
 
 RECURRENT = say(
@@ -54,13 +54,16 @@ def build(translators: Translators, header: Header) -> None:
     tree_state, opened_state = gr.State(None), gr.State(header.first)
     private = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def act(question: Question, tree: Tree | None, trace: TranslationTrace | None, selection: Selection):
-        if trace is None:
-            return {"invitation": INVITATION}
-        if AttentionKind.CROSS not in trace.kinds:
+    desk = Desk(stepper, session, translators)
+
+    def act(question: Question, scene: Scene, tree: Tree | None) -> dict | tuple:
+        if AttentionKind.CROSS not in scene.trace.kinds:
             return {"invitation": RECURRENT}
-        action = fields.entry(question.data, "action", ACTIONS)
-        reply = action(translators, tree or Tree.of(trace), {**question.data, "trace": trace, "selection": selection})
+        tree, data = tree or Tree.of(scene.trace), question.data
+        if data.get("action") == "start":
+            reply = start(scene, tree)
+        else:  # of the tree's own sentence and model: the page may have gone on to another one
+            reply = fields.entry(data, "action", ACTIONS)(serving(translators, tree), tree, data)
         if reply.opened is None:
             return reply.page, reply.tree, gr.skip()
         return {**reply.page, "publish": True}, reply.tree, reply.opened
@@ -72,15 +75,8 @@ def build(translators: Translators, header: Header) -> None:
         return told(stale=tree is None or not tree.holds(trace))
 
     # Outside the queue, which would take longer than the action does.
-    Desk(stepper, session).answers(
-        "act",
-        act,
-        [tree_state, session.trace, session.selection],
-        [tree_state, opened_state],
-        turn=True,
-        concurrency_id="model",
-        queue=False,
-    )
+    acting, states = desk.about(act)
+    desk.answers("act", acting, [*states, tree_state], [tree_state, opened_state], turn=True, queue=False, **MODEL)
     # Apart from the action and after it: the other tabs must not keep the stepper waiting. Queued, as is the next: an
     # event outside the queue changes a state without telling who listens to it.
     stepper.publish(
@@ -111,48 +107,44 @@ def is_of(tree: Tree | None, trace: TranslationTrace | None) -> bool:
     return tree is not None and trace is not None and tree.holds(trace)
 
 
-def start(translators: Translators, tree: Tree, data: dict) -> Reply:
+def start(scene: Scene, tree: Tree) -> Reply:
     """Begin with the sentence that the other tabs show, unless the tree is of it already."""
-    trace = data["trace"]
-    translator = serving(translators, trace)
+    trace, translator = scene.trace, scene.translator
     check_again(translator, trace)
     if tree.holds(trace):
         shown = _trace(translator, tree, tree.branches[0])
     else:
         shown, tree = trace, Tree.of(trace)
     page = _opened(translator, tree, tree.branches[0], shown, at=0).page
-    return Reply({**page, "selection": selection_dict(data["selection"])}, tree)
+    return Reply({**page, "selection": selection_dict(scene.selection)}, tree)
 
 
-def force(translators: Translators, tree: Tree, data: dict) -> Reply:
+def force(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Put tokens (ids, or text that becomes ids) after the first `step` tokens of a branch, and go on greedily."""
-    translator, branch, step = serving(translators, tree), _branch(data, tree), _step(data, tree)
+    branch, step = _branch(data, tree), _step(data, tree)
     if "text" in data:
         added = paths.typed_ids(translator, fields.text(data, "text"), joined=bool(data.get("joined")))
     else:
         added = [fields.whole(data, "token")]
     given = [*branch.ids[:step], *added]
-    trace = _completed(translator, tree, given)
-    return _open(translator, tree, trace, Origin.FORCED, data, at=len(given))
+    return _open(translator, tree, _completed(translator, tree, given), Origin.FORCED, data, at=len(given))
 
 
-def open_branch(translators: Translators, tree: Tree, data: dict) -> Reply:
+def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Show a branch that is in the tree."""
-    translator, branch = serving(translators, tree), _branch(data, tree)
+    branch = _branch(data, tree)
     return _opened(translator, tree, branch, _trace(translator, tree, branch), at=None, held=_held(tree, data))
 
 
-def target(translators: Translators, tree: Tree, data: dict) -> Reply:
+def target(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
-    translator = serving(translators, tree)
     ids = paths.typed_target(translator, fields.text(data, "text", ""), tree.direction)
     return _open(translator, tree, _followed(translator, tree, ids), Origin.TARGET, data, at=0)
 
 
-def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
+def beam(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Search, and show the tree that was searched."""
-    translator, width = serving(translators, tree), data.get("width")
-    penalty = fields.number(data, "penalty", 0)
+    width, penalty = data.get("width"), fields.number(data, "penalty", 0)
     Decoding(width, penalty)  # raises
     (result,) = translator.beam(
         [tree.source_ids],
@@ -166,10 +158,9 @@ def beam(translators: Translators, tree: Tree, data: dict) -> Reply:
     return Reply({"beam": steps.beam_payload(result, translator.tokenizer.pieces)}, tree)
 
 
-def node(translators: Translators, tree: Tree, data: dict) -> Reply:
+def node(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Open a beam node: its prefix becomes a branch that greedy decoding completes; the other tabs show the prefix
     itself, unfinished where it is."""
-    translator = serving(translators, tree)
     prefix = fields.wholes(data, "ids")
     trace = _completed(translator, tree, prefix)
     reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
@@ -178,33 +169,32 @@ def node(translators: Translators, tree: Tree, data: dict) -> Reply:
     return Reply(reply.page, reply.tree, _followed(translator, tree, prefix))
 
 
-def details(translators: Translators, tree: Tree, data: dict) -> Reply:
+def details(translator: Translator, tree: Tree, data: dict) -> Reply:
     """A branch's logit lens, and its distributions at every temperature."""
-    translator, branch = serving(translators, tree), _branch(data, tree)
+    branch = _branch(data, tree)
     found = paths.details(translator, tree.source_ids, branch.ids, tree.interventions)
     tokens = [translator.tokenizer.tokens(row) for row in found.lens.top_ids]
     page = steps.details_payload(found, paths.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)
 
 
-def rows(translators: Translators, tree: Tree, data: dict) -> Reply:
+def rows(translator: Translator, tree: Tree, data: dict) -> Reply:
     """One step's attention, of a branch whose maps are too large to send at once."""
     branch, step = _branch(data, tree), _step(data, tree)
-    trace = _trace(serving(translators, tree), tree, branch)
+    trace = _trace(translator, tree, branch)
     if step >= len(branch.ids):
         raise ValueError(f"Branch {branch.number} has {len(branch.ids)} steps, found step {step + 1}.")
     return Reply({"rows": {"number": branch.number, **steps.rows_payload(trace, step)}}, tree)
 
 
-def side_by_side(translators: Translators, tree: Tree, data: dict) -> Reply:
+def side_by_side(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Compare two branches."""
-    translator, a, b = serving(translators, tree), _branch(data, tree, "first"), _branch(data, tree, "second")
+    a, b = _branch(data, tree, "first"), _branch(data, tree, "second")
     found = compare(*(_trace(translator, tree, branch) for branch in (a, b)))
     return Reply({"comparison": steps.comparison_payload(a, b, found)}, tree)
 
 
-ACTIONS: dict[str, Callable[[Translators, Tree, dict], Reply]] = {
-    "start": start,
+ACTIONS: dict[str, Callable[[Translator, Tree, dict], Reply]] = {
     "force": force,
     "open": open_branch,
     "target": target,

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from model.analysis.why.case import Case, open_case
+from model.analysis.why.means_cache import stored_means
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
-from model.analysis.why.shelf import stored_means
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against

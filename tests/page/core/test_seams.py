@@ -14,7 +14,8 @@ from tests.page.explorer.page import choose, download, drawn, status
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.maps.reduce import View, labelled, score_map
-from viz.ui.overlays import OVERLAYS, Overlay, Place
+from viz.ui.desk.scene import Scene
+from viz.ui.overlays import OVERLAYS, Overlay
 
 pytestmark = pytest.mark.browser
 
@@ -50,11 +51,10 @@ def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkey
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".count", ".raw"]
 
 
-def widgets(place: Place):
+def widgets(scene: Scene, view: View):
     """Numbers of either sign and of another size than attention's, different for each head."""
-    kind, layer, head = place.view.kind, place.view.layer, place.view.head
-    values = 40 * (place.trace.maps(kind).weights[layer, head].astype(np.float64) - 0.2)
-    return replace(labelled(values, place.trace, place.view, "widgets"), signed=True, additive=True, limits=(-5, 50))
+    values = 40 * (scene.trace.maps(view.kind).weights[view.layer, view.head].astype(np.float64) - 0.2)
+    return replace(labelled(values, scene.trace, view, "widgets"), signed=True, additive=True, limits=(-5, 50))
 
 
 DUMMY = Overlay("Widgets", "How many widgets a cell has.", widgets, kinds=(AttentionKind.CROSS,))

@@ -10,10 +10,11 @@ from playwright.sync_api import expect
 import app
 from model.translators import Translators
 from tests.page.browser import no_violations, screenshot
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import WAVES
-from viz.ui.lab.panel import Need, Panel, Scene
+from viz.ui.lab.panel import Need, Panel
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair
 from viz.wire import blocks

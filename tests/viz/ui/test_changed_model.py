@@ -14,13 +14,13 @@ from model.analysis.formulas.projections import join_heads, score_matrix
 from model.trace.interventions import Edge, Interventions, Positions, heads_off
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import Refusal
-from model.translators import Translators
 from tests.viz.ui.lab.panels import EVERY, contents, settings
 from viz.ui import stepper
-from viz.ui.lab.panel import TRANSFORMER, Scene
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.panel import TRANSFORMER
 from viz.ui.session import Selection
 from viz.ui.tours.measures import built
-from viz.ui.tours.place import Place
+from viz.ui.tours.scene import StopScene
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 CHANGES = Interventions(
@@ -93,20 +93,19 @@ def test_breaking_it_further_keeps_what_was_broken(scene):
 
 
 def test_a_tours_checks_are_of_the_changed_model(scene):
-    assert built.check(Place(scene.translator, scene.trace), "trace_is_the_models").value < 1e-5
+    assert built.check(StopScene(scene.trace, made_by=scene.translator), "trace_is_the_models").value < 1e-5
 
 
 def test_the_stepper_goes_on_with_the_changed_model(scene):
-    translators, trace = Translators([scene.translator]), scene.trace
-    data = {"trace": trace, "selection": Selection()}
-    tree = stepper.start(translators, stepper.Tree.of(trace), data).tree
+    translator, trace = scene.translator, scene.trace
+    tree = stepper.start(scene, stepper.Tree.of(trace)).tree
     assert tree.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
-    forced = stepper.force(translators, tree, {"branch": 1, "step": 0, "token": trace.target_ids[0]}).opened
+    forced = stepper.force(translator, tree, {"branch": 1, "step": 0, "token": trace.target_ids[0]}).opened
     assert forced.interventions == CHANGES and forced.target_ids == trace.target_ids
     np.testing.assert_allclose(forced.log_probability, trace.log_probability, atol=1e-4)
-    (hypothesis,) = stepper.beam(translators, tree, {"width": 1}).page["beam"]["hypotheses"]
+    (hypothesis,) = stepper.beam(translator, tree, {"width": 1}).page["beam"]["hypotheses"]
     assert hypothesis["total"] == pytest.approx(float(trace.log_probability.sum()), abs=1e-3)
-    lens = stepper.details(translators, tree, {"branch": 1}).page["details"]["lens"]
+    lens = stepper.details(translator, tree, {"branch": 1}).page["details"]["lens"]
     np.testing.assert_allclose(lens["chosen"][-1], np.exp(trace.log_probability), atol=1e-4)
 
 
@@ -128,4 +127,4 @@ def test_what_cannot_be_run_again_is_refused_in_words_and_the_recorded_maps_stay
     assert {"attention", "logits", "residual", "masks", "break", "why-tokens", "verify", "heads-links"} <= set(refused)
     assert not {"heads-search", "surprise", "position-table", "kernels"} & set(refused)
     with pytest.raises(Refusal, match="a head off"):
-        stepper.start(Translators([past.translator]), stepper.Tree.of(past.trace), {"trace": past.trace})
+        stepper.start(past, stepper.Tree.of(past.trace))

@@ -8,12 +8,11 @@ import pytest
 from model.analysis.why.experiments.cutting import Cut, effects_if_cut
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind
-from model.translators import Translators
 from viz.maps.reduce import View
 from viz.ui import overlays
 from viz.ui.asked import Asked
+from viz.ui.desk.scene import Scene
 from viz.ui.experiments import cutting
-from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import heads, patch
 from viz.ui.session import Selection
 
@@ -68,7 +67,7 @@ def test_every_head_is_estimated_first_and_then_measured(scene):
 @pytest.mark.parametrize("how", list(Cut))
 def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
-    found = cutting.answered(scene.translator, scene.trace, scene.asked, data)
+    found = cutting.answered(scene, data)
     edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
     changes = Interventions(cut_edges=edges) if how is Cut.RENORMALISE else Interventions(zeroed_edges=edges)
     expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)
@@ -93,8 +92,7 @@ def test_edges_that_are_none_are_refused(scene, change):
 
 
 def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
-    place = overlays.Place(scene.trace, View(DECODER, 1, 2), Translators([scene.translator]), scene.asked)
-    found = overlays.shown("effect_if_cut", place)
+    found = overlays.shown("effect_if_cut", scene, View(DECODER, 1, 2))
     expected = effects_if_cut(scene.case, DECODER, 1, 2)
     np.testing.assert_allclose(found.values[:4, :4], expected, atol=1e-6)
     assert np.isnan(found.values[4:]).all() and found.signed and not found.attention

@@ -16,20 +16,17 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.ui import explorer, overlays
 from viz.ui.asked import Asked
-from viz.ui.lab.panel import Scene
+from viz.ui.component import Component
+from viz.ui.desk.scene import Scene
+from viz.ui.header import Header
 from viz.ui.lab.why import heads
 from viz.ui.server import api
-from viz.ui.session import Selection
+from viz.ui.session import Selection, Session
 from viz.wire.payload import key_of
 
 LONG = " ".join(["Der kleine Hund schläft unter dem Tisch"] * 2)
 VIEW = {"kind": "cross", "layer": 1, "head": 2, "heads": [], "combine": "single", "words": False}
 VIEW |= {"special": "show", "predicted": True}
-
-
-@pytest.fixture(scope="module")
-def translators(tiny_translator) -> Translators:
-    return Translators([tiny_translator])
 
 
 @pytest.fixture(scope="module")
@@ -39,32 +36,39 @@ def trace(tiny_translator):
     return found
 
 
-def event(trace, **data) -> gr.EventData:
-    return gr.EventData(None, {"id": 1, "key": key_of(trace), "view": VIEW, **data})
+@pytest.fixture()
+def ask():
+    """ask(translator, trace, event, **data): what the explorer is answered, about a trace that it shows."""
+
+    def asked(translator: Translator, trace, event: str, **data) -> dict:
+        with gr.Blocks() as demo:
+            state, result = gr.State(trace), Component("translation", {}, events=("pin", "open"))
+            session = Session(state, gr.State(Selection()))
+            header = Header(session, trace, Selection(), result, result, print, (result, state), print)
+            explorer.build(Translators([translator]), header)
+        (handler,) = (fn for fn in demo.fns.values() if any(name == event for _, name in fn.targets))
+        states = {session.selection: Selection(), session.asked: Asked()}
+        given = [states.get(state, (trace,)) for state in handler.inputs]  # the rest is the history
+        value = handler.fn(gr.EventData(None, {"id": 1, "key": key_of(trace), "view": VIEW, **data}), *given)
+        return json.loads(value["json"])
+
+    return asked
 
 
-def answered(value: dict) -> dict:
-    return json.loads(value["json"])
-
-
-def exported(translators: Translators, trace, **data) -> dict:
-    return answered(explorer.exported(translators, (trace,), Selection(), Asked(), event(trace, **data)))
-
-
-def test_the_whole_trace_is_exported_whatever_is_shown(translators, trace, monkeypatch):
+def test_the_whole_trace_is_exported_whatever_is_shown(ask, tiny_translator, trace, monkeypatch):
     """An overlay that would be refused, and take its time before that, is neither computed nor named."""
     monkeypatch.setattr(overlays, "shown", lambda *_: pytest.fail("no map is needed"))
-    file = exported(translators, trace, format="json", overlay="effect_if_cut")["download"]
+    file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")["download"]
     assert file["name"] == f"attention-{key_of(trace)}.json" and file["type"] == "application/json"
     assert np.array_equal(
         storage.from_json(gzip.decompress(base64.b64decode(file["data"])).decode()).cross.weights, trace.cross.weights
     )
 
 
-def test_one_map_is_exported_as_it_is_shown(translators, trace):
-    file = exported(translators, trace, format="csv", overlay="layer_difference")["download"]
+def test_one_map_is_exported_as_it_is_shown(ask, tiny_translator, trace):
+    file = ask(tiny_translator, trace, "model_export", format="csv", overlay="layer_difference")["download"]
     assert file["name"] == "layer_difference-cross-layer2-head3.csv"
-    refused = exported(translators, trace, format="csv", overlay="effect_if_cut")
+    refused = ask(tiny_translator, trace, "model_export", format="csv", overlay="effect_if_cut")
     assert refused["error"]["say"].startswith("This map has {n} edges")
 
 
@@ -73,24 +77,35 @@ def test_a_programs_whole_trace_needs_no_map_of_one_head(trace, monkeypatch):
     assert api._all_maps(trace, "json")["trace"]["translation"] == trace.translation
 
 
-def test_a_refused_overlay_says_which_one_it_was(translators, trace):
-    value = explorer.overlaid(
-        translators, (trace,), Asked(), event(trace, overlay="effect_if_cut", **{"as": "effect 1 2"})
-    )
-    found = answered(value)
+def test_a_refused_overlay_says_which_one_it_was(ask, tiny_translator, trace):
+    found = ask(tiny_translator, trace, "model_overlay", overlay="effect_if_cut", **{"as": "effect 1 2"})
     assert found["error"] and (found["key"], found["as"]) == (key_of(trace), "effect 1 2")
 
 
-def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone(recurrent_checkpoint):
+def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone(ask, recurrent_checkpoint):
     offered = {one["id"]: one["kinds"] for one in overlays.options(model=True)["overlays"]}
     assert "alignment" in offered["layer_difference"] and "alignment" not in offered["effect_if_cut"]
     recurrent = Translator.load(recurrent_checkpoint, "cpu")
     trace = recurrent.translate("Der Hund")
     view = {**VIEW, "kind": "alignment", "layer": 0, "head": 0}
-    value = explorer.overlaid(
-        Translators([recurrent]), (trace,), Asked(), event(trace, overlay="effect_if_cut", view=view)
-    )
-    assert "to show of alignment" in str(answered(value)["error"])
+    found = ask(recurrent, trace, "model_overlay", overlay="effect_if_cut", view=view)
+    assert "to show of alignment" in str(found["error"])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"wanted": [["cross"]]},
+        {"wanted": 5},
+        {"wanted": [["cross", 99]]},
+        {"thumbnails": ["roof"]},
+        {"thumbnails": [[]]},
+        {"wanted": [["cross", 1.5]]},
+    ],
+)
+def test_layers_that_are_none_are_refused_in_words(ask, tiny_translator, trace, data):
+    handler = ask(tiny_translator, trace, "layers", **data)
+    assert "fault of the program" not in json.dumps(handler["error"])
 
 
 def test_heads_of_an_attention_that_a_model_lacks_are_refused(tiny_translator):

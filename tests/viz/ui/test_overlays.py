@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.translators import Translators
+from model.trace.language import Refusal
 from viz.maps import reduce
 from viz.maps.reduce import Special, View, labelled, score_map
 from viz.ui import overlays
-from viz.ui.overlays import OVERLAYS, Overlay, Place
+from viz.ui.desk.scene import Scene
+from viz.ui.overlays import OVERLAYS, Overlay
 from viz.wire.codecs import CODECS
 from viz.wire.overlay import descriptor
 from viz.words import for_page
@@ -25,7 +26,7 @@ def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
     weights = hand_made_trace.maps(kind).weights.astype(np.float64)
     widest = max(np.abs(layer - layer.mean(0)).max() for layer in weights)
     for layer, head in product(range(len(weights)), range(4)):
-        found = overlays.shown("layer_difference", Place(hand_made_trace, View(kind, layer, head)))
+        found = overlays.shown("layer_difference", Scene(hand_made_trace), View(kind, layer, head))
         assert np.allclose(found.values, weights[layer, head] - weights[layer].mean(0), atol=1e-6)
         assert np.allclose(found.values.sum(1), 0, atol=1e-6)
         assert found.signed and not found.attention and found.limits == pytest.approx((-widest, widest))
@@ -37,7 +38,7 @@ def test_words_and_hidden_tokens_are_those_of_attention(hand_made_trace, kind, s
     """The difference of two maps in words is the words' difference of them: nothing is lost on the way."""
     for words, predicted in product((False, True), repeat=2):
         view = View(kind, 1, 2, words=words, special=special, predicted=predicted)
-        found = overlays.shown("layer_difference", Place(hand_made_trace, view))
+        found = overlays.shown("layer_difference", Scene(hand_made_trace), view)
         shown = replace(view, special=Special.HIDE if special == Special.RENORMALISE else special)
         head, mean = (score_map(hand_made_trace, replace(shown, combine=combine)) for combine in ("single", "mean"))
         assert (found.rows, found.columns) == (head.rows, head.columns)
@@ -55,7 +56,7 @@ def test_a_score_that_is_not_additive_keeps_what_is_furthest_from_zero():
 
 def test_what_is_sent_says_everything(hand_made_trace):
     view = View("cross", 2, 1, predicted=True)
-    found = overlays.shown("layer_difference", Place(hand_made_trace, view))
+    found = overlays.shown("layer_difference", Scene(hand_made_trace), view)
     sent = json.loads(json.dumps(for_page(descriptor("layer_difference", "t", view.kind, found))))
     assert sent.keys() == {"id", "title", "kind", "unit", "signed", "range", "rows", "columns", "codec", "data"}
     assert sent["codec"] == "signed16" and sent["signed"] is True and sent["range"][0] == -sent["range"][1] < 0
@@ -77,23 +78,24 @@ def test_what_cannot_be_shown_is_refused_in_words(hand_made_trace, monkeypatch):
         ("layer_difference", View(layer=7), "found layer 7"),
     ):
         with pytest.raises(ValueError, match=words):
-            overlays.shown(name, Place(hand_made_trace, view))
+            overlays.shown(name, Scene(hand_made_trace), view)
 
 
 def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
     """Joint columns, too: source and prefix side by side, with words merged over both."""
 
-    def entropy(place: Place):
-        output = place.translator.inspect(place.trace.source_ids, place.trace.target_ids)
-        largest = output.logits[0].max(-1).values.numpy()[:, None]
-        columns = len(place.trace.source_ids) + len(place.trace.decoder_ids)
-        return labelled(np.repeat(largest, columns, axis=1), place.trace, place.view, "logit")
+    def largest(scene: Scene, view: View):
+        found = scene.output.logits[0].max(-1).values.numpy()[:, None]
+        columns = len(scene.trace.source_ids) + len(scene.trace.decoder_ids)
+        return labelled(np.repeat(found, columns, axis=1), scene.trace, view, "logit")
 
-    monkeypatch.setitem(OVERLAYS, "largest", Overlay("Largest logit", "", entropy, needs_model=True))
+    monkeypatch.setitem(OVERLAYS, "largest", Overlay("Largest logit", "", largest, needs_model=True))
     trace = tiny_translator.translate("Der kleine Hund schläft.")
-    place = Place(trace, View("cross", 0, 0), Translators([tiny_translator]))
-    found = overlays.shown("largest", place)
+    scene = Scene(trace, made_by=tiny_translator)
+    found = overlays.shown("largest", scene, View("cross", 0, 0))
     assert found.values.shape == (len(trace.target_ids), len(trace.source_ids) + len(trace.target_ids))
-    merged = overlays.shown("largest", replace(place, view=View("cross", 0, 0, words=True)))
+    merged = overlays.shown("largest", scene, View("cross", 0, 0, words=True))
     assert sum(map(len, merged.column_positions)) == found.values.shape[1] > merged.values.shape[1]
     assert merged.values.max() == found.values.max()
+    with pytest.raises(Refusal, match="translate again"):
+        overlays.shown("largest", Scene(trace), View("cross", 0, 0))

@@ -11,7 +11,7 @@ import pytest
 from model.translators import Translators
 from viz.maps.branches import Origin, Tree
 from viz.ui import stepper
-from viz.ui.session import Selection
+from viz.ui.desk.scene import Scene
 from viz.wire import steps
 from viz.wire.codecs import ROOT
 
@@ -29,12 +29,12 @@ def own(tiny_translator):
 
 
 @pytest.fixture()
-def act(translators, own):
+def act(tiny_translator, own):
     """act(action, tree, **data) -> Reply; without a tree, on a fresh one."""
 
     def run(action: str, tree: Tree | None = None, **data) -> stepper.Reply:
         tree = Tree.of(own) if tree is None else tree
-        reply = stepper.ACTIONS[action](translators, tree, {"trace": own, "selection": Selection(), **data})
+        reply = stepper.ACTIONS[action](tiny_translator, tree, data)
         json.dumps(reply.page)  # what goes to the page is plain
         return reply
 
@@ -174,9 +174,9 @@ def test_going_back_to_a_branch_changes_nothing_in_the_tree(act, own):
     assert reply.tree is tree and reply.page["at"] is None and reply.opened.target_ids == own.target_ids
 
 
-def test_another_sentence_starts_another_tree(act, tiny_translator):
+def test_another_sentence_starts_another_tree(own, tiny_translator):
     other = tiny_translator.translate("Ein rotes Boot.")
-    reply = act("start", trace=other)
+    reply = stepper.start(Scene(other, made_by=tiny_translator), Tree.of(own))
     assert [b.ids for b in reply.tree.branches] == [other.target_ids]
     assert reply.tree.source_ids == other.source_ids
 

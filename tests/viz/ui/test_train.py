@@ -19,8 +19,8 @@ from model.training.toy.store import ToyStore, Visit
 from model.translators import Translators
 from tests import ROOT
 from viz.ui import train
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
-from viz.ui.lab.panel import Scene
 from viz.ui.session import Selection, most_telling, serving
 from viz.wire.payload import payload
 from viz.wire.summary import summarise

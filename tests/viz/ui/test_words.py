@@ -23,7 +23,7 @@ from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
 from viz.ui.desk.desk import refusal
-from viz.ui.lab.panel import Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.language import translations
 from viz.ui.session import Selection
 from viz.ui.tours.tour import WORDS as TOURS
@@ -102,7 +102,7 @@ NO_CONTROL = {
     ("viz/ui/lab/why/heads.py", "named"),
     ("viz/ui/lab/why/patch.py", "replaced"),
     ("model/analysis/why/averages.py", "collecting"),
-    ("model/analysis/why/shelf.py", "make"),
+    ("model/analysis/why/means_cache.py", "make"),
     ("model/analysis/sentences/__init__.py", "sentences"),
     ("viz/ui/lab/controls.py", "fitted"),
     ("viz/maps/reduce.py", "of"),

@@ -3,48 +3,80 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
 import gradio as gr
 from gradio.events import Dependency
 
 from model.trace.language import Words, words_of
+from model.trace.translation import TranslationTrace
+from model.translators import Translators
+from viz.ui.asked import Asked
 from viz.ui.component import Component
+from viz.ui.desk.scene import Scene
 from viz.ui.rpc import Question
 from viz.ui.server.discreet import describe
-from viz.ui.session import Session
+from viz.ui.session import Selection, Session
+from viz.wire.summary import INVITATION
 from viz.words import say
 
 PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+MODEL = {
+    "concurrency_id": "model"
+}  # of work on the model that goes one by one, as many at once as `--concurrency` says
+INVITED = {"invitation": INVITATION}
 
+Find = Callable[..., dict | tuple]  # (question, *values) -> content, or (content, *values of other components)
 log = logging.getLogger(__name__)
 
 
 class Desk:
-    """All questions of one component go through it: each is answered, in words if it cannot be."""
+    """All questions of one component go through it: each is answered, in words if it cannot be. translators: of the
+    models that can be asked; None: the traces are all there is."""
 
-    def __init__(self, component: Component, session: Session) -> None:
-        self.component, self.session = component, session
+    def __init__(self, component: Component, session: Session, translators: Translators | None = None) -> None:
+        self.component, self.session, self.translators = component, session, translators
+
+    def scene(
+        self, trace: TranslationTrace, selection: Selection = Selection(), asked: Asked = Asked(), drawn: object = None
+    ) -> Scene:
+        """What a question about a translation is about."""
+        made_by = self.translators.made(trace.digest) if self.translators else None
+        cache = self.session.means_cache
+        return Scene(trace, selection.fitted(trace), made_by, asked, cache, self.translators, drawn)
+
+    def about(self, find: Find, *, none: Mapping[str, object] = INVITED) -> tuple[Find, list[gr.State]]:
+        """find(question, scene, *values) as answers() takes it, and the states that it then has to be given before the
+        values. none: what is answered while nothing is translated."""
+
+        def found(
+            question: Question, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values: object
+        ) -> dict | tuple:
+            if trace is None:
+                return dict(none)
+            return find(question, self.scene(trace, selection, asked, question.data.get("drawn")), *values)
+
+        return found, [self.session.trace, self.session.selection, self.session.asked]
 
     def answers(
         self,
         event: str,
-        find: Callable[..., dict | tuple],
+        find: Find,
         inputs: Sequence[gr.components.Component] = (),
         others: Sequence[gr.components.Component] = (),
         *,
         turn: bool = False,
+        refused: Callable[[Question, Words | str], dict] = lambda question, words: {"error": words},
         **options: object,
     ) -> Dependency:
-        """Answer an event of the component with the content that find(question, *values of the inputs) gives, and, in a
-        tuple after it, the values of `others`, which otherwise stay as they are. turn: find() runs the model outside
-        Gradio's queue, and waits for its turn. options: of Gradio's listener.
-        Six parameters, therefore."""
-        nothing = [gr.skip()] * len(others)
+        """Answer an event of the component with what find(question, *values of the inputs) gives: content, or a tuple
+        of it and the values of `others`, which otherwise stay as they are. turn: find() runs the model outside the
+        queue, and waits for its turn. refused: the content where there is no answer. options: of Gradio's listener.
+        Seven parameters, therefore."""
 
         def handle(event: gr.EventData, *values: object) -> object:
-            question, rest = Question.of(event), nothing
+            question, rest = Question.of(event), [gr.skip()] * len(others)
             try:
                 with self.session.turns.one() if turn else nullcontext():
                     content = find(question, *values)
@@ -52,9 +84,32 @@ class Desk:
                     content, *rest = content
                 answer = question.answer(**content)
             except Exception as error:  # the outermost edge: nothing of ours is above it
-                answer, rest = question.answer(error=refusal(error)), nothing
+                answer, rest = question.answer(**refused(question, refusal(error))), [gr.skip()] * len(others)
             return [answer, *rest] if others else answer
 
+        return self._listen(event, handle, inputs, others, options)
+
+    def streams(
+        self,
+        event: str,
+        find: Callable[..., Iterator[dict] | dict],
+        inputs: Sequence[gr.components.Component],
+        **options: object,
+    ) -> Dependency:
+        """The same with contents one after another, each in place of the one before."""
+
+        def handle(event: gr.EventData, *values: object) -> Iterator[dict]:
+            question = Question.of(event)
+            try:
+                found = find(question, *values)
+                for content in [found] if isinstance(found, dict) else found:
+                    yield question.answer(**content)
+            except Exception as error:
+                yield question.answer(error=refusal(error))
+
+        return self._listen(event, handle, inputs, (), options)
+
+    def _listen(self, event: str, handle: Callable, inputs: Sequence, others: Sequence, options: dict) -> Dependency:
         options = {"trigger_mode": "multiple", **PRIVATE, **options}
         return getattr(self.component, event)(handle, list(inputs), [self.component, *others], **options)
 

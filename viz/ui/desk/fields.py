@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 
 Data = Mapping[str, object]
+Value = TypeVar("Value")
 Default = TypeVar("Default")
 _NEEDED = object()
 
@@ -22,6 +24,32 @@ def wholes(data: Data, name: str) -> list[int]:
     """A list of whole numbers."""
     value = _given(data, name, _NEEDED)
     return [whole({name: one}, name) for one in value] if isinstance(value, list) else _refuse(name, value)
+
+
+def each(data: Data, name: str, read: Callable[[object], Value]) -> list[Value]:
+    """A list, each entry of it as `read` makes it of what came: none where there is no such field."""
+    value = _given(data, name, ())
+    try:
+        return [read(one) for one in value] if isinstance(value, list | tuple) else _refuse(name, value)
+    except (ValueError, TypeError):
+        _refuse(name, value)
+
+
+def kind(value: object) -> AttentionKind:
+    """For each(): a kind of attention."""
+    return AttentionKind(value)
+
+
+def kind_and_layer(value: object) -> tuple[AttentionKind, int]:
+    """For each(): [kind, layer]."""
+    named, layer = value
+    return AttentionKind(named), whole({"layer": layer}, "layer")
+
+
+def head(value: object) -> tuple[AttentionKind, int, int]:
+    """For each(): [kind, layer, head]."""
+    named, layer, number = value
+    return AttentionKind(named), whole({"layer": layer}, "layer"), whole({"head": number}, "head")
 
 
 def number(data: Data, name: str, default: object = _NEEDED) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from model.analysis.why.experiments.cutting import Cut, cut, metric_without
-from model.trace.interventions import Edge, Interventions
+from model.trace.interventions import Edge
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from viz.ui.asked import Asked, case_of
+from viz.ui.desk.scene import Scene
 from viz.wire.question import names, nats, signed
 from viz.words import say
 
@@ -40,16 +39,17 @@ def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozen
     return edges, how
 
 
-def translated(translator: Translator, trace: TranslationTrace, data: Mapping[str, object]) -> TranslationTrace:
+def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The sentence translated without these edges, beside whatever the trace was made without already."""
-    edges, how = changes(trace, data)
-    without: Interventions = cut(trace.interventions, edges, how)
-    return translator.translate(trace.source_text, trace.direction, interventions=without)
+    trace, (edges, how) = scene.trace, changes(scene.trace, data)
+    return scene.translator.translate(
+        trace.source_text, trace.direction, interventions=cut(trace.interventions, edges, how)
+    )
 
 
-def answered(translator: Translator, trace: TranslationTrace, asked: Asked, data: Mapping[str, object]) -> dict:
+def answered(scene: Scene, data: Mapping[str, object]) -> dict:
     """What the page shows: both translations, and what became of the pinned token after the same prefix, in words."""
-    broken = translated(translator, trace, data)
+    trace, broken = scene.trace, translated(scene, data)
     same = broken.target_ids == trace.target_ids
     return {
         "same": same,
@@ -57,20 +57,19 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked, data
         "after": broken.translation,
         "words": [
             say("The translation stays the same.") if same else say("The translation changes."),
-            *_effect(translator, trace, asked, data),
+            *_effect(scene, data),
         ],
     }
 
 
-def _effect(translator: Translator, trace: TranslationTrace, asked: Asked, data: Mapping[str, object]) -> list[Words]:
-    edges, how = changes(trace, data)
-    question = asked.question(translator, trace)
+def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
+    (edges, how), question = changes(scene.trace, data), scene.question
     try:
-        case = case_of(translator, trace, question)
+        case = scene.case
     except Refusal as error:  # too long to be asked about: the translation itself says enough
         return [error.words]
     before, after = case.metric(), metric_without(case, edges, how)
-    token, contrast = names(trace, question)
+    token, contrast = names(scene.trace, question)
     values = {"token": token, "before": nats(before), "after": nats(after), "change": signed(f"{after - before:+.2g}")}
     if contrast is None:
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.analysis.dissection import Dissection, dissect
 from viz.maps import labels
-from viz.ui.lab.panel import Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.selected import resolve
 from viz.words import Words, say
 

@@ -12,23 +12,20 @@ import gradio as gr
 
 from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
-from model.analysis.why.shelf import Shelf
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.question import Against
-from model.translator import Translator
 from model.translators import Translators
-from viz.ui.asked import Asked, Contrast, case_of, name_of
+from viz.ui.asked import Asked, Contrast, name_of
 from viz.ui.component import Component
+from viz.ui.desk.desk import MODEL, PRIVATE, Desk
+from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
 from viz.ui.rpc import Question, stale, told
-from viz.ui.session import Selection, serving
+from viz.ui.session import Selection
 from viz.wire.payload import key_of
 from viz.wire.question import headline, question_payload
-from viz.wire.summary import INVITATION
-
-PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -36,26 +33,12 @@ def build(translators: Translators, header: Header) -> None:
     session = header.session
     content = Component("question", told(stale=True), events=("needed", "ask"), elem_id="why-question")
 
-    def show(event: gr.EventData, trace: TranslationTrace | None, asked: Asked) -> dict:
-        question = Question.of(event)
-        if trace is None:
-            return question.answer(invitation=INVITATION)
-        try:
-            with session.turns.one():
-                return question.answer(**answered(serving(translators, trace), trace, asked, session.shelf))
-        except ValueError as error:
-            return question.failed(error)
+    desk = Desk(content, session, translators)
 
-    def ask(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
-        question = Question.of(event)
-        if trace is None:
-            return question.answer(invitation=INVITATION), gr.skip(), gr.skip()
-        wanted = wanted_by(question.data, trace, asked)
-        try:
-            wanted.question(serving(translators, trace), trace)
-        except ValueError as error:  # what was asked before stands
-            return question.failed(error), gr.skip(), gr.skip()
-        return question.answer(asked=name_of(wanted)), wanted, selecting(selection, wanted.step)
+    def ask(question: Question, scene: Scene) -> tuple:
+        wanted = wanted_by(question.data, scene.trace, scene.asked)
+        wanted.question(scene.translator, scene.trace)  # raises: what was asked before stands
+        return {"asked": name_of(wanted)}, wanted, selecting(scene.selection, wanted.step)
 
     def pin(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
         if trace is None:
@@ -67,38 +50,24 @@ def build(translators: Translators, header: Header) -> None:
         step = None if trace is None else selected_step(selection, trace)
         return gr.skip() if step in (None, asked.fitted(trace).step) else wanted_by({"step": step}, trace, asked)
 
-    content.needed(
-        show,
-        [session.trace, session.asked],
-        content,
-        queue=False,
-        trigger_mode="multiple",
-        concurrency_id="model",
-        **PRIVATE,
-    )
+    show, states = desk.about(lambda question, scene: answered(scene))
+    desk.answers("needed", show, states, turn=True, queue=False, **MODEL)
     # Through the queue: what changes a state outside it does not set off that state's own change event. Without the
     # model, so that it waits for no panel.
-    content.ask(
-        ask,
-        [session.trace, session.selection, session.asked],
-        [content, session.asked, session.selection],
-        trigger_mode="multiple",
-        **PRIVATE,
-    )
-    header.result.pin(
-        pin, [session.trace, session.selection, session.asked], [session.asked, session.selection], **PRIVATE
-    )
-    session.selection.change(follow, [session.trace, session.selection, session.asked], session.asked, **PRIVATE)
+    asking, _ = desk.about(ask)
+    desk.answers("ask", asking, states, [session.asked, session.selection])
+    header.result.pin(pin, states, [session.asked, session.selection], **PRIVATE)
+    session.selection.change(follow, states, session.asked, **PRIVATE)
     session.trace.change(None, outputs=content, js=stale(), **PRIVATE)
     session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
 
 
-def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shelf: Shelf) -> dict:
+def answered(scene: Scene) -> dict:
     """What the page draws: the translation's tokens, the question, and the headline; in its place, in words, why it
     cannot be had. ValueError, in words, for what cannot be asked."""
-    question = asked.question(translator, trace)
+    trace, question = scene.trace, scene.question
     found = {
-        "asked": name_of(asked.fitted(trace)),
+        "asked": name_of(scene.asked.fitted(trace)),
         "about": key_of(trace),
         "text": trace.source_text,
         "direction": trace.direction,
@@ -107,7 +76,7 @@ def answered(translator: Translator, trace: TranslationTrace, asked: Asked, shel
         **question_payload(trace, question, pinned.contrasts(trace, question.step)),
     }
     try:
-        case = case_of(translator, trace, question, shelf.find(translator, trace.direction))
+        case = scene.case
     except Refusal as error:
         return {**found, "refused": error.words}
     return {**found, "headline": headline(trace, question, occlusion.losses(case), case.columns)}

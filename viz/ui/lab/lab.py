@@ -17,21 +17,22 @@ from gradio.events import Dependency
 
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
-from viz.ui.asked import Asked
 from viz.ui.component import Component
+from viz.ui.desk.desk import MODEL, PRIVATE, Desk
+from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
 from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Text
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.language import label
 from viz.ui.rpc import Question, stale, told
-from viz.ui.session import TRANSLATES, Selection, serving
+from viz.ui.session import TRANSLATES, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
 EVENTS = ("needed", "act", "fill", "translate", "stop", "open")
-PRIVATE = {"show_progress": "hidden", "api_visibility": "private"}
+EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 
 @dataclass(frozen=True)
@@ -90,20 +91,18 @@ class Lab:
             elem_id=f"panel-{panel.name}",
             options={"checks_page": panel.checks_page, "stops": panel.stops},
         )
-        answer = self._stream(panel) if streams else self._show(panel)
-        session = self.session
-        asks = {
-            "inputs": [session.trace, session.selection, session.asked, *controls],
-            "outputs": content,
-            "concurrency_id": "model",
-            **PRIVATE,
-        }
-        once = {**asks, "queue": streams}  # the queue costs more than most panels do
+        desk = Desk(content, self.session, self.translators)
+        show, states = desk.about(streamed(panel) if streams else shown(panel), none=EMPTY)
+        asks = {**MODEL, "inputs": [*states, *controls]}
         # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
         # one, and the page waits for an answer that never comes.
-        needed = content.needed(answer, trigger_mode="multiple", **once)
+        if streams:
+            needed = desk.streams("needed", show, **asks)
+        else:  # outside the queue, which costs more than most panels do
+            needed = desk.answers("needed", show, turn=True, queue=False, **asks)
         if panel.acts:
-            content.act(self._act(panel), trigger_mode="multiple", queue=False, **asks)
+            act, _ = desk.about(acted(panel), none=EMPTY)
+            desk.answers("act", act, turn=True, queue=False, **asks)
         if button:
             # By way of the panel, whose question also says what the page draws.
             button.click(None, outputs=content, js=stale(), **PRIVATE)
@@ -115,45 +114,40 @@ class Lab:
             if streams:  # what is under way ends, and the panel asks again
                 listen(None, outputs=content, cancels=needed, js=stale(), **PRIVATE)
             else:
-                listen(answer, trigger_mode="always_last", **once)
-        self._wire(panel, content, controls, asks)
+                listen(
+                    needed.fn,
+                    [*states, *controls],
+                    content,
+                    trigger_mode="always_last",
+                    queue=False,
+                    **MODEL,
+                    **PRIVATE,
+                )
+        self._wire(panel, desk, controls)
         if panel.stops:
             content.stop(None, cancels=needed, **PRIVATE)
         self.components.append(content)
         return content
 
-    def _wire(self, panel: Panel, content: Component, controls: list[gr.components.Component], asks: dict) -> None:
+    def _wire(self, panel: Panel, desk: Desk, controls: list[gr.components.Component]) -> None:
         """What a panel's blocks may ask for that other parts of the page show."""
+        header = self.header
+
+        def filled(question: Question, scene: Scene, *values: object) -> tuple:
+            return {}, panel.given(panel.fills, scene, question.data, *values)
+
+        def translated(question: Question, scene: Scene, *values: object) -> tuple:
+            trace = panel.given(panel.translates, scene, question.data, *values)
+            return {}, trace, header.showing(trace)
+
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
-            content.fill(self._giving(panel, panel.fills, str), **{**asks, "outputs": [content, line]})
+            found, states = desk.about(filled, none={})
+            desk.answers("fill", found, [*states, *controls], [line], **MODEL)
         if panel.translates:
-            content.translate(
-                self._giving(panel, panel.translates, lambda trace: trace, self.header.showing),
-                **{**asks, **TRANSLATES, "outputs": [content, self.session.trace, self.header.result]},
-            )
-
-    def _giving(
-        self, panel: Panel, find: Callable[..., object], *ways: Callable[[object], object]
-    ) -> Callable[..., tuple]:
-        """A handler that gives other parts of the page what find(scene, what the page sent, *values of the controls)
-        finds, each in its way; the panel itself is only told why there is nothing."""
-
-        def give(
-            event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
-        ) -> tuple:
-            question = Question.of(event)
-            if trace is None:
-                return question.answer(), *[gr.skip()] * len(ways)
-            try:
-                scene = self.scene(trace, selection, asked)
-                panel.require(scene)
-                found = find(scene, question.data, *panel.fitted(scene, values))
-                return question.answer(), *(way(found) for way in ways)
-            except ValueError as error:
-                return question.failed(error), *[gr.skip()] * len(ways)
-
-        return give
+            found, states = desk.about(translated, none={})
+            others = [self.session.trace, header.result]
+            desk.answers("translate", found, [*states, *controls], others, **TRANSLATES)
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
         configs = [translator.config for translator in self.translators.values()]
@@ -198,72 +192,45 @@ class Lab:
             **PRIVATE,
         )
 
-    def _show(self, panel: Panel) -> Callable[..., dict]:
-        return self._answering(lambda scene, data, *values: panel.missing(scene) or panel.content(scene, *values))
-
-    def _act(self, panel: Panel) -> Callable[..., dict]:
-        return self._answering(panel.act)
-
-    def _answering(self, blocks_for: Callable[..., list[dict]]) -> Callable[..., dict]:
-        """A handler that answers with blocks_for(scene, what the page sent, *values of the controls)."""
-
-        def show(
-            event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
-        ) -> dict:
-            question = Question.of(event)
-            if trace is None:
-                return question.answer(blocks=[blocks.text(INVITATION)])
-            try:
-                with self.session.turns.one():
-                    scene = self.scene(trace, selection, asked, question.data.get("drawn"))
-                    return question.answer(blocks=blocks_for(scene, question.data, *values), about=about(trace))
-            except ValueError as error:
-                return question.failed(error)
-
-        return show
-
-    def _stream(self, panel: Panel) -> Callable[..., Iterator[dict]]:
-        def stream(
-            event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values
-        ) -> Iterator[dict]:
-            question = Question.of(event)
-            if trace is None:
-                yield question.answer(blocks=[blocks.text(INVITATION)])
-                return
-            try:
-                scene = self.scene(trace, selection, asked, question.data.get("drawn"))
-                missing, whole = panel.missing(scene), {}
-                for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
-                    whole = {"blocks": found, "about": about(trace), "drawing": [question.at, part]}
-                    yield question.answer(**whole, more=True)
-                # Once more the same, which the page need not draw again: of values that come at once, as from a stream
-                # that is slow to open, Gradio's page passes on the last one alone.
-                yield question.answer(**whole, more=False)
-            except ValueError as error:
-                yield question.failed(error)
-
-        return stream
-
-    def scene(
-        self, trace: TranslationTrace, selection: Selection, asked: Asked = Asked(), drawn: object = None
-    ) -> Scene:
-        """drawn: what the page says that it draws. ValueError if the trace's checkpoint is no longer served."""
-        return Scene(
-            trace,
-            selection.fitted(trace),
-            serving(self.translators, trace),
-            drawn,
-            asked,
-            self.session.shelf,
-            self.translators,
-        )
-
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
         one asks for more."""
         state.change(
             None, outputs=self.components, cancels=self.streams or None, js=stale(len(self.components)), **PRIVATE
         )
+
+
+def shown(panel: Panel) -> Callable[..., dict]:
+    """What the panel shows, for Desk.about."""
+
+    def show(question: Question, scene: Scene, *values: object) -> dict:
+        return {"blocks": panel.missing(scene) or panel.content(scene, *values), "about": about(scene.trace)}
+
+    return show
+
+
+def acted(panel: Panel) -> Callable[..., dict]:
+    """What its blocks ask for besides."""
+
+    def act(question: Question, scene: Scene, *values: object) -> dict:
+        return {"blocks": panel.act(scene, question.data, *values), "about": about(scene.trace)}
+
+    return act
+
+
+def streamed(panel: Panel) -> Callable[..., Iterator[dict]]:
+    """What a panel shows that streams."""
+
+    def stream(question: Question, scene: Scene, *values: object) -> Iterator[dict]:
+        missing, whole = panel.missing(scene), {}
+        for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
+            whole = {"blocks": found, "about": about(scene.trace), "drawing": [question.at, part]}
+            yield {**whole, "more": True}
+        # Once more the same, which the page need not draw again: of values that come at once, as from a stream that is
+        # slow to open, Gradio's page passes on the last one alone.
+        yield {**whole, "more": False}
+
+    return stream
 
 
 def about(trace: TranslationTrace) -> Words:

@@ -4,77 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from model.analysis.again import recorded
-from model.analysis.why.case import Case
-from model.analysis.why.shelf import Shelf
-from model.nets.records import ForwardOutput
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
-from model.trace.why.means import Means
-from model.trace.why.question import Question
-from model.translator import Translator
-from model.translators import Translators
-from viz.ui.asked import Asked, case_of
+from viz.ui.desk.fields import entry
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button, Control
-from viz.ui.session import Selection
 from viz.wire import blocks
 from viz.words import Words, say
 
 Blocks = list[dict]  # of viz/wire/blocks.py
 PAPER = "https://arxiv.org/abs/1706.03762"  # Vaswani et al. 2017
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """What a panel is about: the current translation, the explorer's selection in it, the model, and what is asked in
-    the tab "Why"."""
-
-    trace: TranslationTrace
-    selection: Selection
-    translator: Translator
-    drawn: object = None  # what the page says that it draws, for a panel that checks it: anything at all may come
-    asked: Asked = Asked()
-    shelf: Shelf = field(default_factory=Shelf)
-    served: Translators | None = None  # every model of the page, for a panel that shows another one beside this
-
-    @cached_property
-    def output(self) -> ForwardOutput:
-        """The recorded pass of this translation, under its interventions. A Refusal, in words, for those that cannot be
-        run again."""
-        return recorded(self.translator, self.trace)
-
-    @cached_property
-    def question(self) -> Question:
-        """The pinned token and its contrast. A Refusal, in words, for what cannot be asked."""
-        return self.asked.question(self.translator, self.trace)
-
-    @cached_property
-    def case(self) -> Case:
-        """The question with its recorded pass and all that experiments on it share. A Refusal as in question."""
-        return case_of(self.translator, self.trace, self.question, self.means)
-
-    @property
-    def means(self) -> Means | None:
-        """Of this model, if there are any yet."""
-        return self.shelf.find(self.translator, self.trace.direction)
-
-    def prepare_means(self) -> Iterator[Blocks]:
-        """Make the model's means where there are none and can be some, with progress. Before case is asked for."""
-        if self.means is None and self.shelf.can_make(self.trace.direction):
-            for step in self.shelf.make(self.translator, self.trace.direction):
-                yield [
-                    blocks.text(
-                        say(
-                            "Finding out what each head says on average: {n} of {all} sentences.",
-                            n=step.done,
-                            all=step.total,
-                        ),
-                        tone="note",
-                    )
-                ]
 
 
 @dataclass(frozen=True)
@@ -148,13 +89,25 @@ class Panel:
 
     def act(self, scene: Scene, data: Mapping[str, object], *values: object) -> Blocks:
         """What a block of this panel asks for: data["act"] names it. ValueError for what cannot be."""
+        return self.given(entry(data, "act", self.acts), scene, data, *values)
+
+    def given(self, find: Callable, scene: Scene, data: Mapping[str, object], *values: object) -> object:
+        """What `fills` or `translates` gives when a block asks for it. ValueError for what cannot be."""
         self.require(scene)
-        name = data.get("act")
-        if name not in self.acts:
-            raise ValueError(f"the panel {self.name} has no act {name!r}")
-        return self.acts[name](scene, data, *self.fitted(scene, values))
+        return find(scene, data, *self.fitted(scene, values))
 
     def fitted(self, scene: Scene, values: Sequence[object]) -> list[object]:
         """What the controls were set to, inside this model's bounds."""
         config = scene.translator.config
         return [control.fitted(value, config) for control, value in zip(self.controls, values, strict=True)]
+
+
+def preparing_means(scene: Scene) -> Iterator[Blocks]:
+    """The model's means are made, where there are none and can be some, and how far that is."""
+    for step in scene.prepare_means():
+        yield [
+            blocks.text(
+                say("Finding out what each head says on average: {n} of {all} sentences.", n=step.done, all=step.total),
+                tone="note",
+            )
+        ]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.session import Selection
 from viz.words import Words, say
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from model.trace.kinds import AttentionKind
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.panel import Scene
 from viz.ui.lab.sides import deepest
 from viz.words import say
 

@@ -9,7 +9,7 @@ from model.analysis.why import split
 from model.analysis.why.attribution import answer
 from viz.export.explained import Explained
 from viz.export.formats import FORMATS
-from viz.ui.lab.panel import Scene
+from viz.ui.desk.scene import Scene
 from viz.wire.why import asked_dict
 
 EXPORT = "export"

@@ -9,8 +9,8 @@ import gradio as gr
 from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.experiments.asking import voices
+from model.analysis.why.means_cache import MeansCache
 from model.analysis.why.registry import METHODS
-from model.analysis.why.shelf import Shelf
 from model.analysis.why.split import parts
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Replacement
@@ -18,7 +18,7 @@ from model.trace.why.patches import Direction
 from model.trace.why.question import Against
 from model.translator import Translator
 from viz.ui.asked import Asked
-from viz.ui.lab.panel import Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.taking import asked, translation
 from viz.ui.lab.why.patch import GRIDS, patched_with
 from viz.ui.lab.why.smallest import ORDERS
@@ -32,13 +32,13 @@ Traced = Callable[[str, str], tuple[Translator, TranslationTrace]]  # (text, dir
 
 def build(traced: Traced) -> None:
     """Add the endpoints to the page that is being built."""
-    shelf = Shelf()
+    means_cache = MeansCache()
 
     def scene(text: str, step: int, contrast: str, direction: str) -> Scene:
         translator, trace = traced(text, direction)
         at = None if whole("step", step) == -1 else step
         wanted = Asked.of(trace, at, string("contrast", contrast) or Against.RUNNER_UP)
-        return Scene(trace, Selection(), translator, asked=wanted, shelf=shelf)
+        return Scene(trace, Selection(), translator, asked=wanted, means_cache=means_cache)
 
     @answering
     def why(

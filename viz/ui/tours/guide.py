@@ -19,7 +19,7 @@ from viz.ui.session import Session
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.measures.measured import NOTHING, Measured, written
-from viz.ui.tours.place import Place
+from viz.ui.tours.scene import StopScene
 from viz.ui.tours.tour import FIELD, WORDS, Claim, Stop, Tour, tours, words
 from viz.words import say
 
@@ -104,25 +104,25 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
     sentence = tour.sentences[stop.sentence][direction]
     trace = translator.translate(sentence.text, direction)
     pair = sentence.pairs[stop.pair] if stop.pair else None
-    place, missing = Place(translator, trace, pair), None
+    scene, missing = StopScene(trace, made_by=translator, pair=pair), None
     if stop.head:
         try:
-            place = replace(place, head=HEADS[stop.head](place))
+            scene = replace(scene, head=HEADS[stop.head](scene))
         except Refusal as error:
             missing = error.words
-    values, measured = _values(place), NOTHING if missing else measure(place, stop.claim)
-    view = {**place.fields(pinned=stop.pinned, row=measured.row), **stop.open}
+    values, measured = _values(scene), NOTHING if missing else measure(scene, stop.claim)
+    view = {**scene.link(pinned=stop.pinned, row=measured.row), **stop.open}
     found = {"title": words(stop.title, values), "open": view, "missing": missing}
     if missing is not None:
         return found | {"text": None, "claim": None}
     values |= measured.also
     blank = dict.fromkeys(FIELD.findall(stop.text), "–")  # what could not be measured cannot be named either
-    return found | {"text": words(stop.text, blank | values), "claim": claimed(place, stop.claim, measured, values)}
+    return found | {"text": words(stop.text, blank | values), "claim": claimed(scene, stop.claim, measured, values)}
 
 
-def _values(place: Place) -> dict[str, object]:
+def _values(scene: StopScene) -> dict[str, object]:
     """What a stop's text may name."""
-    config, trace = place.translator.config, place.trace
+    config, trace = scene.translator.config, scene.trace
     found = {
         "read": trace.source_text,
         "wrote": trace.translation,
@@ -135,23 +135,23 @@ def _values(place: Place) -> dict[str, object]:
         "encoder": config.num_encoder_layers,
         "grid": config.num_decoder_layers * config.num_heads,
     }
-    if place.pair:
-        found |= {"source": place.pair.source, "target": place.written}
-    if place.head:
-        found |= {"layer": place.head[1] + 1, "head": place.head[2] + 1}
+    if scene.pair:
+        found |= {"source": scene.pair.source, "target": scene.written}
+    if scene.head:
+        found |= {"layer": scene.head[1] + 1, "head": scene.head[2] + 1}
     return found
 
 
-def measure(place: Place, claim: Claim) -> Measured:
+def measure(scene: StopScene, claim: Claim) -> Measured:
     """What a claim is about, measured now. Of what cannot be asked, such as a place in a code of positions that has no
     waves, nothing is."""
     try:
-        return MEASURES[claim.measure](place, **claim.given)
+        return MEASURES[claim.measure](scene, **claim.given)
     except ValueError:
         return NOTHING
 
 
-def claimed(place: Place, claim: Claim, measured: Measured, values: Mapping[str, object]) -> dict:
+def claimed(scene: StopScene, claim: Claim, measured: Measured, values: Mapping[str, object]) -> dict:
     """A claim with what was measured: whether it holds, and the number. values: what its text may name besides."""
     bound = claim.at_least if claim.at_least is not None else claim.at_most
     found = measured.value
@@ -160,7 +160,7 @@ def claimed(place: Place, claim: Claim, measured: Measured, values: Mapping[str,
         and (claim.at_least is None or found >= claim.at_least)
         and (claim.at_most is None or found <= claim.at_most)
     )
-    said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=place.trace.translation)
+    said = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=scene.trace.translation)
     if found is not None:
         said = words(
             claim.text, {**values, "value": written(found, measured.unit), "bound": written(bound, measured.unit)}

@@ -10,29 +10,29 @@ from model.analysis.survey.own import surveyed
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from viz.ui.session import most_telling
-from viz.ui.tours.place import Head, Place
+from viz.ui.tours.scene import Head, StopScene
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 
 
-def points(place: Place) -> Head:
+def points(scene: StopScene) -> Head:
     """The cross-attention head that points most clearly in this sentence."""
-    found = most_telling(place.trace)
+    found = most_telling(scene.trace)
     return found.kind, found.layer, found.head
 
 
-def reads(place: Place) -> Head:
+def reads(scene: StopScene) -> Head:
     """The cross-attention head that gives most to the pair's source word when its translation is about to be written;
     where that was not written, the one that points most clearly."""
-    given = place.given
-    return points(place) if given is None else (CROSS, *_largest(given))
+    given = scene.given
+    return points(scene) if given is None else (CROSS, *_largest(given))
 
 
-def _by(kind: AttentionKind, statistic: str) -> Callable[[Place], Head]:
+def _by(kind: AttentionKind, statistic: str) -> Callable[[StopScene], Head]:
     """The head of a kind that has most of a statistic over many sentences, if it is named for that there."""
 
-    def find(place: Place) -> Head:
-        survey = surveyed(place.translator, place.trace.direction)
+    def find(scene: StopScene) -> Head:
+        survey = surveyed(scene.translator, scene.trace.direction)
         if survey is None:
             raise Refusal(
                 "No survey of this model's heads lies beside its weights, so that nothing is known of what "
@@ -51,7 +51,7 @@ def _largest(values: np.ndarray) -> tuple[int, int]:
     return int(layer), int(head)
 
 
-HEADS: Mapping[str, Callable[[Place], Head]] = {
+HEADS: Mapping[str, Callable[[StopScene], Head]] = {
     "points": points,
     "reads": reads,
     "previous_encoder": _by(ENCODER, "previous"),

@@ -13,8 +13,8 @@ from model.analysis.why.case import Case, open_case
 from model.analysis.why.experiments import smallest
 from model.analysis.why.experiments.heads import Voices, mean_voices, measured, other_voices, silence
 from model.analysis.why.experiments.patching import corrupted, patched
+from model.analysis.why.means_cache import stored_means
 from model.analysis.why.pinned import ask
-from model.analysis.why.shelf import stored_means
 from model.trace.directions import parse_direction
 from model.trace.kinds import Side
 from model.trace.language import Refusal

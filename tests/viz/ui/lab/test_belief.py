@@ -16,8 +16,8 @@ from model.files import write_json
 from model.trace.why.evidence import Evidence
 from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
 from viz.ui.asked import Asked
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import belief
-from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import holds
 from viz.ui.session import Selection
 

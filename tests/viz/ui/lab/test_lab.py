@@ -27,11 +27,13 @@ from tests.model.families import theirs
 from tests.viz.ui.lab import panels
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
+from viz.ui.desk.desk import Desk
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import inside, registry, selected
 from viz.ui.lab.controls import Choice, Slider, Text
 from viz.ui.lab.inside import attention
 from viz.ui.lab.lab import Lab
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.positions import breaking, table
 from viz.ui.lab.sides import SIDES
 from viz.ui.lab.tables import last_pair, model_table
@@ -305,10 +307,11 @@ def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) ->
     with gr.Blocks():
         session = Session(gr.State(trace), gr.State(Selection()))
         lab = Lab(Translators([tiny_translator]), SimpleNamespace(session=session))
-    assert lab.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
+        desk = Desk(lab.add(attention.PANEL), session, lab.translators)
+    assert desk.scene(trace, Selection(AttentionKind.ENCODER_SELF, 9, 9)).selection.layer == 1
     object.__setattr__(trace, "digest", "gone")
     with pytest.raises(ValueError, match="translate again"):
-        lab.scene(trace, Selection())
+        attention.PANEL.content(desk.scene(trace), "", 0, 0, 0)
 
 
 def test_a_panel_waits_for_its_turn_no_longer_than_the_bound_and_says_so(tiny_translator) -> None:

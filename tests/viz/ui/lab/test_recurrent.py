@@ -19,7 +19,7 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.viz.ui.lab import panels
-from viz.ui.lab.panel import Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.train import recurrent
 from viz.ui.server import api
 from viz.ui.session import Selection

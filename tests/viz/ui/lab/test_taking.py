@@ -13,8 +13,8 @@ from model.analysis.why.attribution import attribute
 from model.trace.why.patches import Direction
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import taking
-from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import heads, patch, smallest
 from viz.ui.session import Selection
 

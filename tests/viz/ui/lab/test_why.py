@@ -14,18 +14,17 @@ from model.analysis.why.case import open_case
 from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.pinned import ask, contrasts, default_step
 from model.analysis.why.registry import METHODS
-from model.analysis.why.shelf import Shelf
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 from model.trace.why.losses import Losses
 from model.trace.why.question import Against
 from model.translators import Translators
 from viz.maps import labels
-from viz.ui.asked import MAX_TOKENS, Asked
+from viz.ui.asked import Asked
 from viz.ui.component import Component
+from viz.ui.desk.scene import MAX_TOKENS, Scene
 from viz.ui.header import Header
 from viz.ui.lab import frame, lab, registry
-from viz.ui.lab.panel import Scene
 from viz.ui.lab.why import holds, parts, tokens
 from viz.ui.session import Selection, Session
 from viz.wire.question import headline, nats, spoken
@@ -45,7 +44,7 @@ def scene(tiny_translator, trace) -> Scene:
 
 def answered(translator, trace, asked: Asked) -> dict:
     """With the means of the vocabulary, as where a model has no others."""
-    return frame.answered(translator, trace, asked, Shelf())
+    return frame.answered(Scene(trace, made_by=translator, asked=asked))
 
 
 def number(text: str) -> float:
@@ -275,7 +274,7 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     last = Asked.of(trace, len(trace.target_ids) - 1)
     assert len(answered(tiny_translator, trace, last)["headline"]) == 2
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
-    monkeypatch.setattr("viz.ui.asked.MAX_TOKENS", 40)
+    monkeypatch.setattr("viz.ui.desk.scene.MAX_TOKENS", 40)
     found = answered(tiny_translator, trace, last)
     assert "the limit here is 40 tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
     with pytest.raises(Refusal, match="the limit here is 40"):

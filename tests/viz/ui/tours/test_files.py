@@ -49,8 +49,8 @@ def test_every_claim_is_measured_and_bounded():
         assert "{value}" in claim.text, stop.title
         # What is measured of a word or a head needs one.
         source = inspect.getsource(MEASURES[claim.measure])
-        assert stop.head or not re.search(r"place\.(weights|head)\b", source), stop.title
-        assert stop.pair or not re.search(r"place\.(source|target|given|case)\b", source), stop.title
+        assert stop.head or not re.search(r"scene\.(weights|head)\b", source), stop.title
+        assert stop.pair or not re.search(r"scene\.(source|target|given|case)\b", source), stop.title
 
 
 def test_sentences_are_in_the_same_directions():

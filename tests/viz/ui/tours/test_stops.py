@@ -9,7 +9,6 @@ import torch
 
 from model import checkpoint
 from model.analysis.survey.own import surveyed
-from model.analysis.why.shelf import Shelf
 from model.nets.transformer import Transformer
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
@@ -92,15 +91,10 @@ def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Sto
     if view["tab"] == "explorer":  # the pinned cell
         maps = trace.maps(AttentionKind(view["kind"])).weights[int(view["layer"]) - 1, int(view["head"]) - 1]
         return [share(float(maps[int(view["query"]) - 1, int(view["key"]) - 1]))]
-    shelf, against = Shelf(), Against.NOTHING if view.get("alone") else Against.RUNNER_UP
-    asked = Asked.of(trace, int(view["step"]) - 1, against)
+    against = Against.NOTHING if view.get("alone") else Against.RUNNER_UP
+    scene = Scene(trace, Selection(), translator, Asked.of(trace, int(view["step"]) - 1, against))
     if view["panel"] == "why-tokens":
-        return [
-            text
-            for words in frame.answered(translator, trace, asked, shelf)["headline"]
-            for text in words.values.values()
-        ]
-    scene = Scene(trace, Selection(), translator, asked=asked, shelf=shelf)
+        return [text for words in frame.answered(scene)["headline"] for text in words.values.values()]
     *_, blocks = why_heads.PANEL.content(scene, *(control.start for control in why_heads.PANEL.controls))
     (grid,) = (block for block in blocks if block["type"] == "heads")
     (kind,) = (kind for kind in grid["kinds"] if kind["kind"] == view["kind"])

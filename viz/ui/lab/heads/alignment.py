@@ -15,9 +15,10 @@ from model.trace.alignment.voters import Row, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.wire import blocks
 from viz.wire.links import links as links_block
 from viz.words import Words, join, say

@@ -6,9 +6,10 @@ import numpy as np
 
 from model.analysis import stations
 from model.analysis.stations import NormNumbers
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.needs import RESIDUAL
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
 from viz.wire import blocks
 from viz.words import say

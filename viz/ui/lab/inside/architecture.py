@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from model.analysis.arrows import arrows
 from model.config import PositionCode
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.wire import blocks
 from viz.words import say
 

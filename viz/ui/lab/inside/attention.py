@@ -7,9 +7,10 @@ import numpy as np
 from model.analysis.formulas.projections import score_matrix
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.dissected import dissected
 from viz.ui.lab.needs import MASKED, SCALED
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
 from viz.wire import blocks
 from viz.words import say

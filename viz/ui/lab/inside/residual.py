@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from model.analysis import stations
 from viz.figures.matrix import plot_matrix
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.needs import RESIDUAL
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.sides import SIDE, records, tokens_of
 from viz.wire import blocks
 from viz.words import say

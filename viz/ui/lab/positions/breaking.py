@@ -11,8 +11,9 @@ from model.analysis.order import order_blindness, shuffled
 from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from model.trace.kinds import AttentionKind
 from viz.maps import labels
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button, Choice, Slider, Text
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.wire import blocks
 from viz.words import Words, say
 

@@ -7,9 +7,10 @@ import numpy as np
 from model.analysis.positions import geometry
 from model.config import PositionCode
 from viz.figures.curves import plot_curves
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
 from viz.wire import blocks
 from viz.words import say

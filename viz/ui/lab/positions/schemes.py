@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from model.analysis.positions import criteria, geometry
 from model.analysis.positions.schemes import SCHEMES, Scheme
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.tables import SECTION
 from viz.wire import blocks
 from viz.words import Words, say

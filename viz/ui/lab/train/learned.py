@@ -11,8 +11,9 @@ from model.training.learned import NEAR, Learned
 from viz.figures.curves import plot_curves
 from viz.figures.matrix import plot_matrix
 from viz.maps import labels
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.wire import blocks
 from viz.words import say

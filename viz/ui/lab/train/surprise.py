@@ -7,7 +7,8 @@ import numpy as np
 from model.training import learned
 from viz.figures.curves import plot_curves
 from viz.maps import labels
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.panel import Panel
 from viz.wire import blocks
 from viz.words import say
 

@@ -16,8 +16,9 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, HeadEffects, Replacement
 from model.trace.why.ranks import spearman
 from viz.export.explained import Explained
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel, preparing_means
 from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
@@ -40,7 +41,7 @@ EXTENT = {"quick": say("as many heads as are quick"), "all": say("all heads")}
 
 def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
     """Estimates for all heads first, then what is measured, batch by batch, the largest estimates first."""
-    yield from scene.prepare_means() if instead == Replacement.MEAN.value else ()
+    yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
     for notes, estimates, found in _found(scene, instead, extent):
         yield [*notes, _block(scene, estimates, found, done=False)]
     yield [
@@ -87,7 +88,7 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
                 tone="note",
             )
         ]
-    if instead == Replacement.RESAMPLE.value and scene.shelf.can_make(scene.trace.direction):
+    if instead == Replacement.RESAMPLE.value and scene.means_cache.can_make(scene.trace.direction):
         voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return voices, [
             blocks.text(

@@ -11,7 +11,8 @@ from model.trace.kinds import AttentionKind
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.parts import Parts
 from viz.maps import labels
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.taking import EXPORT, exports, take
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two

@@ -15,9 +15,9 @@ from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, Str
 from model.trace.words import word_groups
 from viz.export.explained import Explained
 from viz.maps import labels
-from viz.ui.asked import MAX_TOKENS
+from viz.ui.desk.scene import MAX_TOKENS, Scene
 from viz.ui.lab.controls import Choice, Text
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed

@@ -8,8 +8,9 @@ from model.analysis.why.experiments.smallest import shrinking, whole
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Replacement, SmallestSet
 from viz.export.explained import Explained
+from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel, preparing_means
 from viz.ui.lab.taking import EXPORT, exports, file, translation
 from viz.ui.lab.why.heads import named, translated, voices_for
 from viz.wire import blocks
@@ -23,7 +24,7 @@ INSTEAD = {Replacement.ZERO.value: say("silence"), Replacement.MEAN.value: say("
 
 def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
     """Three orders, one after the other, each told as it shrinks."""
-    yield from scene.prepare_means() if instead == Replacement.MEAN.value else ()
+    yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
     found = whole(scene.case, scene.translator, scene.trace)  # all rows of it, not the pinned one alone
     voices, notes = voices_for(scene, found.case, instead)
     sets: list[SmallestSet] = []

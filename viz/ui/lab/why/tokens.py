@@ -15,8 +15,9 @@ from model.analysis.why.registry import METHODS, OCCLUSIONS
 from model.trace.why.columns import Columns
 from model.trace.why.removal import Removal
 from model.trace.why.rows import Why
+from viz.ui.desk.scene import Scene
 from viz.ui.lab import belief
-from viz.ui.lab.panel import Panel, Scene
+from viz.ui.lab.panel import Panel
 from viz.ui.lab.taking import EXPORT, exports, take
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates

@@ -1,4 +1,4 @@
-"""What a tour's claims are measured by: functions of a Place and of what the claim gives, by name."""
+"""What a tour's claims are measured by: functions of a StopScene and of what the claim gives, by name."""
 
 from __future__ import annotations
 

@@ -13,71 +13,71 @@ from model.trace.survey import cells
 from model.training import learned
 from model.training.history import NAME
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share, tenths
-from viz.ui.tours.place import Place, text_of
+from viz.ui.tours.scene import StopScene, text_of
 from viz.words import Words, join, say
 
 MOST = 0.5  # of a row
 
 
-def probability(place: Place) -> Measured:
+def probability(scene: StopScene) -> Measured:
     """Of the pair's translation, all its pieces."""
-    if not place.target:
+    if not scene.target:
         return NOTHING
-    return Measured(float(np.exp(place.trace.log_probability[list(place.target)].sum())))
+    return Measured(float(np.exp(scene.trace.log_probability[list(scene.target)].sum())))
 
 
-def weight(place: Place) -> Measured:
+def weight(scene: StopScene) -> Measured:
     """What the head gives to the pair's source word when its translation is about to be written."""
-    if not (place.source and place.target):
+    if not (scene.source and scene.target):
         return NOTHING
-    return Measured(float(place.weights[place.target[0], list(place.source)].sum()))
+    return Measured(float(scene.weights[scene.target[0], list(scene.source)].sum()))
 
 
-def read_back(place: Place) -> Measured:
+def read_back(scene: StopScene) -> Measured:
     """What the head gives to the pair's source word in the row that reads the translation's last piece."""
-    if not (place.source and place.target):
+    if not (scene.source and scene.target):
         return NOTHING
-    row = place.target[-1] + 1
-    if row >= len(place.trace.target_ids):
+    row = scene.target[-1] + 1
+    if row >= len(scene.trace.target_ids):
         return NOTHING
-    return Measured(float(place.weights[row, list(place.source)].sum()), row=row)
+    return Measured(float(scene.weights[row, list(scene.source)].sum()), row=row)
 
 
-def best_head(place: Place) -> Measured:
+def best_head(scene: StopScene) -> Measured:
     """The largest weight that any cross-attention head gives to the pair's source word when its translation is about to
     be written."""
-    given = place.given
+    given = scene.given
     if given is None:
         return NOTHING
     return Measured(float(given.max()), also={"count": int((given > MOST).sum()), "of": given.size})
 
 
-def statistic(place: Place, name: str) -> Measured:
+def statistic(scene: StopScene, name: str) -> Measured:
     """One of the survey's statistics of the head, in this sentence."""
-    kind = place.head[0]
-    maps = place.trace.maps(kind)
-    found = cells.statistics(kind, place.weights, maps.query_tokens, maps.key_tokens)
+    kind = scene.head[0]
+    maps = scene.trace.maps(kind)
+    found = cells.statistics(kind, scene.weights, maps.query_tokens, maps.key_tokens)
     if name not in found:
         return NOTHING
     return Measured(float(found[name].values), also={"chance": share(found[name].chance)})
 
 
-def sharpest(place: Place) -> Measured:
+def sharpest(scene: StopScene) -> Measured:
     """The mean largest weight of a row, of the cross-attention head with most of it; and of the one with least."""
-    confidence = place.trace.maps(AttentionKind.CROSS).weights.max(-1).mean(-1)
+    confidence = scene.trace.maps(AttentionKind.CROSS).weights.max(-1).mean(-1)
     return Measured(float(confidence.max()), also={"least": share(float(confidence.min())), "of": confidence.size})
 
 
-def mean_probability(place: Place) -> Measured:
+def mean_probability(scene: StopScene) -> Measured:
     """The geometric mean of what the written tokens were given."""
-    found = float(np.exp(np.mean(place.trace.log_probability)))
-    return Measured(found if place.trace.finished else None, also={"steps": len(place.trace.target_ids)})
+    found = float(np.exp(np.mean(scene.trace.log_probability)))
+    return Measured(found if scene.trace.finished else None, also={"steps": len(scene.trace.target_ids)})
 
 
-def trained(place: Place) -> Measured:
+def trained(scene: StopScene) -> Measured:
     """The same, and what was recorded of the model's training."""
-    found = mean_probability(place)
-    return replace(found, also={**found.also, "records": _records(place.translator.folder)})
+    found = mean_probability(scene)
+    return replace(found, also={**found.also, "records": _records(scene.translator.folder)})
 
 
 def _records(folder: Path | None) -> Words:
@@ -99,36 +99,36 @@ def _records(folder: Path | None) -> Words:
     return join([replayed, *earlier], " ")
 
 
-def moved(place: Place) -> Measured:
-    """How far the pair's word stands from where it stood in the source, each place a share of its sentence."""
-    if not (place.source and place.target):
+def moved(scene: StopScene) -> Measured:
+    """How far the pair's word stands from where it stood in the source, each position a share of its sentence."""
+    if not (scene.source and scene.target):
         return NOTHING
-    at, by = place.source[0] / (len(place.trace.source_ids) - 1), place.target[0] / len(place.trace.target_ids)
+    at, by = scene.source[0] / (len(scene.trace.source_ids) - 1), scene.target[0] / len(scene.trace.target_ids)
     return Measured(abs(at - by))
 
 
-def pieces(place: Place) -> Measured:
+def pieces(scene: StopScene) -> Measured:
     """How many pieces the pair's source word is made of."""
-    if not place.source:
+    if not scene.source:
         return NOTHING
-    spelled = " + ".join(text_of(place.trace.source_tokens, [i]) for i in place.source)
-    return Measured(float(len(place.source)), Unit.COUNT, {"pieces": spelled})
+    spelled = " + ".join(text_of(scene.trace.source_tokens, [i]) for i in scene.source)
+    return Measured(float(len(scene.source)), Unit.COUNT, {"pieces": spelled})
 
 
-def copied(place: Place) -> Measured:
+def copied(scene: StopScene) -> Measured:
     """The least that any piece of the pair's word is read with when it is written again, each by the head that reads it
     most: of a word that is the same on both sides, piece by piece."""
-    source, target = place.source, place.target
+    source, target = scene.source, scene.target
     if not target or len(source) != len(target):
         return NOTHING
-    weights = place.trace.maps(AttentionKind.CROSS).weights[:, :, list(target), list(source)]  # [layers, heads, piece]
+    weights = scene.trace.maps(AttentionKind.CROSS).weights[:, :, list(target), list(source)]  # [layers, heads, piece]
     found = weights.max((0, 1))
     return Measured(float(found.min()), also={"count": len(source)})
 
 
-def uneven(place: Place) -> Measured:
+def uneven(scene: StopScene) -> Measured:
     """How much surer the model was of its surest piece than of its least sure one."""
-    trace = place.trace
+    trace = scene.trace
     p = np.round(np.exp(trace.log_probability), 3)  # as it is written: the difference of what is written is said, too
     step = int(np.argmin(trace.log_probability))
     token, other = next(
@@ -149,28 +149,28 @@ def uneven(place: Place) -> Measured:
     )
 
 
-def future(place: Place) -> Measured:
+def future(scene: StopScene) -> Measured:
     """The largest weight that any of the decoder's heads gives to a token that is not written yet."""
-    weights = place.trace.maps(AttentionKind.DECODER_SELF).weights
+    weights = scene.trace.maps(AttentionKind.DECODER_SELF).weights
     return Measured(float(np.triu(weights, 1).max()), Unit.ERROR)
 
 
-def rows(place: Place) -> Measured:
+def rows(scene: StopScene) -> Measured:
     """How far the sum of any row is from 1."""
     return Measured(
         max(
-            float(np.abs(place.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1).max())
-            for kind in place.trace.kinds
+            float(np.abs(scene.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1).max())
+            for kind in scene.trace.kinds
         ),
         Unit.ERROR,
     )
 
 
-def sharper(place: Place) -> Measured:
+def sharper(scene: StopScene) -> Measured:
     """How much larger the mean largest weight of a row of cross-attention would be without the division by √d_k: a
     softmax of scores that are √d_k times as large is the weights to that power, each row summing to 1 again."""
-    weights = place.trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
-    config = place.translator.config
+    weights = scene.trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
+    config = scene.translator.config
     raised = weights ** np.sqrt(config.d_model / config.num_heads)
     raised /= raised.sum(-1, keepdims=True)
     before, after = (round(float(found.max(-1).mean()), 3) for found in (weights, raised))

@@ -14,30 +14,30 @@ from model.analysis.why.methods import occlusion
 from model.trace.interventions import Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
-from viz.ui.tours.place import Head, Place, text_of
+from viz.ui.tours.scene import Head, StopScene, text_of
 from viz.wire.experiments.heads import signed
 from viz.wire.question import nats
 
 
-def hidden(place: Place) -> Measured:
+def hidden(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when no head may read its source word."""
-    if not (place.source and place.target):
+    if not (scene.source and scene.target):
         return NOTHING
-    case = place.case
-    column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[place.source[0]])
+    case = scene.case
+    column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
     found = removal.without(case, column, masked)
     before, after = (float(p) for p in found.probabilities[:, found.ids.index(case.question.token_id)])
     return Measured(after / before, also={"before": share(before), "after": share(after)})
 
 
-def matters_most(place: Place) -> Measured:
+def matters_most(scene: StopScene) -> Measured:
     """How much more hiding the pair's source word costs its translation than hiding any other word, of the source or of
     what was written before: the headline of the tab Why names the word that costs most."""
-    if not (place.source and place.target):
+    if not (scene.source and scene.target):
         return NOTHING
-    case = place.case
+    case = scene.case
     found = occlusion.losses(case)
-    own = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[place.source[0]])
+    own = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
     others = np.where(case.columns.special, -np.inf, found.of_metric)
     others[own] = -np.inf
     lost = float(found.of_metric[own])
@@ -46,28 +46,28 @@ def matters_most(place: Place) -> Measured:
     )
 
 
-def without_head(place: Place) -> Measured:
+def without_head(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when the head is switched off."""
-    return _without(place, [place.head]) if place.target else NOTHING
+    return _without(scene, [scene.head]) if scene.target else NOTHING
 
 
-def without_all(place: Place) -> Measured:
+def without_all(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when all cross-attention heads are switched off."""
-    if not place.target:
+    if not scene.target:
         return NOTHING
-    return _without(place, [head for head in heads.all_heads(place.case) if head[0] is AttentionKind.CROSS])
+    return _without(scene, [head for head in heads.all_heads(scene.case) if head[0] is AttentionKind.CROSS])
 
 
-def _without(place: Place, silenced: list[Head]) -> Measured:
-    effects, _ = heads.ablate(place.case, heads.usual(place.case), [silenced])
-    return _kept(place, float(effects[0]))
+def _without(scene: StopScene, silenced: list[Head]) -> Measured:
+    effects, _ = heads.ablate(scene.case, heads.usual(scene.case), [silenced])
+    return _kept(scene, float(effects[0]))
 
 
-def on_average(place: Place, name: str) -> Measured:
+def on_average(scene: StopScene, name: str) -> Measured:
     """One of the head's statistics, over the sentences that the model was surveyed with."""
-    survey = surveyed(place.translator, place.trace.direction)
-    kind, layer, head = place.head
-    if survey is None or (place.translator.survey and place.translator.survey.digest != place.translator.digest):
+    survey = surveyed(scene.translator, scene.trace.direction)
+    kind, layer, head = scene.head
+    if survey is None or (scene.translator.survey and scene.translator.survey.digest != scene.translator.digest):
         return NOTHING  # of other weights it says nothing
     found = survey.kinds[kind].statistics[name]
     return Measured(
@@ -76,39 +76,39 @@ def on_average(place: Place, name: str) -> Measured:
     )
 
 
-def without_edge(place: Place) -> Measured:
+def without_edge(scene: StopScene) -> Measured:
     """What the pair's translation keeps of its probability when the head may not read its source word there."""
-    if not (place.source and place.target):
+    if not (scene.source and scene.target):
         return NOTHING
-    kind, layer, head = place.head
-    edges = [Edge(kind, place.target[0], key, layer, head) for key in place.source]
-    return _kept(place, place.case.metric() - cutting.metric_without(place.case, edges, cutting.Cut.RENORMALISE))
+    kind, layer, head = scene.head
+    edges = [Edge(kind, scene.target[0], key, layer, head) for key in scene.source]
+    return _kept(scene, scene.case.metric() - cutting.metric_without(scene.case, edges, cutting.Cut.RENORMALISE))
 
 
-def unordered(place: Place) -> Measured:
+def unordered(scene: StopScene) -> Measured:
     """What the written pieces keep of their mean probability (geometric) when neither side is told any positions."""
-    if not place.target:
+    if not scene.target:
         return NOTHING
     off = Positions(enabled=False)
     changes = Interventions(source_positions=off, target_positions=off)
-    compared = ablation.compare(place.translator, place.trace, changes)
+    compared = ablation.compare(scene.translator, scene.trace, changes)
     before, after = (
-        float(np.exp(np.mean(found))) for found in (place.trace.log_probability, compared.forced_log_probability)
+        float(np.exp(np.mean(found))) for found in (scene.trace.log_probability, compared.forced_log_probability)
     )
     return Measured(
         after / before, also={"before": share(before), "after": share(after), "broken": compared.broken.translation}
     )
 
 
-def forced(place: Place) -> Measured:
+def forced(scene: StopScene) -> Measured:
     """The probability (geometric mean) of what the model writes after it was made to begin the pair's translation with
     its second choice."""
-    if not place.target:
+    if not scene.target:
         return NOTHING
-    trace, step = place.trace, place.target[0]
+    trace, step = scene.trace, scene.target[0]
     second = next(int(token) for token in trace.top_ids[step] if token != trace.target_ids[step])
     found = paths.complete(
-        place.translator,
+        scene.translator,
         trace.source_text,
         [*trace.target_ids[:step], second],
         trace.direction,
@@ -125,8 +125,8 @@ def forced(place: Place) -> Measured:
     )
 
 
-def _kept(place: Place, lost: float) -> Measured:
-    before = float(np.exp(place.case.metric()))
+def _kept(scene: StopScene, lost: float) -> Measured:
+    before = float(np.exp(scene.case.metric()))
     kept = float(np.exp(-lost))
     return Measured(kept, also={"before": share(before), "after": share(before * kept), "nats": signed(lost)})
 

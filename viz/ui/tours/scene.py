@@ -1,4 +1,4 @@
-"""Where a stop is: a model, what it made of the stop's sentence, the head and the word that the stop is about."""
+"""What a stop is about: a model, what it made of the stop's sentence, a head and a word."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from functools import cached_property
 import numpy as np
 
 from model.analysis.why import pinned
-from model.analysis.why.case import Case
-from model.analysis.why.shelf import stored_means
 from model.trace.kinds import AttentionKind, Side
-from model.trace.translation import TranslationTrace
-from model.trace.why.question import Against
+from model.trace.why.question import Against, Question
 from model.trace.words import SPACE, word_groups
-from model.translator import Translator
-from viz.ui.asked import case_of
+from viz.ui.desk.scene import Scene
 from viz.ui.tours.tour import Pair
 
 Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class StopScene(Scene):
     """head, pair: None where the stop names none."""
 
-    translator: Translator
-    trace: TranslationTrace
     pair: Pair | None = None
     head: Head | None = None
 
@@ -58,20 +52,18 @@ class Place:
         return rows[..., list(self.source)].sum(-1)
 
     @cached_property
-    def case(self) -> Case:
-        """Why the pair's translation was written, compared with nothing, as the tab Why asks it. A Refusal for what
-        cannot be asked."""
-        question = pinned.ask(self.translator, self.trace, self.target[0], Against.NOTHING)
-        return case_of(self.translator, self.trace, question, stored_means(self.translator))
+    def question(self) -> Question:
+        """Why the pair's translation was written, compared with nothing."""
+        return pinned.ask(self.translator, self.trace, self.target[0], Against.NOTHING)
 
     @property
     def written(self) -> str:
         """The pair's translation as it was written; where it was not, as it might have been."""
         return text_of(self.trace.target_tokens, self.target) or (self.pair.targets[0] if self.pair else "")
 
-    def fields(self, *, pinned: bool = True, row: int | None = None) -> dict[str, str]:
-        """Of a link: which sentence, head and, if pinned, tokens. row: of the decoder; None: the one that is about to
-        write the pair's translation."""
+    def link(self, *, pinned: bool = True, row: int | None = None) -> dict[str, str]:
+        """The fields of a link: which sentence, head and, if pinned, tokens. row: of the decoder; None: the one that is
+        about to write the pair's translation."""
         trace, found = self.trace, {}
         found |= {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint}
         if self.head:

@@ -7,25 +7,25 @@ import pytest
 
 from model.analysis.why import averages
 from model.analysis.why.attribution import answer, attribute
+from model.analysis.why.means_cache import BATCH, MeansCache
 from model.analysis.why.neighbours import neighbours
-from model.analysis.why.shelf import BATCH, Shelf
 from model.trace.words import word_groups
 from model.translator import Translator
 from viz.ui.asked import Asked
-from viz.ui.lab.panel import Scene
+from viz.ui.desk.scene import Scene
 from viz.ui.session import Selection
 
 
 def test_means_are_made_once_and_within_their_time(tiny_translator):
-    shelf = Shelf()
-    assert shelf.find(tiny_translator, "de-en") is None
-    steps = list(shelf.make(tiny_translator, "de-en", seconds=0.0))
+    cache = MeansCache()
+    assert cache.find(tiny_translator, "de-en") is None
+    steps = list(cache.make(tiny_translator, "de-en", seconds=0.0))
     assert [(step.done, step.total) for step in steps] == [(BATCH, 300)]
-    found = shelf.find(tiny_translator, "de-en")
+    found = cache.find(tiny_translator, "de-en")
     assert found.sentences == BATCH and found.digest == tiny_translator.digest
-    assert shelf.can_make("de-en") and not shelf.can_make("xx-en")
+    assert cache.can_make("de-en") and not cache.can_make("xx-en")
     with pytest.raises(ValueError, match="no sentences"):
-        next(shelf.make(tiny_translator, "xx-en"))
+        next(cache.make(tiny_translator, "xx-en"))
 
 
 def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint, tmp_path):
@@ -36,13 +36,13 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     translator = Translator.load(folder, "cpu")
     means = averages.collect(translator, {"de-en": ["Hund", "Boot"]})
     averages.save(folder / averages.FILE, means)
-    np.testing.assert_array_equal(Shelf().find(translator, "de-en").source_embedding, means.source_embedding)
+    np.testing.assert_array_equal(MeansCache().find(translator, "de-en").source_embedding, means.source_embedding)
     trace = translator.translate("Der Hund schläft.")
-    page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), shelf=Shelf())
+    page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), means_cache=MeansCache())
     for row, shown in zip(attribute(translator, trace, step=2).rows, answer(page.case).rows, strict=True):
         np.testing.assert_array_equal(row.values, shown.values)  # Python and the page ask with the same means
     translator.digest = "another"
-    assert Shelf().find(translator, "de-en") is None
+    assert MeansCache().find(translator, "de-en") is None
 
 
 def test_a_neighbour_stands_in_the_words_place_and_is_the_nearest_that_fits(tiny_translator):

@@ -1,4 +1,4 @@
-"""The means of the models that are served: from the checkpoint's folder, or made when first asked for."""
+"""A cache of the means of the models that are served: from the checkpoint's folder, or made when first asked for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Progress:
     total: int
 
 
-class Shelf:
+class MeansCache:
     """Means by weights and direction, kept while the process runs."""
 
     def __init__(self) -> None:
