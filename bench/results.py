@@ -99,6 +99,8 @@ def page(checkpoints: Path, folder: Path) -> str:
         "within one table; between machines, compare ratios.",
         "## Translation quality",
         quality(checkpoints),
+        "## Kinds of language",
+        kinds(folder / "domains"),
     ]
     for section in SECTIONS:
         path = folder / section.file
@@ -139,6 +141,28 @@ def quality(checkpoints: Path) -> str:
     return f"{text}\n\n" + table(
         ("direction", "checkpoint", "test set", "sentences", "decoding", "protocol", "BLEU", "chrF"), rows
     )
+
+
+def kinds(folder: Path) -> str:
+    """Greedy BLEU on the first dev sentences of each corpus, by state, from its files STATE.CHECKPOINT.json."""
+    found: dict[tuple[str, str, int], dict[str, float]] = {}
+    states: dict[str, None] = {}
+    for path in sorted(folder.glob("*.*.json")):
+        state = path.name.split(".")[0]
+        states[state] = None
+        for score in json.loads(path.read_text(encoding="utf-8"))["scores"]:
+            what = (score["direction"], score["data"], score["sentences"])
+            found.setdefault(what, {})[state] = score["bleu"]
+    text = (
+        "sacreBLEU (13a, cased) of greedy decoding on the first sentences of each corpus's dev part, of the shipped "
+        "weights and of states on the way to the next ones. `python -m model.evaluate --checkpoint FOLDER --splits dev "
+        "--limit 100 --out docs/results/domains/STATE.CHECKPOINT.json` adds to a column."
+    )
+    rows = [
+        (direction, data, str(sentences), *(f"{scores[state]:.1f}" if state in scores else "" for state in states))
+        for (direction, data, sentences), scores in sorted(found.items())
+    ]
+    return f"{text}\n\n" + table(("direction", "corpus", "sentences", *states), rows)
 
 
 def tables(path: Path) -> str:

@@ -66,8 +66,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.precision:
         metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
         print(json.dumps(metrics["precision"], indent=2))
-    dev = [(d, [s for s, _ in c.oriented(d)[: args.limit]]) for split, d, c in found if split == "dev"]
-    if dev and (args.replace or "unusual_log_probability" not in metrics):
+    dev = [(d, [s for s, _ in c.oriented(d)]) for split, d, c in found if split == "dev"]
+    if dev and args.limit is None and (args.replace or "unusual_log_probability" not in metrics):
         metrics["unusual_log_probability"] = round(unusual_log_probability(translator, dev), 3)
     if args.out or (args.limit is None and not args.dry_run):
         checkpoint.write_json(args.out or args.checkpoint / checkpoint.METRICS, metrics)
@@ -132,7 +132,7 @@ def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str,
             ("file", direction, read_aligned(source, target, parse_direction(direction)))
             for direction, source, target in args.pair
         ]
-    options = argparse.Namespace(data=args.data, pair=[], dev_pair=[], test_pair=[], synthetic=[])
+    options = argparse.Namespace(data=args.data, corpora=args.corpora, pair=[], dev_pair=[], test_pair=[], synthetic=[])
     return [
         (split, direction, getattr(splits, split))
         for splits in corpora.find(options, directions)
@@ -207,6 +207,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar=("DIRECTION", "SOURCE", "REFERENCE"),
         help="score these line-aligned files instead, such as de-en test.de test.en",
     )
+    add("--corpora", nargs="+", help="score these alone of the folder's, such as multi30k subtitles")
     add("--splits", nargs="+", choices=("dev", "test"), default=["dev", "test"])
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--beam", type=int, nargs="+", default=[1], help="widths to score, such as 1 5; default 1, greedy")

@@ -87,8 +87,14 @@ def test_every_number_of_a_file_is_on_the_page(tmp_path):
     (tmp_path / "why.json").write_text(
         json.dumps([{"model": "m"}, {"what": "x", "met": True}, {"what": "y", "met": False}])
     )
+    (tmp_path / "domains").mkdir()
+    for state, bleu in {"first": 20.04, "later": 30.06}.items():
+        score = {"direction": "de-en", "data": "chats", "sentences": 100, "bleu": bleu}
+        (tmp_path / "domains" / f"{state}.net.json").write_text(json.dumps({"scores": [score]}))
     lines = results.page(tmp_path, tmp_path).splitlines()
     for expected in (
+        "| direction | corpus | sentences | first | later |",
+        "| de-en | chats | 100 | 20.0 | 30.1 |",
         "| de-en | net | own | 1,234 | beam 5 | 13a, cased | 12.3 |  |",
         "| what | unit | 8 | 16 |",
         "| maps | ms | 1.25 | 250 |",

@@ -131,6 +131,12 @@ def test_a_limited_run_writes_where_it_is_told(folder, data, tmp_path):
         run(folder, *limited)
 
 
+def test_chosen_corpora_are_scored_alone(folder, data, tmp_path):
+    out = tmp_path / "chosen.json"
+    run(folder, "--data", data, "--directions", "de-en", "--limit", 1, "--corpora", "tatoeba", "--out", out)
+    assert {score["data"] for score in json.loads(out.read_text())["scores"]} == {"tatoeba"}
+
+
 def test_scores_of_other_weights_are_dropped_only_when_told(folder, data):
     checkpoint.write_json(folder / "metrics.json", {"digest": "0" * 16, "scores": [{"bleu": 50.0}]})
     options = ("--data", data, "--directions", "de-en", "--splits", "test")
