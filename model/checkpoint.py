@@ -15,7 +15,7 @@ from model.config import ModelConfig, from_json
 from model.families import registry
 from model.families.card import origin
 from model.families.folder import Folder, digest_of, is_finite, name_of
-from model.files import read_json, replace_file, write_json
+from model.files import checkpoint_folder, read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
 from model.text.interface import TextTokenizer
@@ -92,10 +92,11 @@ def save(
 def load(folder: str | Path) -> Checkpoint:
     """Load a checkpoint folder, strictly: ours, or one of a family in model/families as it is on a hub.
 
+    folder: a path, or the name of a shipped checkpoint such as "de-en" (model.files.checkpoint_folder).
     Raises ValueError naming the file and what was expected if anything is missing, damaged or does not fit.
     Sizes are checked against the weights file's header before memory for the model is taken.
     """
-    folder = Path(folder)
+    folder = checkpoint_folder(folder)
     if not folder.is_dir():
         raise ValueError(f"the folder {folder} is missing: there is no such place")
     if registry.is_foreign(folder):

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from model.program import check_free, command_line, program
+from model.program import HOME, check_free, command_line, program
 from model.training import parts
 from model.training.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
@@ -84,7 +84,12 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
     partial = Path(files[">"] + ".partial") if ">" in files else None
     with open(files.get("<", os.devnull)) as given, open(partial or os.devnull, "w") as taken:
         try:
-            done = subprocess.run([*program, *command], stdin=given, stdout=taken if partial else None, timeout=seconds)
+            done = subprocess.run(
+                [*program, HOME + command[0], *command[1:]],
+                stdin=given,
+                stdout=taken if partial else None,
+                timeout=seconds,
+            )
         except subprocess.TimeoutExpired:  # whatever it had saved is whole
             return False
     if done.returncode:

@@ -11,6 +11,16 @@ BEFORE = "## Limits"  # of a card: a section's place where it is new
 MAX_CONFIG_BYTES = 1_000_000
 MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17
 
+SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"  # beside this package, in a checkout and installed
+
+
+def checkpoint_folder(name: str | Path) -> Path:
+    """The folder of a checkpoint: the path itself where there is one, else the shipped one of this name, "de-en" or
+    "checkpoints/de-en", wherever one stands. A path that is neither is given back as it is."""
+    path = Path(name)
+    named = path in (Path(path.name), Path(SHIPPED.name) / path.name)
+    return SHIPPED / path.name if named and not path.exists() and (SHIPPED / path.name).is_dir() else path
+
 
 def read_bytes(path: Path, limit: int) -> bytes:
     """A file's content. ValueError naming the file if it is not there or has more than `limit` bytes."""

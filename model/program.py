@@ -10,8 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 CHECKPOINT = Path("checkpoints/de-en")
-EXTRAS = {"sacremoses": "train", "matplotlib": "plots"}  # package -> the extra of pyproject.toml that brings it
-OURS = ("model", "viz", "bench", "app", "notebooks", "tests")
+EXTRAS = {
+    "gradio": "app",
+    "sacrebleu": "train",
+    "tqdm": "train",
+    "sacremoses": "train",
+    "matplotlib": "plots",
+}  # package -> the extra of pyproject.toml that brings it
+OURS = ("attention_atlas", "model", "viz", "bench", "app", "notebooks", "tests")
+HOME = __name__.removesuffix("model.program")  # where modules stand: "" in a checkout, else the package and a dot
 INTERRUPTED = 130  # the exit code that shells know for Ctrl+C
 
 
@@ -50,7 +57,7 @@ def in_words(error: Exception) -> str:
 def command_line(name: str, about: str) -> argparse.ArgumentParser:
     """The options of `python -m NAME`, which --help shows below `about`, the module's docstring."""
     return argparse.ArgumentParser(
-        prog=f"python -m {name}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"python -m {HOME}{name}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 

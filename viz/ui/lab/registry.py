@@ -63,7 +63,7 @@ TABS = (
 
 def in_folder(tab: Tab) -> tuple[Panel, ...]:
     """The panels of the tab's folder, in its order."""
-    folder = importlib.import_module(f"viz.ui.lab.{tab.name}")
+    folder = importlib.import_module(f"{__package__}.{tab.name}")
     found = [
         importlib.import_module(module.name).PANEL
         for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")

@@ -1,0 +1,157 @@
+"""The package as somebody installs it: built from here, used far from here."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from gradio_client import Client
+
+from attention_atlas.__main__ import COMMANDS
+from bench.ports import free_port
+from tests import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def required(lines: list[str]) -> set[str]:
+    return {line for line in lines if re.match(r"\w", line) and not line.startswith("attention-atlas")}
+
+
+def test_the_package_asks_for_what_the_requirements_name():
+    """requirements.txt is what a Space installs: the package and its app."""
+    of_files = {
+        name: required((ROOT / f"requirements{name}.txt").read_text(encoding="utf-8").splitlines())
+        for name in ("", "-dev", "-mcp")
+    }
+    extras = {name: required(lines) for name, lines in PROJECT["optional-dependencies"].items()}
+    assert required(PROJECT["dependencies"]) | extras["app"] == of_files[""]
+    assert extras["mcp"] == of_files["-mcp"]
+    assert extras["train"] | extras["plots"] <= of_files[""] | of_files["-dev"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> dict[str, Path]:
+    """A wheel, and the sources that it can be built from again."""
+    folder = tmp_path_factory.mktemp("built")
+    copy = folder / "copy"  # a build leaves folders behind
+    names = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    for name in filter(None, names.stdout.split("\0")):
+        if name.startswith(("model/", "viz/", "attention_atlas/", "checkpoints/")) or "/" not in name:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_file():
+                os.link(ROOT / name, copy / name)
+    for kind in ("sdist", "wheel"):
+        program = f"import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
+        done = subprocess.run([sys.executable, "-c", program, str(folder)], cwd=copy, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+    return {path.suffix: path for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory) -> Path:
+    """The bin folder of an environment with the wheel, whose other packages are those of this one."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (purelib,) = folder.glob("lib/python*/site-packages")
+    (purelib / "beside.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
+    subprocess.run([*pip, "-q", "--no-deps", "--disable-pip-version-check", str(built[".whl"])], check=True)
+    return folder / "bin"
+
+
+def far(program: Path | str, *arguments: object, at: Path, **options: object) -> subprocess.CompletedProcess:
+    """Run far from the checkout."""
+    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    command = [str(program), *map(str, arguments)]
+    return subprocess.run(command, cwd=at, env=ours, capture_output=True, text=True, timeout=300, **options)
+
+
+def test_no_module_of_it_is_called_anything_but_attention_atlas(built):
+    with zipfile.ZipFile(built[".whl"]) as wheel:
+        names = wheel.namelist()
+        assert {name.split("/")[0] for name in names} == {
+            "attention_atlas",
+            f"attention_atlas-{version(names)}.dist-info",
+        }
+        for name in (name for name in names if name.endswith(".py")):
+            for node in ast.walk(ast.parse(wheel.read(name))):
+                found = [node.module] if isinstance(node, ast.ImportFrom) else []
+                found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else found
+                assert not {f"{module}".split(".")[0] for module in found} & {"model", "viz", "app"}, name
+        assert "attention_atlas/py.typed" in names and "attention_atlas/viz/web/page/page.css" in names
+        assert {f"attention_atlas/{path.relative_to(ROOT)}" for path in ROOT.glob("viz/web/**/*.*")} <= set(names)
+
+
+def version(names: list[str]) -> str:
+    return next(re.match(r"attention_atlas-(.*)\.dist-info", name)[1] for name in names if ".dist-info/" in name)
+
+
+def test_the_sources_hold_all_that_the_wheel_is_made_of(built):
+    with tarfile.open(built[".gz"]) as sources, zipfile.ZipFile(built[".whl"]) as wheel:
+        held = {name.split("/", 1)[1] for name in sources.getnames() if "/" in name}
+        names = [name.removeprefix("attention_atlas/") for name in wheel.namelist() if ".dist-info" not in name]
+    assert not {name for name in names if name not in held and f"attention_atlas/{name}" not in held}
+
+
+def test_a_translation_far_from_the_checkout(installed, tmp_path):
+    """Beside a `model` of somebody else's, which stays theirs."""
+    (tmp_path / "model.py").write_text("THEIRS = True\n", encoding="utf-8")
+    (tmp_path / "use.py").write_text(
+        "import model\nfrom attention_atlas import Translator, viz\n"
+        "from attention_atlas.model.analysis import why\n"
+        "translator = Translator.load('de-en', 'cpu')\n"
+        "trace = translator.translate('Der Hund schläft.')\n"
+        "print(model.THEIRS, len(why.attribute(translator, trace, methods=['ALTI+']).rows), trace.translation)\n"
+        "viz.explore(trace).save('heads.html')\n",
+        encoding="utf-8",
+    )
+    done = far(installed / "python", "use.py", at=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith("True 1 ") and (tmp_path / "heads.html").stat().st_size > 1_000_000
+    same = far(installed / "attention-atlas", "translate", "--device", "cpu", "Der Hund schläft.", at=tmp_path)
+    assert done.stdout.split(" ", 2)[2] == same.stdout
+
+
+def test_every_program_has_its_help_and_errors_in_words(installed, tmp_path):
+    listed = far(installed / "attention-atlas", at=tmp_path).stdout
+    for name in COMMANDS:
+        assert f"\n  {name} " in listed
+    done = far(installed / "attention-atlas", "align", "--help", at=tmp_path)
+    assert done.stdout.startswith("usage: python -m attention_atlas.model.align")
+    done = far(installed / "attention-atlas", "dance", at=tmp_path)
+    assert done.returncode == 1 and "there is no program 'dance': there are serve, translate" in done.stderr
+    assert far(installed / "attention-atlas", "--version", at=tmp_path).stdout.strip() == "0.2.0"
+
+
+@pytest.mark.long
+def test_the_page_is_served_far_from_the_checkout(installed, tmp_path):
+    port = free_port()
+    command = [str(installed / "attention-atlas"), "serve", "--port", str(port), "--device", "cpu"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as app:
+        try:
+            assert any("is served on" in line for line in app.stdout), "it did not start"
+            client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
+            assert client.predict("Der Hund schläft.", api_name="/translate")["status"] == "ok"
+        finally:
+            app.terminate()
+
+
+def test_an_editable_install_is_refused_in_words(tmp_path):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    for package in ("attention_atlas", "model", "viz"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("__version__ = '0'\n", encoding="utf-8")
+    program = "from setuptools import build_meta as b; b.build_editable('.')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "An editable install would put modules called model and viz" in done.stderr
