@@ -144,8 +144,10 @@ def _on_lent_gpu(handler: Callable) -> Callable:
     return call
 
 
-def serve(demo: gr.Blocks, args: argparse.Namespace) -> None:
+def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -> None:
     """Serve until SIGTERM or Ctrl+C, then end within CLOSING_SECONDS, whatever is still under way."""
+    for translator in translators.all:
+        translator.scratch.mkdir(exist_ok=True)  # before any process forks
     ended = threading.Event()
     demo.queue(max_size=args.queue, default_concurrency_limit=args.concurrency)
     launch(demo, server_name=args.host, server_port=args.port, state_session_capacity=args.max_sessions)
@@ -156,6 +158,8 @@ def serve(demo: gr.Blocks, args: argparse.Namespace) -> None:
     closing = threading.Thread(target=demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)
+    for translator in translators.all:
+        translator.close()
     os._exit(0)  # a translation still under way would hold a normal exit up
 
 
@@ -178,7 +182,7 @@ def main(argv: list[str] | None = None) -> None:
     if zero_gpu:
         translators.to("cuda")
         wrap_for_zero_gpu(demo)
-    serve(demo, args)
+    serve(demo, translators, args)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ written down: the examples are this project's own sentences."""
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,15 +19,14 @@ from tqdm import tqdm
 from model.analysis.alignment.linker import linker, linking_heads
 from model.analysis.sentences import languages, sentences
 from model.analysis.survey.corpus import WINDOW, Corpus, encoded
-from model.analysis.survey.run import Run
+from model.analysis.survey.run import Run, save
 from model.analysis.why import averages
 from model.checkpoint import HEADS
-from model.files import replace_file
 from model.nets.networks import check_transformer
 from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program, whole
 from model.serve import processes
 from model.trace.directions import parse_direction
-from model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
+from model.trace.survey.survey import OWN, DirectionSurvey, Survey
 from model.trace.why.means import Means
 from model.training import corpora
 from model.translator import Translator
@@ -56,12 +54,6 @@ def main(argv: list[str] | None = None) -> None:
                 f"{path}: {', '.join(f'{d} {s.sentences} sentences' for d, s in found.items())}, "
                 f"{path.stat().st_size:,} bytes"
             )
-
-
-def save(path: Path, found: Survey) -> None:
-    """Write it, whole or not at all."""
-    text = json.dumps(to_json(found), separators=(",", ":"), ensure_ascii=False) + "\n"
-    replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def survey(

@@ -11,9 +11,11 @@ True
 from __future__ import annotations
 
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -61,6 +63,18 @@ class Translator:
         self.requests = self._batcher(limits)
         self._twin: Translator | None = None
         self._twin_lock = threading.Lock()
+
+    @cached_property
+    def scratch(self) -> Path:
+        """A folder for what is found out about these weights while they are served: nobody else's, and gone with them.
+        An app whose processes fork asks for it before they do."""
+        self._scratch = tempfile.TemporaryDirectory(prefix="attention-atlas-")
+        return Path(self._scratch.name)
+
+    def close(self) -> None:
+        """Delete what was kept on disk, for a program that ends without Python's own clearing up."""
+        if "scratch" in vars(self):
+            self._scratch.cleanup()
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:

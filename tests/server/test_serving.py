@@ -68,6 +68,7 @@ def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> I
                 ATTENTION_ATLAS_DEVICE="cpu",
                 ATLAS_AUDIT=str(audit),
                 PYTHONPATH=str(folder),
+                TMPDIR=str(folder),
             ),
         )
     try:
@@ -277,10 +278,13 @@ def test_sigterm_ends_it_within_five_seconds_even_with_listeners(served):  # the
     for number, connection in enumerate(listeners):
         connection.request("GET", f"/gradio_api/heartbeat/abc{number}")
         assert connection.getresponse().status == 200
+    kept = "attention-atlas-*"  # what visitors measure
+    assert [path.stat().st_mode & 0o777 for path in served.log.parent.glob(kept)] == [0o700]
     started = time.monotonic()
     served.process.send_signal(signal.SIGTERM)
     assert served.process.wait(5) == 0
     assert time.monotonic() - started < 5
+    assert not list(served.log.parent.glob(kept))
     assert "Traceback" not in served.log.read_text().partition("ended")[2]
 
 

@@ -1,9 +1,8 @@
-"""Surveys that visitors take: of this project's own sentences, window by window, kept in files while the server
-runs."""
+"""Surveys that visitors take: of this project's own sentences, window by window, kept in files as long as the model is
+served."""
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -12,12 +11,13 @@ from pathlib import Path
 from model.analysis.alignment.linker import linker, linking_heads
 from model.analysis.sentences import languages, sentences
 from model.analysis.survey.corpus import Corpus, encoded
-from model.analysis.survey.run import Run
+from model.analysis.survey.run import Run, save
+from model.checkpoint import read_survey
 from model.files import read_json, write_json
 from model.trace.alignment.voters import Row, Voter
 from model.trace.directions import parse_direction
 from model.trace.language import Refusal
-from model.trace.survey.survey import OWN, DirectionSurvey
+from model.trace.survey.survey import OWN, DirectionSurvey, Survey
 from model.translator import Translator
 
 SENTENCES, WINDOW = 200, 20  # a window is one question of the page: seconds, also of a large model
@@ -28,10 +28,10 @@ LINKED = 2 * WINDOW  # sentences on which they are chosen: about a window's time
 def surveyed(translator: Translator, direction: str) -> DirectionSurvey | None:
     """The survey beside the weights, or the one that was taken here; None where there is neither."""
     shipped = translator.survey.directions.get(direction) if translator.survey else None
-    if shipped or not _folder(translator).is_dir() or not can(direction):
+    if shipped or not can(direction):
         return shipped
-    found = own(translator, direction)
-    return found.result() if found.is_done else None
+    taken = read_survey(_folder(translator) / f"{direction}.json", translator.digest)
+    return taken.directions[direction] if taken else None
 
 
 def can(direction: str) -> bool:
@@ -48,11 +48,6 @@ class OwnSurvey:
     corpus: Corpus
     folder: Path
 
-    @property
-    def is_done(self) -> bool:
-        """Whether every part is measured."""
-        return self.linked_by is not None and self.run.is_done
-
     def step(self) -> tuple[int, int]:
         """Do the first part that is missing; how many are done, of how many. Whoever else steps at the same time at
         worst does the same."""
@@ -67,6 +62,9 @@ class OwnSurvey:
             )
             return 1, 1 + self.run.windows
         done, of = self.run.step()
+        if done == of:
+            found = Survey(self.translator.name, self.translator.digest, {self.direction: self.result()})
+            save(self.folder / f"{self.direction}.json", found)
         return 1 + done, 1 + of
 
     def result(self) -> DirectionSurvey:
@@ -107,4 +105,4 @@ def own(translator: Translator, direction: str) -> OwnSurvey:
 def _folder(translator: Translator) -> Path:
     # A process that is lent a GPU ends with its answer: files stay. The same sentences of the same weights give the
     # same sums, so that whoever asks finds what others have measured.
-    return Path(tempfile.gettempdir()) / f"attention-atlas-survey-{translator.digest}"
+    return translator.scratch / "survey"

@@ -17,7 +17,7 @@ from model.analysis.survey.finish import kinds
 from model.analysis.survey.window import Measures, Sums, add, add_repetitions
 from model.files import replace_file
 from model.trace.directions import parse_direction
-from model.trace.survey.survey import DirectionSurvey
+from model.trace.survey.survey import DirectionSurvey, Survey, to_json
 from model.trace.why.means import Means
 from model.translator import Translator
 
@@ -61,11 +61,6 @@ class Run:
         _, done = self._stored(self._gathered())  # what others are doing now is theirs
         mine = [number for number in range(self.windows) if number not in done][rank::world]
         return self._measured(mine, f"{self.direction}-{rank}", lambda finished: watch(len(done) + finished))
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every window is measured."""
-        return len(self._stored()[1]) == self.windows
 
     def step(self) -> tuple[int, int]:
         """Measure the first window that no part has, into a part of its own; how many windows are done, of how many.
@@ -174,3 +169,9 @@ class Run:
                 np.savez(file, **arrays)
 
         replace_file(self.parts / f"{name}.npz", write)
+
+
+def save(path: Path, found: Survey) -> None:
+    """Write it, whole or not at all."""
+    text = json.dumps(to_json(found), separators=(",", ":"), ensure_ascii=False) + "\n"
+    replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 from copy import copy
 from dataclasses import replace
@@ -209,11 +210,25 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_p
         done.append((found[0]["done"], found[0]["of"]))
     assert done == [(1, 4), (2, 4), (3, 4)] and found[1]["type"] == "survey"
     assert survey.overview(scene)[1]["type"] == "survey"
-    taken = own.surveyed(tiny_translator, "de-en")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tiny_translator.tokenizer), "encode", None)  # what is measured is read, no sentence again
+        taken = own.surveyed(tiny_translator, "de-en")
     assert taken.linked_by == linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
     assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
     linked = alignment.alignment(scene, alignment.CHOSEN, "read")
     assert linked[0]["type"] == "text" and linked[1]["type"] == "links"
+
+
+def test_what_is_measured_lies_in_a_folder_of_its_own_that_goes(tiny_checkpoint):
+    """Not where somebody else on the machine could have put a file before."""
+    first, second = (Translator.load(tiny_checkpoint, "cpu") for _ in range(2))
+    assert first.scratch == first.scratch != second.scratch
+    assert first.scratch.stat().st_mode & 0o777 == 0o700 and own._folder(first).parent == first.scratch
+    folders = [first.scratch, second.scratch]
+    first.close()
+    del second
+    gc.collect()
+    assert not any(folder.exists() for folder in folders)
 
 
 def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch, tmp_path):
