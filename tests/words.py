@@ -20,14 +20,12 @@ from viz import words
 from viz.ui.tours.tour import WORDS as TOURS
 from viz.ui.tours.tour import tours
 
-SAYING = ROOT / "viz/web/core/shared.js"  # the functions themselves
+SAYING = ROOT / "viz/web/core/language.js"  # the functions themselves
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(
     JAVASCRIPT,
-    """(call_expression function: [(identifier) @name
-                                   (member_expression object: (identifier) @owner property: (_) @name)]
-         arguments: (arguments . (_) @english)
-         (#any-of? @owner "atlas" "AttentionAtlas") (#any-of? @name "t" "parts" "say"))""",
+    """(call_expression function: (identifier) @name arguments: (arguments . (_) @english)
+         (#any-of? @name "t" "parts" "say"))""",
 )
 
 

@@ -1,7 +1,13 @@
-"""Which files of viz/web/ each of the page's components is made of."""
+"""The files of viz/web/ that the page is made of: its components' modules, what they import, and their style sheets."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 
 import plotly
@@ -9,72 +15,85 @@ import plotly
 WEB = Path(__file__).resolve().parent / "web"
 PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.js"
 
-LANGUAGE = WEB / "core" / "language.js"  # stands in the page itself
+EARLY_SCRIPT = WEB / "core" / "early.js"  # stands in the page's head
+MOUNT = WEB / "core" / "mount.js"  # what brings a component onto the page
 ALONE = WEB / "alone" / "alone.js"  # what an explorer outside the app begins with
-CORE = ("core/shared.js", "core/rpc.js")  # what every component's scripts need, before all else
-PICTURE = ("picture/drawing.js", "picture/copy.js")  # what whoever shows pictures needs; their style is the page's
+PICTURE_STYLE = WEB / "picture" / "copy.css"
 
-# A component's scripts in the order in which they need each other; the last one registers it under its name.
-SCRIPTS = {
-    "explorer": (
-        *PICTURE,
-        *(f"explorer/{name}.js" for name in ("trace", "model", "state", "overlays", "colouring", "words", "controls")),
-        *(
-            f"explorer/views/{name}.js"
-            for name in ("atlas", "frame", "detail", "lines", "text", "compare", "views", "picture")
-        ),
-        *(
-            f"explorer/{name}.js"
-            for name in ("wire/echo", "wire/requests", "actions", "cut", "help", "keys", "explorer")
-        ),
-    ),
-    "stepper": (
-        *PICTURE,
-        "explorer/trace.js",
-        "explorer/views/atlas.js",
-        *(f"stepper/{name}.js" for name in ("path", "tokens", "heads", "panels", "beam", "transport", "stepper")),
-    ),
-    "panel": (
-        *PICTURE,
-        *(f"lab/{name}.js" for name in ("scroll", "maps", "blocks", "cells")),
-        "why/kept.js",
-        *(f"lab/{name}.js" for name in ("heads", "matrix", "exports")),
-        "why/words.js",
-        "heads/survey.js",
-        "heads/links.js",
-        "lab/panel.js",
-    ),
-    "train": (*PICTURE, *(f"train/{name}.js" for name in ("settings", "maps", "curves", "train"))),
-    "question": ("why/kept.js", "why/question.js"),
-    "prose": ("page/prose.js",),
-    "examples": ("present/way.js", "page/examples.js"),
-    "languages": ("page/languages.js",),
-    "translation": ("page/translation.js",),
-    "guide": ("tour/guide.js",),
+# A component's module, whose default the page calls; its style sheet stands beside it.
+COMPONENTS = {
+    "explorer": "explorer/explorer.js",
+    "stepper": "stepper/stepper.js",
+    "panel": "lab/panel.js",
+    "train": "train/train.js",
+    "question": "why/question.js",
+    "prose": "page/prose.js",
+    "examples": "page/examples.js",
+    "languages": "page/languages.js",
+    "translation": "page/translation.js",
+    "guide": "tour/guide.js",
 }
-# What is fetched when a tour or a presentation is started, each with the style sheet beside it.
-TOUR = WEB / "tour" / "tour.js"
-PRESENTATION = WEB / "present" / "present.js"
-
-
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
 EARLY = ("prose", "languages", "examples", "translation", "guide")
 
+IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.{1,2}/[^"]+)";', re.MULTILINE)  # as oxfmt lays it out
 
-def scripts(component: str) -> tuple[Path, ...]:
-    """Everything that a component runs, in order, without Plotly.js."""
-    return tuple(WEB / name for name in (*CORE, *SCRIPTS[component]))
+
+def module(component: str) -> Path:
+    """The module of a component."""
+    return WEB / COMPONENTS[component]
+
+
+def modules(*roots: Path) -> tuple[Path, ...]:
+    """These modules and all that they import, each once and after what it imports; but what is fetched later, with
+    import(), is not among them."""
+    found: dict[Path, None] = {}
+
+    def add(path: Path) -> None:
+        if path in found:
+            return
+        for specifier in IMPORT.findall(path.read_text(encoding="utf-8")):
+            add(Path(os.path.normpath(path.parent / specifier)))
+        found[path] = None
+
+    for root in roots:
+        add(root)
+    return tuple(found)
+
+
+def with_names(path: Path) -> str:
+    """A module whose imports name others by their places in WEB, for a page that has them at no address."""
+
+    def named(found: re.Match) -> str:
+        other = os.path.relpath(os.path.normpath(path.parent / found[1]), WEB)
+        return found[0].replace(f'"{found[1]}"', f'"{Path(other).as_posix()}"')
+
+    return IMPORT.sub(named, path.read_text(encoding="utf-8"))
+
+
+def digest() -> str:
+    """Names what all files of WEB hold now: an address with it in it can be kept for ever."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in WEB.rglob("*") if path.is_file()):
+        found.update(path.relative_to(WEB).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def early(languages: Mapping[str, str | None]) -> str:
+    """The script in the head of a page that has these languages: code -> where its words are, None: in the page."""
+    script = EARLY_SCRIPT.read_text(encoding="utf-8")
+    return f'<script data-languages="{escape(json.dumps(languages))}">{script}</script>'
 
 
 def style(component: str) -> Path:
-    """Its style sheet: beside its own script, under the same name."""
-    return (WEB / SCRIPTS[component][-1]).with_suffix(".css")
+    """Its style sheet."""
+    return module(component).with_suffix(".css")
 
 
 def picture_style() -> str:
-    """The style sheet of PICTURE."""
-    return (WEB / PICTURE[-1]).with_suffix(".css").read_text(encoding="utf-8")
+    """The style sheet of pictures, which whoever shows pictures needs."""
+    return PICTURE_STYLE.read_text(encoding="utf-8")
 
 
 def page_style() -> str:

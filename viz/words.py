@@ -1,7 +1,7 @@
 """The page's own words in its languages. A language is a file of viz/web/words/, for the page and for Python alike.
 
 English is the key and the fallback. Python never knows a visitor's language: it sends the English with the values that
-belong into it, and viz/web/core/shared.js puts the values into the words of that language.
+belong into it, and viz/web/core/language.js puts the values into the words of that language.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FOLDER = assets.WEB / "words"
 
 
 def for_page(value: object) -> object:
-    """The same JSON-ready value, its Words as {say, with} for viz/web/core/shared.js."""
+    """The same JSON-ready value, its Words as {say, with} for viz/web/core/language.js."""
     if isinstance(value, Words):
         return {"say": value.english, "with": for_page(dict(value.values))}
     if isinstance(value, dict):

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from axe_playwright_python.base import AXE_FILE_PATH
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, Route, expect
 
 from tests import ROOT
+from viz.assets import WEB
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
@@ -32,6 +33,31 @@ AXE = """async ([context, all]) => {
     for (const [one, kept] of aside) if (!one.hasChildNodes()) one.append(kept);
   }
 }"""
+
+
+EMPTY = "http://127.0.0.1:1/"  # where load_modules() has a page; nothing is asked of a network
+MODULES = """async (names) => {
+  const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? "", document.baseURI);
+  window.atlas = Object.assign({}, ...(await Promise.all(names.map((name) => import(new URL(name, web))))));
+}"""
+
+
+def use_modules(page: Page, *names: str) -> None:
+    """Give a page's `atlas` what these modules of viz/web/ export: the page's own ones, which run once."""
+    page.evaluate(MODULES, names)
+
+
+def load_modules(page: Page, *names: str) -> None:
+    """Open an empty page with these modules of viz/web/ alone, and what they import."""
+
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(EMPTY)
+        kind = "text/javascript" if name else "text/html"
+        route.fulfill(body=(WEB / name).read_text(encoding="utf-8") if name else "<!doctype html>", content_type=kind)
+
+    page.route(f"{EMPTY}**", answer)
+    page.goto(EMPTY)
+    use_modules(page, *names)
 
 
 def screenshot(page: Page, name: str) -> None:

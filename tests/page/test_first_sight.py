@@ -106,7 +106,7 @@ def test_all_is_there_before_plotly(app_url, open_page) -> None:
 def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page) -> None:
     page = open_page("about:blank")
     held = []
-    page.route("**/viz/web/explorer/*.js*", lambda route: held.append(route))
+    page.route("**/atlas/*/explorer/*.js", lambda route: held.append(route))
     page.goto(app_url, wait_until="commit")
     page.wait_for_selector("#translation-text")
     frame = page.locator(".atlas-explorer").bounding_box()
@@ -165,7 +165,7 @@ def test_the_frame_is_in_the_visitor_s_words_and_a_link_names_another_sentence(a
 def test_the_frame_hides_the_page_while_it_is_being_built(app_url, open_page) -> None:
     """Its fields are there before the translation is drawn, and none of their parts shows through; messages would."""
     page, held = open_page("about:blank"), []
-    page.route("**/viz/web/page/translation.js*", lambda route: held.append(route))
+    page.route("**/atlas/*/page/translation.js", lambda route: held.append(route))
     page.goto(app_url, wait_until="commit")
     expect(page.locator("#decoding [data-testid=block-info]")).to_be_attached()
     parts, above = page.evaluate("""() => {
@@ -196,4 +196,4 @@ def test_what_the_first_view_needs_is_named_at_the_top_of_the_page(app_url, open
     plotly = next(i for i, url in enumerate(scripts) if "plotly.min.js" in url)
     late = {url for url in scripts[:plotly] if url not in named and "iframeResizer" not in url}
     assert len(named) > 50 and len(late) <= 3, late  # three: what no table of Gradio's names
-    assert all("/viz/web/" not in url for url in scripts[plotly:]), "scripts of ours that the first view does not need"
+    assert all("/atlas/" not in url for url in scripts[plotly:]), "scripts of ours that the first view does not need"

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
-from tests.page.browser import no_violations
+from tests.page.browser import no_violations, use_modules
 from tests.page.explorer.page import drawn
 from viz.theme import COLOURS, HEAD_COLOURS, SCALES
 
@@ -25,9 +25,12 @@ CLIPBOARD = """async () => {
 # As on a page that did not come over a safe connection; what it hands to the person is kept, with its name.
 NO_CLIPBOARD = """() => {
   Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
-  AttentionAtlas.download = async (name, blob) => {
-    const found = new Uint8Array(await blob.arrayBuffer());
-    window.__saved = [name, btoa([...found].map((byte) => String.fromCharCode(byte)).join(''))];
+  let made = null;
+  const { createObjectURL } = URL;
+  URL.createObjectURL = (blob) => createObjectURL.call(URL, (made = blob));
+  HTMLAnchorElement.prototype.click = async function () {
+    const found = new Uint8Array(await made.arrayBuffer());
+    window.__saved = [this.download, btoa([...found].map((byte) => String.fromCharCode(byte)).join(''))];
   };
 }"""
 
@@ -114,5 +117,6 @@ def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
         max(box["x"] + box["width"] for box in boxes) - min(box["x"] for box in boxes)
     )
     arrows = whole.locator(".arrow:visible")
-    svg = page.evaluate("(node) => AttentionAtlas.picture.svg(node)", whole.locator(".flow").element_handle())
+    use_modules(page, "picture/drawing.js")
+    svg = page.evaluate("(node) => atlas.svg(node)", whole.locator(".flow").element_handle())
     assert svg.count("↓") == arrows.count() > 5

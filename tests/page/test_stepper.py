@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.analysis import paths
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, screenshot, use_modules
 from viz.maps.branches import Origin, Tree
 from viz.wire import steps
 
@@ -226,6 +226,7 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
     page = open_page(app_url)
     page.locator("#tab-stepper-button").click()
     idle(page)
+    use_modules(page, "stepper/path.js")
     for (trace, mine), (held_trace, held) in (
         ((forced, branch), (own, tree.branches[0])),
         ((own, tree.branches[0]), (forced, branch)),
@@ -236,7 +237,7 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         assert late["rows"][0]["last"] == len(mine.ids)
         found = page.evaluate(
             """async ([held, whole, part, late]) => {
-          const { Path } = AttentionAtlas.stepperPath, first = await Path.from(held), last = await Path.from(late.path);
+          const { Path } = atlas, first = await Path.from(held), last = await Path.from(late.path);
           if (last.lacking(2, 9) !== 2) throw new Error("it should lack all rows");
           late.rows.forEach((rows) => last.addRows(rows));
           if (last.lacking(2, 9) !== null) throw new Error("it should have all rows");

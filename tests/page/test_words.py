@@ -34,6 +34,10 @@ TEXTS = """() => {
   return [...found]; }"""
 
 
+LOADED = """(names) => names.every((name) => performance.getEntriesByType("resource").some(
+  (one) => one.name.endsWith(name) && one.responseEnd > 0))"""
+
+
 def english_in(texts: list[str], language: str) -> set[str]:
     """Which texts are the English of this language's words, in whole or in a piece long enough to be told."""
     escaped = set()
@@ -186,7 +190,7 @@ def test_nothing_is_drawn_before_its_words_are_there(tiny_url, open_page) -> Non
     page, held = open_page("about:blank", locale="de-DE"), []
     page.route("**/words/de.json*", lambda route: held.append(route))
     page.goto(tiny_url)
-    page.wait_for_function("!!window.AttentionAtlas?.components.explorer && !!AttentionAtlas.components.translation")
+    page.wait_for_function(LOADED, arg=["explorer/explorer.js", "page/translation.js"])
     roots = page.locator(".atlas-root")
     expect(roots.nth(2)).to_be_attached()
     assert roots.evaluate_all("roots => roots.map(root => root.childElementCount)") == [0] * roots.count()

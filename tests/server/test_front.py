@@ -57,7 +57,7 @@ def test_the_frame_has_words_in_every_language(tiny_url) -> None:
     with get(tiny_url) as answer:
         page = answer.read().decode()
     said = {unescape(text) for text in shell.SAID.findall(page)}
-    own = json.loads(re.search(r"AttentionAtlas\.shell\(({.*})\);</script>", page)[1])
+    own = json.loads(unescape(re.search(r'<script data-words="([^"]*)">', page)[1]))
     assert len(said) > 12 and set(own) == set(words.files())
     assert all(len(said & set(texts)) == len(texts) > 9 for texts in own.values())
 
@@ -82,14 +82,22 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
         with get(tiny_url + address, **{"Accept-Encoding": "gzip"}) as answer:
             return answer.headers["Cache-Control"]
 
-    path = assets.scripts("prose")[-1]
+    path = assets.module("prose")
     assert "immutable" in kept(url(path)) and "immutable" in kept(f"assets/{front_end(())[0]}")
+    assert "immutable" in kept(f"atlas/{assets.digest()}/page/prose.js")
     assert kept(f"gradio_api/file={path}") == "no-cache"
 
 
 @pytest.mark.parametrize(
     "address",
-    ["assets/../index.html", "gradio_api/file=/etc/hostname", "gradio_api/file={web}/../theme.py", "assets/none.js"],
+    [
+        "assets/../index.html",
+        "gradio_api/file=/etc/hostname",
+        "gradio_api/file={web}/../theme.py",
+        "assets/none.js",
+        "atlas/0123456789abcdef/../theme.py",
+        "atlas/core/dom.js",
+    ],
 )
 def test_nothing_else_can_be_asked_for(tiny_url, address) -> None:
     with pytest.raises(urllib.error.HTTPError):
@@ -128,7 +136,7 @@ def test_the_page_is_the_same_packed_or_not(tiny_url) -> None:
     with get(tiny_url, **{"Accept-Encoding": "gzip"}) as packed, get(tiny_url) as plain:
         text = gzip.decompress(packed.read())
         assert len(text) == len(plain.read()) and b"<gradio-app" in text
-        early = b"".join(re.findall(rb'<link rel="preload" as="script"[^>]*>', text))
+        early = b"".join(re.findall(rb'<link rel="modulepreload" href="atlas/[^>]*>', text))
         assert b"prose.js" in early and b"languages.js" not in early  # whose menus are hidden
         later = set(front_end(("slider",))) - set(front_end(("html", "textbox")))
         assert later and not any(name.encode() in text for name in later)  # a tab's that is opened by and by

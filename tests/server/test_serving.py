@@ -152,7 +152,7 @@ def test_nor_are_checkpoints_or_the_system_s_files(served, tiny_checkpoint):
 
 
 def test_what_the_page_needs_is_served(served):
-    for name in ("core/shared.js", "page/page.css", "explorer/explorer.js"):
+    for name in ("core/dom.js", "page/page.css", "explorer/explorer.js"):
         status, body, _ = get(served.port, f"/gradio_api/file={ROOT}/viz/web/{name}")
         assert status == 200 and body == (ROOT / "viz/web" / name).read_bytes()
 

@@ -14,7 +14,7 @@ from viz import assets, theme, words
 
 @dataclass(frozen=True)
 class Bundle:
-    """text   JSON of style, scripts (in their order) and languages, which viz/web/alone/alone.js reads
+    """text   JSON of style, plotly, modules (name -> text) and languages, which viz/web/alone/alone.js reads
     name      under which several explorers in one notebook find it: of the same scripts the same
     """
 
@@ -32,13 +32,14 @@ class Bundle:
     def read() -> Bundle:
         """The one of the installed files. It speaks every language of the page: who will open it nobody knows, there is
         no server to ask, and beside Plotly.js the words are little."""
-        paths = (assets.PLOTLY, *assets.scripts("explorer"))
+        modules = assets.modules(assets.module("explorer"))
         own = assets.picture_style() + assets.style("explorer").read_text(encoding="utf-8")
         return Bundle(
             json.dumps(
                 {
                     "style": theme.css_variables() + own,
-                    "scripts": [path.read_text(encoding="utf-8") for path in paths],
+                    "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
+                    "modules": {path.relative_to(assets.WEB).as_posix(): assets.with_names(path) for path in modules},
                     "languages": {language: {"words": words.read(path)} for language, path in words.files().items()},
                 },
                 ensure_ascii=False,

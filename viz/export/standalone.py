@@ -36,21 +36,24 @@ def document(
     one shown. heading: with the sentences above it. alone: with all that it needs; else another frame beside has it."""
     bundle = Bundle.read()
     lines = [f"{trace.source_text} → {trace.translation}" for trace in traces]
+    said = html.escape(json.dumps(_waiting(), ensure_ascii=False))
     title, frame = html.escape(" | ".join(lines)), assets.ALONE.with_suffix(".css").read_text(encoding="utf-8")
     return "\n".join(
         (
             "<!doctype html>",
             f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<style>{theme.css_variables()}{frame}</style></head>",
+            f"<style>{theme.css_variables()}{frame}</style>",
+            assets.early(dict.fromkeys(words.files())),
+            "</head>",
             "<body><main>",
             *(_heading(trace, line) for trace, line in zip(traces, lines) if heading),
             f'<div class="atlas-root atlas-explorer" id="explorer" data-bundle="{bundle.name}">',
-            f'<p class="waiting" hidden>{html.escape(WAITING.english)}</p></div></main>',
+            f'<p class="waiting" hidden data-words="{said}">{html.escape(WAITING.english)}</p>',
+            "</div></main>",
             *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
-            f'<script type="application/json" id="words">{_json(_waiting())}</script>',
             *([f'<script type="text/plain" id="bundle">{bundle.packed()}</script>'] if alone else []),
-            *(f"<script>{path.read_text(encoding='utf-8')}</script>" for path in (assets.LANGUAGE, assets.ALONE)),
+            f"<script>{assets.ALONE.read_text(encoding='utf-8')}</script>",
             "</body></html>",
         )
     )
@@ -63,11 +66,10 @@ def _heading(trace: TranslationTrace, line: str) -> str:
     )
 
 
-def _waiting() -> dict[str, dict]:
-    """WAITING's words in every language, as files of viz/web/words/ hold them."""
+def _waiting() -> dict[str, str]:
+    """WAITING in every language."""
     return {
-        language: {"words": {WAITING.english: words.read(path).get(WAITING.english) or WAITING.english}}
-        for language, path in words.files().items()
+        language: words.read(path).get(WAITING.english) or WAITING.english for language, path in words.files().items()
     }
 
 

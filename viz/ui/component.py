@@ -10,14 +10,22 @@ import gradio as gr
 from viz import assets
 from viz.words import for_page
 
+# The page says where its modules are (viz/ui/server/front.py); where it does not, for lack of that middleware, they are
+# with the files that Gradio serves. They import each other by relative addresses: either way each runs once.
+ON_LOAD = """
+const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? {web}, document.baseURI);
+Promise.all(["{mount}", "{module}"].map((path) => import(new URL(path, web)))).then(([{{ mount }}, module]) =>
+  mount(module.default, element, {{ props, trigger, watch, events: {events}, options: {options}, plotly: {plotly} }}));
+"""
+
 
 class Component(gr.HTML):
-    """A component drawn by the scripts that viz/assets.py names for it, and styled by the sheet beside the last one.
+    """A component drawn by the module that viz/assets.py names for it, and styled by the sheet beside that.
 
-    The script registers itself: `AttentionAtlas.components.NAME = (root, api) => ...`, where api has value(),
-    onValue(callback) and trigger(event, data). Values are data, never markup: the script builds the page's
-    elements itself with textContent, so that nothing a person typed is ever read as HTML. Custom events arrive in
-    Python as `component.EVENT(handler)` with a gr.EventData.
+    The module's default is `(root, api) => ...`, where api has value(), onValue(callback), trigger(event, data) and
+    options. Values are data, never markup: the module builds the page's elements itself with textContent, so that
+    nothing a person typed is ever read as HTML. Custom events arrive in Python as `component.EVENT(handler)` with a
+    gr.EventData.
     """
 
     def __init__(
@@ -31,21 +39,22 @@ class Component(gr.HTML):
         elem_id: str | None = None,
         visible: bool = True,
     ) -> None:
-        """plotly: load Plotly.js, too. events: names that the script triggers; Gradio offers an event only if its name
-        stands in the script it is given. options: what the script is told once, as api.options. Each of the rest is an
-        option of gr.HTML's own. Seven parameters, therefore."""
-        head = "" if name in assets.EARLY else f'<link rel="stylesheet" href="{url(assets.style(name))}">'
-        head += "".join(f'<script src="{url(path)}"></script>' for path in assets.scripts(name))
-        # Plotly.js is most of all that is loaded: not before the scripts, which draw what they can without it.
-        late = url(assets.PLOTLY) if plotly else None
+        """plotly: it may ask for Plotly.js. events: names that it triggers; Gradio offers an event only if its name
+        stands in the script it is given. options: what it is told once, as api.options. Each of the rest is an option
+        of gr.HTML's own. Seven parameters, therefore."""
         super().__init__(
             value,
             html_template=f'<div class="atlas-root atlas-{name}"></div>',
             css_template="",
-            head=head,
-            js_on_load=f"AttentionAtlas.mount({name!r}, element, props, trigger, watch, "
-            f"typeof server === 'undefined' ? null : server, {json.dumps(events)}, "
-            f"{json.dumps(for_page(options))}, {json.dumps(late)});",
+            head="" if name in assets.EARLY else f'<link rel="stylesheet" href="{url(assets.style(name))}">',
+            js_on_load=ON_LOAD.format(
+                web=json.dumps(f"gradio_api/file={assets.WEB}/"),
+                mount=assets.MOUNT.relative_to(assets.WEB).as_posix(),
+                module=assets.COMPONENTS[name],
+                events=json.dumps(events),
+                options=json.dumps(for_page(options)),
+                plotly=json.dumps(url(assets.PLOTLY) if plotly else None),
+            ),
             elem_id=elem_id,
             apply_default_css=False,
             visible=visible,
@@ -67,11 +76,6 @@ class Component(gr.HTML):
 def serve_web_files() -> None:
     """Let Gradio serve viz/web/ and the installed Plotly.js; nothing else beside them."""
     gr.set_static_paths([assets.WEB, assets.PLOTLY])
-
-
-def fetched(script: Path) -> dict[str, str]:
-    """A script that the page asks for itself, with the style sheet beside it: atlas.fetched in core/shared.js."""
-    return {"script": url(script), "style": url(script.with_suffix(".css"))}
 
 
 def url(path: Path) -> str:

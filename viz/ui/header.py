@@ -11,9 +11,8 @@ from model.trace.language import words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz import assets
 from viz.ui import direction
-from viz.ui.component import Component, fetched
+from viz.ui.component import Component
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
@@ -103,7 +102,7 @@ def build(translators: Translators) -> Header:
         "examples",
         direction.offer(translators, default),
         events=("pick",),
-        options={"tour": guide.invitation(translators), "presentation": fetched(assets.PRESENTATION)},
+        options={"tour": guide.invitation(translators)},
         elem_id="examples",
     )
     result = Component(

@@ -52,7 +52,5 @@ def _labels(value: object) -> Iterator[str]:
 
 def head() -> str:
     """For the page's other words: each visitor asks for the file of their own language alone, and does so from the
-    page's own head, before any script is there (viz/ui/server/front.py)."""
-    addresses = {language: url(path) for language, path in words.files().items()}
-    script = assets.LANGUAGE.read_text(encoding="utf-8")
-    return f"<script>{script}AttentionAtlas.speak({json.dumps(addresses)});</script>"
+    page's own head, before any module is there (viz/ui/server/front.py)."""
+    return assets.early({language: url(path) for language, path in words.files().items()})

@@ -18,7 +18,7 @@ from plotly.io.json import to_json_plotly
 
 from viz.words import for_page
 
-THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in viz/web/core/shared.js
+THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in viz/web/core/language.js
 
 
 def text(words: str, *, tone: str = "plain") -> dict:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from viz.assets import WEB
+from tests.page.browser import load_modules
 from viz.ui.rpc import stale
 
 pytestmark = pytest.mark.browser
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 COMPONENT = """(options) => {
   window.sent = []; window.heard = [];
   const api = { onValue: (take) => (window.value = take), trigger: (event, data) => sent.push({ event, ...data }) };
-  window.rpc = AttentionAtlas.rpc(api, (content) => heard.push(["told", content]), options);
+  window.rpc = atlas.connect(api, (content) => heard.push(["told", content]), options);
   window.ask = (data, patience, options) =>
     rpc.ask("act", data, (content) => heard.push(["answer", data.name, content]), patience, options);
 }"""
@@ -30,8 +30,7 @@ def component(chromium: Browser) -> Iterator[Callable[..., Page]]:
     def start(**options) -> Page:
         page = chromium.new_page()
         pages.append(page)
-        page.evaluate("window.AttentionAtlas = {}")
-        page.add_script_tag(path=WEB / "core" / "rpc.js")
+        load_modules(page, "core/rpc.js")
         page.evaluate(COMPONENT, options)
         return page
 

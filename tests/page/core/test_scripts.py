@@ -8,28 +8,31 @@ import re
 import numpy as np
 import pytest
 
+from tests.page.browser import load_modules
 from tests.page.test_fuzz import HOSTILE, SPECIAL, has_lone_surrogate, some
-from viz.assets import WEB
 from viz.maps import labels
 from viz.theme import SCALES
 
 pytestmark = pytest.mark.browser
 
 TEXTS = [text[:300] for text in (*HOSTILE, *SPECIAL, *some(200, seed=4)) if not has_lone_surrogate(text)]
+SPEAK = """(words) => {
+  document.documentElement.dataset.language = "xx";
+  atlas.speak({ xx: words });
+}"""
 FIELD = re.compile(r"\{(\w+)\}")
 
 
 @pytest.fixture()
 def script_page(open_page):
-    """An empty page with the shared scripts."""
+    """An empty page with the shared modules."""
     page = open_page("about:blank")
-    for name in ("core/shared", "core/rpc"):
-        page.add_script_tag(path=WEB / f"{name}.js")
+    load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "rpc")))
     return page
 
 
 def test_escaped_text_reads_as_itself_and_holds_no_markup(script_page):
-    found = script_page.evaluate("(texts) => texts.map(AttentionAtlas.escape)", TEXTS)
+    found = script_page.evaluate("(texts) => texts.map(atlas.escape)", TEXTS)
     for text, escaped in zip(TEXTS, found, strict=True):
         assert html.unescape(escaped) == html.unescape(html.escape(text, quote=False))
         assert not set("<>") & set(escaped)
@@ -38,7 +41,7 @@ def test_escaped_text_reads_as_itself_and_holds_no_markup(script_page):
 def test_short_texts_are_as_pythons(script_page):
     for limit in (2, 7, 18):
         found = script_page.evaluate(
-            "([texts, limit]) => texts.map((text) => AttentionAtlas.shorten(text, limit))", [TEXTS, limit]
+            "([texts, limit]) => texts.map((text) => atlas.shorten(text, limit))", [TEXTS, limit]
         )
         assert found == [labels.shorten(text, limit) for text in TEXTS]
         assert max(map(len, found)) == limit
@@ -48,7 +51,7 @@ def test_text_becomes_a_text_node_wherever_it_goes(script_page):
     found = script_page.evaluate(
         """(texts) => texts.map((text) => {
       const given = { title: text, class: 'x', hidden: true, lang: null };
-      const node = AttentionAtlas.element('p', given, text, [null, text]);
+      const node = atlas.el('p', given, text, [null, text]);
       return [node.textContent, node.title, node.childElementCount, node.childNodes.length, node.attributes.length];
     })""",
         TEXTS,
@@ -60,7 +63,7 @@ def test_text_becomes_a_text_node_wherever_it_goes(script_page):
 @pytest.mark.parametrize("name", SCALES)
 def test_256_colours_are_between_their_neighbours_as_numpy_says(script_page, name):
     colours = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in SCALES[name]])
-    found = np.array(script_page.evaluate("AttentionAtlas.steps", list(SCALES[name])))
+    found = np.array(script_page.evaluate("atlas.colourSteps", list(SCALES[name])))
     places = np.linspace(0, len(colours) - 1, 256)
     expected = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
     assert found.shape == (256, 3) and np.abs(found - expected).max() <= 0.5 + 1e-9
@@ -68,27 +71,27 @@ def test_256_colours_are_between_their_neighbours_as_numpy_says(script_page, nam
 
 def test_words_take_their_values_and_unknown_words_stay(script_page):
     pairs = [["{n} of {m} heads", "{m} Köpfe, davon {n}"], ["no value", "kein Wert"], ["{a}{a}", "{a}-{a}"]]
-    script_page.evaluate("(pairs) => { AttentionAtlas.words = Object.fromEntries(pairs); }", pairs)
+    script_page.evaluate(SPEAK, {"page": dict(pairs)})
     for english, german in pairs:
-        found = script_page.evaluate("(english) => AttentionAtlas.t(english, { n: 1, m: 2, a: 3 })", english)
+        found = script_page.evaluate("(english) => atlas.t(english, { n: 1, m: 2, a: 3 })", english)
         assert found == FIELD.sub(lambda match: {"n": "1", "m": "2", "a": "3"}[match[1]], german)
     found = script_page.evaluate(
         """(texts) => texts.map(
-      (text) => AttentionAtlas.t('{n} of {m} heads', { n: text, m: text }))""",
+      (text) => atlas.t('{n} of {m} heads', { n: text, m: text }))""",
         TEXTS,
     )
     assert found == [f"{text} Köpfe, davon {text}" for text in TEXTS], "a value is never read as words with fields"
-    assert script_page.evaluate("AttentionAtlas.t('{n} of {m}, {a} each', { n: 15400, m: 999, a: '2048' })") == (
+    assert script_page.evaluate("atlas.t('{n} of {m}, {a} each', { n: 15400, m: 999, a: '2048' })") == (
         "15\u202f400 of 999, 2048 each"
     ), "a comma would be a decimal point to many"
-    assert script_page.evaluate("AttentionAtlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
-    assert script_page.evaluate("AttentionAtlas.said(AttentionAtlas.say('no value'))") == "kein Wert"
+    assert script_page.evaluate("atlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
+    assert script_page.evaluate("atlas.said(atlas.say('no value'))") == "kein Wert"
 
 
 def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
     found = script_page.evaluate("""async () => {
       let calls = 0;
-      const call = AttentionAtlas.debounce(() => calls++, 60);
+      const call = atlas.debounce(() => calls++, 60);
       for (let i = 0; i < 10; i++) call();
       const before = calls;
       await new Promise((resolve) => setTimeout(resolve, 400));
@@ -103,7 +106,7 @@ def test_answers_reach_their_questions_and_late_ones_nobody(script_page):
       const asked = [], heard = [];
       let tell = null;
       const api = { trigger: (event, data) => asked.push(data.id), onValue: (callback) => { tell = callback; } };
-      const { ask } = AttentionAtlas.rpc(api, (content) => heard.push(['told', content]), { replaces: true });
+      const { ask } = atlas.connect(api, (content) => heard.push(['told', content]), { replaces: true });
       const answer = (id, at, content) => tell({ json: JSON.stringify(content), id, at });
       for (const name of ['a', 'b', 'c']) ask('event', {}, (content) => heard.push([name, content]));
       answer(asked[1], 2, 'second');

@@ -38,11 +38,11 @@ NOTE_HEARD = """() => {
 
 COUNT_DOWNLOADS = """() => {
   if (window.__handed !== undefined) return;
-  const { download } = AttentionAtlas;
+  const { click } = HTMLAnchorElement.prototype;
   window.__handed = 0;
-  AttentionAtlas.download = (...file) => {
-    window.__handed += 1;
-    return download(...file);
+  HTMLAnchorElement.prototype.click = function () {
+    if (this.download) window.__handed += 1;
+    return click.call(this);
   };
 }"""
 

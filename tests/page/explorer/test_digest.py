@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from viz.assets import WEB
+from tests.page.browser import load_modules, use_modules
 from viz.wire import payload
 from viz.wire.codecs import ROOT, digest
 
@@ -18,12 +18,11 @@ CHECK = "#panel-verify tr:has-text('Drawn on the page = trace')"
 @pytest.mark.parametrize("seed", range(3))
 def test_the_page_and_python_compute_one_digest(open_page, seed):
     page = open_page("about:blank")
-    for name in ("core/shared", "explorer/trace"):
-        page.add_script_tag(path=WEB / f"{name}.js")
+    load_modules(page, "explorer/trace.js")
     weights = np.random.default_rng(seed).dirichlet(np.full(9, 0.2), size=(4, 7)).astype(np.float32)
     theirs = page.evaluate(
         """async (data) => {
-      const { digest, decode, unpack } = AttentionAtlas.explorerTrace;
+      const { digest, decode, unpack } = atlas;
       return digest(decode(await unpack(data)));
     }""",
         ROOT.encode(weights),
@@ -73,9 +72,10 @@ def test_a_page_that_draws_other_weights_is_found_out(tiny_url, open_page, monke
     monkeypatch.setattr(payload, "block", swapped)
     page = open_page(tiny_url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
-    before = page.evaluate("AttentionAtlas.drawn().key")
+    use_modules(page, "core/links.js")
+    before = page.evaluate("atlas.drawn.weights().key")
     page.locator("#source-text textarea, #source-text input").first.fill("Zwei Kinder bauen eine Burg.")
     page.locator("#translate").click()
-    page.wait_for_function("before => AttentionAtlas.drawn().key !== before", arg=before)
+    page.wait_for_function("before => atlas.drawn.weights().key !== before", arg=before)
     row = verified(page)
     assert re.search(r"\bno\b", row) and not re.search(r"\byes\b", row), row

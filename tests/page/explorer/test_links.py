@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests import ROOT
+from tests.page.browser import load_modules
 from tests.page.explorer.page import drawn
-from viz.assets import WEB
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
 
@@ -26,11 +26,10 @@ FOLLOW = """(fragment) => new Promise((followed) => {
 
 def test_each_link_says_what_it_said(open_page):
     page = open_page("about:blank")
-    for name in ("core/shared", "explorer/state"):
-        page.add_script_tag(path=WEB / f"{name}.js")
-    initial = page.evaluate("AttentionAtlas.explorerState.initial()")
+    load_modules(page, "explorer/state.js")
+    initial = page.evaluate("atlas.initial()")
     for link in LINKS:
-        found = page.evaluate("(f) => AttentionAtlas.explorerState.fromFragment('#' + f)", link["fragment"])
+        found = page.evaluate("(f) => atlas.fromFragment('#' + f)", link["fragment"])
         said = link["opens"]["state"]  # of a kind of map that came later it says nothing
         state = {**initial, **said, "predicted": {**initial["predicted"], **said["predicted"]}}
         assert found == {**link["opens"], "state": state}

@@ -14,7 +14,7 @@ import pytest
 
 from bench.made.synthetic import random_trace
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from viz.assets import WEB
+from tests.page.browser import load_modules
 from viz.export import table
 from viz.figures.colour import ColourScale, Transform
 from viz.figures.lines import edges
@@ -31,14 +31,13 @@ SOME_HEADS = ((0, 1), (1, 0), (1, 3))
 def script_page(open_page):
     """An empty page with the explorer's computing scripts."""
     page = open_page("about:blank")
-    for name in ("core/shared", "explorer/trace", "explorer/model", "explorer/state"):
-        page.add_script_tag(path=WEB / f"{name}.js")
+    load_modules(page, *(f"explorer/{name}.js" for name in ("trace", "model", "state")))
     return page
 
 
 def load(page, trace, **options) -> None:
     data = json.loads(json.dumps(payload.payload(trace, **options)))
-    page.evaluate("async (data) => { window.trace = await AttentionAtlas.explorerTrace.Trace.from(data); }", data)
+    page.evaluate("async (data) => { window.trace = await atlas.Trace.from(data); }", data)
 
 
 def views():
@@ -64,7 +63,7 @@ def as_options(view: View) -> dict:
 
 
 MAPS = """(options) => options.map((view) => {
-  const map = AttentionAtlas.explorerModel.scoreMap(trace, view);
+  const map = atlas.scoreMap(trace, view);
   return { values: Array.from(map.values, (v) => (Number.isNaN(v) ? null : v)), rows: map.rows.map((r) => r.label),
     columns: map.columns.map((c) => c.label), rowPositions: map.rows.map((r) => r.positions),
     columnPositions: map.columns.map((c) => c.positions), unit: map.unit, attention: map.attention,
@@ -107,7 +106,7 @@ def test_the_page_reads_what_python_reads(script_page):
         given_values = np.abs(np.nan_to_num(values)) / 10 if codec in (ROOT, SMALL) else values
         data = codec.encode(given_values)
         found = script_page.evaluate(
-            """async ([name, data]) => { const { CODECS, unpack } = AttentionAtlas.explorerTrace;
+            """async ([name, data]) => { const { CODECS, unpack } = atlas;
                return Array.from(CODECS[name](await unpack(data)), (v) => (Number.isNaN(v) ? null : v)); }""",
             [codec.name, data],
         )
@@ -129,7 +128,7 @@ def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
         View("encoder_self", 0, 0, words=True),
     ):
         text = script_page.evaluate(
-            "(view) => { const m = AttentionAtlas.explorerModel; return m.csv(m.scoreMap(trace, view)); }",
+            "(view) => { const m = atlas; return m.csv(m.scoreMap(trace, view)); }",
             as_options(view),
         )
         expected = score_map(hand_made_trace, view)
@@ -145,7 +144,7 @@ def test_lines_choose_the_same_edges(script_page, hand_made_trace):
     for coverage, kind in product((0.05, 0.5, 0.9, 1.0), TRANSFORMER_KINDS):
         view = View(kind, 1, 3)
         found = script_page.evaluate(
-            """([view, coverage]) => { const m = AttentionAtlas.explorerModel;
+            """([view, coverage]) => { const m = atlas;
                return m.edges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
             [as_options(view), coverage],
         )
@@ -158,7 +157,7 @@ def test_colours_and_legends_agree(script_page):
     for transform, maximum in product(Transform, (1.0, 0.37)):
         scale = ColourScale(transform=transform, maximum=maximum)
         found = script_page.evaluate(
-            """([transform, maximum, weights]) => { const m = AttentionAtlas.explorerModel;
+            """([transform, maximum, weights]) => { const m = atlas;
                return [weights.map(m.placer(transform, maximum)), m.ticks(transform, maximum)]; }""",
             [transform.value, maximum, weights],
         )
@@ -172,7 +171,7 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
     values = [-9.0, -3.0, -0.3, -1e-9, 0.0, 2e-4, 0.03, 3.0]
     for transform, maximum in product(Transform, (1.0, 3.0)):
         place, (places, texts) = script_page.evaluate(
-            """([transform, maximum, values]) => { const m = AttentionAtlas.explorerModel;
+            """([transform, maximum, values]) => { const m = atlas;
                const found = m.ticks(transform, maximum, true);
                return [values.map(m.placer(transform, maximum, true)), [found.places, found.texts]]; }""",
             [transform.value, maximum, values],
@@ -187,7 +186,7 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     trace = random_trace(64, 70, layers=3)
     load(script_page, trace, largest=200_000)
     view = as_options(View("cross", 1, 2, combine="rollout"))
-    missing = script_page.evaluate("(view) => AttentionAtlas.explorerModel.missing(trace, view)", view)
+    missing = script_page.evaluate("(view) => atlas.missing(trace, view)", view)
     assert sorted(map(tuple, missing)) == sorted(
         [("encoder_self", i) for i in range(3)] + [("decoder_self", 0), ("decoder_self", 1), ("cross", 1)]
     )
@@ -206,7 +205,7 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     for kind, layer in missing:
         block = payload.block(trace, AttentionKind(kind), layer, layer + 1)
         script_page.evaluate("(block) => trace.add(block)", block)
-    assert script_page.evaluate("(view) => AttentionAtlas.explorerModel.missing(trace, view)", view) == []
+    assert script_page.evaluate("(view) => atlas.missing(trace, view)", view) == []
     assert_same(script_page.evaluate(MAPS, [view])[0], score_map(trace, View("cross", 1, 2, combine="rollout")))
     own = script_page.evaluate("Array.from(trace.thumbnail('cross', 0, 3, 32).values)")
     assert np.allclose(np.array(own), reduce.pool(trace.cross.weights[0, 3], 32).ravel(), atol=1e-4)
@@ -234,14 +233,14 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
     }
     text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"
     fragment = script_page.evaluate(
-        "([s, t]) => AttentionAtlas.explorerState.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
+        "([s, t]) => atlas.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
         [state, text],
     )
-    found = script_page.evaluate("(f) => AttentionAtlas.explorerState.fromFragment('#' + f)", fragment)
+    found = script_page.evaluate("(f) => atlas.fromFragment('#' + f)", fragment)
     assert found == {"text": text, "direction": "de-en", "checkpoint": "b", "state": state}
-    read = "(f) => AttentionAtlas.explorerState.fromFragment(f)"
+    read = "(f) => atlas.fromFragment(f)"
     assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
-    initial = script_page.evaluate("AttentionAtlas.explorerState.initial()")
+    initial = script_page.evaluate("atlas.initial()")
     nonsense = (
         "#text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN&query=0"
     )

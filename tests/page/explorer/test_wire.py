@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from viz.assets import WEB
+from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
 # A page that shows a head, and tells the server a moment after a choice: steps -> what it shows after each; all told.
 PAGE = """(steps) => {
   let now = 0, shown = null, choosing = false;
-  const echo = AttentionAtlas.explorerEcho.create(() => now), told = [];
+  const echo = atlas.createEcho(() => now), told = [];
   const page = {
     choose(head) { shown = head; choosing = true; },
     tell() { choosing = false; if (echo.tell(shown)) told.push(shown); },
@@ -63,7 +63,7 @@ SERVER = """([seeds, { elsewhere, merges }]) => {
   const found = { apart: 0, taken: 0 };
   for (let seed = 1; seed <= seeds; seed++) {
     let state = seed, shown = "a", server = "a", choosing = false, changes = 0, left = elsewhere;
-    const echo = AttentionAtlas.explorerEcho.create(() => 0), asked = [], answers = [];
+    const echo = atlas.createEcho(() => 0), asked = [], answers = [];
     const random = (n) => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
       return Math.floor((state / 2 ** 32) * n);
@@ -100,7 +100,7 @@ SERVER = """([seeds, { elsewhere, merges }]) => {
 # One question at a time: steps -> the events asked.
 ASKING = """(steps) => {
   let now = 0;
-  const asked = [], requests = AttentionAtlas.explorerRequests.create((event, { wanted, thumbnails }) =>
+  const asked = [], requests = atlas.createRequests((event, { wanted, thumbnails }) =>
     asked.push([event, wanted ?? null, thumbnails ?? null]), () => now);
   const trace = (lacking) => ({ key: "k", lazy: true, kinds: { cross: {}, own: {} }, lacks: (kind) => lacking.has(kind),
     weights: { cross: [1, null, null], own: [null] } });
@@ -120,8 +120,7 @@ ASKING = """(steps) => {
 def script_page(open_page):
     """An empty page with the scripts that speak with the server."""
     page = open_page("about:blank")
-    for name in ("core/shared", "explorer/wire/echo", "explorer/wire/requests"):
-        page.add_script_tag(path=WEB / f"{name}.js")
+    load_modules(page, "explorer/wire/echo.js", "explorer/wire/requests.js")
     return page
 
 

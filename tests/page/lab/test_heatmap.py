@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.page.browser import load_modules
 from viz.assets import WEB
 from viz.wire import blocks
 from viz.words import for_page
@@ -18,15 +19,13 @@ VALUES = np.array([[0.5, -1.25, np.nan], [3e-7, 0.0, 2.0]])
 @pytest.fixture()
 def page(open_page):
     page = open_page("about:blank")
-    for name in ("core/shared", "lab/maps"):
-        page.add_script_tag(path=WEB / f"{name}.js")
+    load_modules(page, "core/dom.js", "lab/maps.js", "lab/cells.js")
     page.add_style_tag(path=WEB / "lab" / "panel.css")
     page.evaluate("document.body.className = 'atlas-panel'")
     return page
 
 
 def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other(page) -> None:
-    page.add_script_tag(path=WEB / "lab" / "cells.js")
     cells = [{"value": 0.5, "text": "+0.50", "name": "of a head"}] * 2
     grid = {
         "name": "grid",
@@ -34,8 +33,8 @@ def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other
         "rows": [{"label": label, "cells": cells} for label in ("a", "Schicht 12")],
     }
     page.evaluate(
-        """(grid) => document.body.append(AttentionAtlas.element("div", { class: "heads" },
-        AttentionAtlas.cells(grid).root))""",
+        """(grid) => document.body.append(atlas.el("div", { class: "heads" },
+        atlas.createCells(grid).root))""",
         grid,
     )
     labels = page.locator(".row-label").evaluate_all("(all) => all.map((one) => one.scrollWidth <= one.clientWidth)")
@@ -48,7 +47,7 @@ def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other
 
 def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
     heatmap = blocks.heatmap(VALUES, "title", rows=("<b>", "b"), columns=("x", "y", "z"), note="a note")
-    page.evaluate("(block) => document.body.append(AttentionAtlas.lab.maps(block))", for_page(blocks.maps(heatmap)))
+    page.evaluate("(block) => document.body.append(atlas.maps(block))", for_page(blocks.maps(heatmap)))
     canvas, reading = page.locator("canvas"), page.locator("output")
     expect(reading).to_have_text("a note")
     canvas.focus()

@@ -22,6 +22,7 @@ from model.trace.language import Refusal, words_of
 from model.translators import Translators
 from tests.viz.ui.lab import panels
 from tests.words import ROOT, update, used, used_by_tours
+from viz import assets
 from viz.ui.desk.desk import refusal
 from viz.ui.desk.scene import Scene
 from viz.ui.language import translations
@@ -121,7 +122,7 @@ NO_CONTROL = {
 LANGUAGES = {language: read(path) for language, path in files().items()}
 TOURS_LANGUAGES = {path.stem: read(path) for path in TOURS.glob("*.json")}
 KEYS = set(used())
-CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(?:atlas\.|AttentionAtlas\.)?(t|parts|say)\(\s*("(?:[^"\\]|\\.)*")?')
+CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(t|parts|say)\(\s*("(?:[^"\\]|\\.)*")?')
 LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
 
 
@@ -214,15 +215,15 @@ def test_nothing_matches_english_back() -> None:
     root, uses = ROOT / "viz/web", {}
     for path in root.glob("**/*.js"):
         text = path.read_text(encoding="utf-8")
-        uses[path.relative_to(root).as_posix()] = re.findall(r".*\batlas\.words\b.*", text)
+        uses[path.relative_to(root).as_posix()] = re.findall(r".*\bwords\?\.\[.*", text)
         assert "new RegExp(" not in text, path.name
         assert not re.search(
             r"message\.(match|search|replace|split|includes|startsWith)|"
             r"\.(test|exec)\([^)]*(message|error|say)",
             text,
         ), path.name
-    assert {name: len(found) for name, found in uses.items() if found} == {"core/shared.js": 1, "core/language.js": 3}
-    assert "(atlas.words?.[english] ?? english)" in uses["core/shared.js"][0]
+    assert {name: len(found) for name, found in uses.items() if found} == {"core/language.js": 1}
+    assert "(words?.[english] || english)" in uses["core/language.js"][0]
     for path in (*(ROOT / "viz").rglob("*.py"), *(ROOT / "model").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert not re.search(
@@ -434,7 +435,7 @@ def test_no_script_shows_english_of_its_own() -> None:
     seen = 0
     for path in (ROOT / "viz").glob("web/**/*.js"):
         text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", path.read_text(encoding="utf-8"))
-        text = re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text)
+        text = assets.IMPORT.sub("", re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text))
         for found in literal.finditer(CALL.sub("(", text)):
             words = re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "", found[1] if found[2] is None else found[2])
             seen += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import mimetypes
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from viz import assets
 FRONT_END = Path(gradio.__file__).resolve().parent / "templates" / "frontend"
 KINDS = (".js", ".css", ".json")  # what packing makes smaller
 FOREVER = b"public, max-age=31536000, immutable"  # for an address that another content would not have
+# The address of a module has the digest of all of them in it (assets.digest()), and so has that of what it imports, by
+# an address relative to its own.
+VERSION = re.compile("^/atlas/[0-9a-f]{16}/")
 
 Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
 
@@ -52,12 +56,15 @@ class Files:
         self._packed: dict[Path, Packed] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = self._offered.get(below(scope)) if scope["type"] == "http" and scope["method"] == "GET" else None
+        asked = scope["type"] == "http" and scope["method"] == "GET"
+        address, named = VERSION.subn(f"/gradio_api/file={assets.WEB}/", below(scope)) if asked else ("", 0)
+        path = self._offered.get(address)
         if path is None or not takes_gzip(scope):
-            await self.app(scope, receive, send)
+            here = {"path": scope.get("root_path", "") + address} if path else {}
+            await self.app({**scope, **here}, receive, send)
             return
-        # The addresses of Gradio's files have their content's digest in them; ours have the time of their change.
-        lasting = path.is_relative_to(FRONT_END) or scope["query_string"].startswith(b"v=")
+        # Addresses of Gradio's files and of our modules have a digest in them; others of ours the time of their change.
+        lasting = named or path.is_relative_to(FRONT_END) or scope["query_string"].startswith(b"v=")
         body = await self._read(path)
         await send(
             {

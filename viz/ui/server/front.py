@@ -78,10 +78,12 @@ def hints(components: Sequence[Mapping]) -> Iterator[str]:
             if name.endswith(".js")
             else f'<link rel="preload" as="style" crossorigin href="./assets/{name}">'
         )
-    ours = dict.fromkeys(path for name in FIRST if name not in hidden for path in assets.scripts(name))
+    web = f"atlas/{assets.digest()}/"
+    yield f'<meta name="atlas-modules" content="{web}">'
+    ours = assets.modules(assets.MOUNT, *(assets.module(name) for name in FIRST if name not in hidden))
     # Itself, and no hint: Gradio adds no style sheet of which there is a link of any kind.
     yield f'<link rel="stylesheet" href="{url(assets.style("explorer"))}">'
-    yield from (f'<link rel="preload" as="script" href="{url(path)}">' for path in ours)
+    yield from (f'<link rel="modulepreload" href="{web}{path.relative_to(assets.WEB).as_posix()}">' for path in ours)
 
 
 def front_end(kinds: Iterable[str]) -> tuple[str, ...]:

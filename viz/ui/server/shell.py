@@ -45,11 +45,11 @@ def shell(config: Mapping) -> str:
     }
     light, dark = ("; ".join(f"--shell-{name}: {pair[i]}" for name, pair in FIELDS.items()) for i in (0, 1))
     colours = f"{theme.css_variables()}.atlas-shell {{ {light} }} .atlas-shell.dark {{ {dark} }}"
-    texts = json.dumps(own, ensure_ascii=False).replace("</", "<\\/")  # nothing in it ends the script
-    script = f"{SHELL.read_text(encoding='utf-8')}AttentionAtlas.shell({texts});"
+    said = escape(json.dumps(own, ensure_ascii=False))
     return (
         f"<style>{colours}{SHELL.with_suffix('.css').read_text(encoding='utf-8')}</style>"
-        f'<div class="atlas-shell" aria-hidden="true"><div>{drawn}</div></div><script>{script}</script>'
+        f'<div class="atlas-shell" aria-hidden="true"><div>{drawn}</div></div>'
+        f'<script data-words="{said}">{SHELL.read_text(encoding="utf-8")}</script>'
     )
 
 

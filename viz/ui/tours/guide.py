@@ -11,8 +11,7 @@ from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz import assets
-from viz.ui.component import Component, fetched, url
+from viz.ui.component import Component, url
 from viz.ui.desk.desk import Desk
 from viz.ui.rpc import Question
 from viz.ui.session import Session
@@ -27,7 +26,7 @@ from viz.words import say
 def build(translators: Translators, session: Session) -> Component:
     """Lay out and wire the tours: nothing is seen of them before one is started."""
     every = tours()
-    options = {**fetched(assets.TOUR), "words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
+    options = {"words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
     guide = Component("guide", None, events=("stop",), options=options, elem_id="tours")
 
     def show(question: Question, trace: TranslationTrace | None) -> dict:

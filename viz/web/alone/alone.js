@@ -37,8 +37,8 @@
   // The frame that holds it may come later: a notebook draws its cells in no certain order.
   function waiting(name) {
     const words = root.querySelector(".waiting"),
-      said = globalThis.AttentionAtlas.words?.[words.textContent];
-    if (said) words.textContent = said;
+      own = JSON.parse(words.dataset.words)[document.documentElement.dataset.language];
+    if (own) words.textContent = own;
     words.hidden = false;
     return new Promise((resolve) => notebook?.addEventListener(name, resolve, { once: true }));
   }
@@ -68,17 +68,27 @@
     new ResizeObserver(fit).observe(document.documentElement);
   }
 
-  AttentionAtlas.speak(JSON.parse(byId("words").textContent));
   follow();
   system.addEventListener("change", follow);
   if (notebook) followNotebook();
 
-  const { style, scripts, languages } = JSON.parse(await bundle(root.dataset.bundle));
-  const add = (tag, text) =>
-    document.head.append(Object.assign(document.createElement(tag), { textContent: text }));
+  const { style, plotly, modules, languages } = JSON.parse(await bundle(root.dataset.bundle));
+  const add = (tag, text, more = {}) =>
+    document.head.append(
+      Object.assign(document.createElement(tag), { textContent: text, ...more }),
+    );
   add("style", style);
-  for (const script of scripts) add("script", script);
-  AttentionAtlas.speak(languages);
+  add("script", plotly);
+  // No module loads from a file's address, nor has a frame of its own one: each becomes a blob, found by its name.
+  const imports = Object.fromEntries(
+    Object.entries(modules).map(([name, text]) => [
+      name,
+      URL.createObjectURL(new Blob([text], { type: "text/javascript" })),
+    ]),
+  );
+  add("script", JSON.stringify({ imports }), { type: "importmap" });
+  const { speak } = await import("core/language.js");
+  speak(languages);
 
   const traces = [...document.querySelectorAll("script.payload")].map((node) => node.textContent);
   let more = () => {}; // as when a person translates one sentence after another
@@ -86,10 +96,10 @@
     "atlas-drawn",
     () => traces.length && more({ id: null, json: traces.shift() }),
   );
-  AttentionAtlas.components.explorer(root, {
+  const { default: explorer } = await import("explorer/explorer.js");
+  explorer(root, {
     value: () => ({ id: null, json: traces.shift() }),
     onValue: (told) => (more = told),
     trigger: () => {},
-    server: null,
   });
 })();

@@ -1,66 +1,76 @@
-// The page's language. This stands in the page itself, ahead of every other script: the words are on their way while
-// the components' scripts still load.
-(function () {
-  "use strict";
-  const atlas = (window.AttentionAtlas = window.AttentionAtlas || { components: {} });
+// The words of the page: which language they are in, and English -> text. The page's head has chosen the language and sent
+// for its words by then (early.js), so that they are on their way while the modules still load.
+let words = null; // English -> text
+let spoken = null; // a promise that the words are there or cannot be had, while they are on their way
 
-  // Gradio decides by the same rule for its own labels; Chinese it knows as zh-CN and zh-TW only.
-  // languages: an object by codes. The visitor's, or undefined.
-  const chosen = (atlas.language = function (languages) {
-    const [code, region] = navigator.language.split("-");
-    if (code === "zh" && !["CN", "TW"].includes(region)) return undefined;
-    return [navigator.language, code].find((name) => Object.hasOwn(languages, name));
-  });
+// languages: an object by codes. What it holds for the visitor's language, or undefined.
+const own = (languages) => languages[document.documentElement.dataset.language];
 
-  // The page says which language it is in. Gradio says it, too, later, of its own labels.
-  function keep(language) {
-    const page = document.documentElement,
-      set = () => page.lang === language || (page.lang = language);
-    set();
-    new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
+// Gradio says, too, which language the page is in, later, of its own labels.
+function keep(language) {
+  const page = document.documentElement,
+    set = () => page.lang === language || (page.lang = language);
+  set();
+  new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
+}
+
+const sections = (address) =>
+  fetch(address, { signal: AbortSignal.timeout(10000) }).then((answer) =>
+    answer.ok ? answer.json() : Promise.reject(answer.status),
+  );
+
+const learnt = (more) => Object.assign((words ??= Object.create(null)), ...Object.values(more));
+
+// languages: code -> a file of viz/web/words/, as its address or as what stands in it. Without the visitor's, or if it
+// cannot be had, the page is in English.
+export function speak(languages) {
+  const given = own(languages);
+  const settle = (found) => {
+    learnt(found);
+    keep(document.documentElement.dataset.language);
+  };
+  const english = () => keep("en");
+  if (given === undefined) english();
+  else if (typeof given === "object") settle(given);
+  else {
+    spoken = sections(given)
+      .then(settle)
+      .catch(english)
+      .finally(() => (spoken = null));
   }
+}
 
-  // languages: code -> a file of viz/web/words/, as its address or as what stands in it. The visitor's own becomes
-  // atlas.words: English -> text. Without one, or if it cannot be had, the page is in English.
-  // atlas.spoken: a promise that the matter is settled, while it is not.
-  atlas.speak = function (languages) {
-    const language = chosen(languages),
-      given = languages[language];
-    const settle = (sections) => {
-      atlas.words = Object.assign(Object.create(null), ...Object.values(sections));
-      keep(language);
-    };
-    const english = () => keep("en");
-    if (language === undefined) english();
-    else if (typeof given === "object") settle(given);
-    else {
-      atlas.spoken = sections(given)
-        .then(settle)
-        .catch(english)
-        .finally(() => (atlas.spoken = null));
-    }
-  };
+// A promise that the words are there, or cannot be had; null where that is settled.
+export const awaited = () => spoken;
 
-  const sections = (address) =>
-    fetch(address, { signal: AbortSignal.timeout(10000) }).then((answer) =>
-      answer.ok ? answer.json() : Promise.reject(answer.status),
-    );
+// More words, of what few visitors open: languages as above. A promise that they are there, or cannot be had.
+export const learn = (languages) =>
+  own(languages) === undefined
+    ? Promise.resolve()
+    : sections(own(languages))
+        .then(learnt)
+        .catch(() => {});
 
-  // Gradio's menus of the tabs that a strip has no room for: it names them in English alone. To be called once they stand.
-  atlas.nameMenus = function () {
-    for (const menu of document.querySelectorAll(".overflow-menu > button[aria-label]"))
-      menu.ariaLabel = atlas.t("More tabs");
-  };
+// English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
+// a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
+// A whole number in words has its thousands apart by a narrow space: no language reads that as a decimal point.
+const written = (value) =>
+  Number.isInteger(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : said(value);
+const split = (english, value) =>
+  (words?.[english] || english)
+    .split(/\{(\w+)\}/)
+    .flatMap((part, i) => (i % 2 ? value(part) : part));
+export const parts = (english, values = {}) => split(english, (name) => written(values[name]));
+export const t = (english, values) => parts(english, values).join("");
 
-  // More words, of what few visitors open: languages as above. A promise that they are there, or cannot be had.
-  atlas.learn = function (languages) {
-    const language = chosen(languages);
-    return language === undefined
-      ? Promise.resolve()
-      : sections(languages[language])
-          .then((more) =>
-            Object.assign((atlas.words ||= Object.create(null)), ...Object.values(more)),
-          )
-          .catch(() => {});
-  };
-})();
+// The same for later, such as a module's constants: words that said() and el() put into the page's language.
+export const say = (english, values = {}) => ({ say: english, with: values });
+
+// What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
+export const said = (given) => (given?.say === undefined ? given : t(given.say, given.with));
+
+// Words of the server as a list of texts and nodes: wrap(text) in place of each value whose name is among these.
+export const saidParts = (given, names, wrap) =>
+  split(given.say, (name) =>
+    names.includes(name) ? wrap(written(given.with[name])) : written(given.with[name]),
+  );

@@ -1,93 +1,84 @@
 // Export and share.
-(function (atlas) {
-  "use strict";
+import { download, el } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { copyLink } from "../core/links.js";
+import * as model from "./model.js";
+import * as states from "./state.js";
+import { unpack } from "./trace.js";
+import { viewPicture } from "./views/picture.js";
+import { png } from "../picture/drawing.js";
 
-  // context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
-  // views, thumbnails, overlays, say(text)
-  function create(context) {
-    const { element: el, t } = atlas;
-    const name = (ending) => {
-      const { kind, layer, head, overlay } = context.state();
-      return `${overlay || "attention"}-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
-    };
+// context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
+// views, thumbnails, overlays, say(text)
+export function createActions(context) {
+  const name = (ending) => {
+    const { kind, layer, head, overlay } = context.state();
+    return `${overlay || "attention"}-${kind}-layer${layer + 1}-head${head + 1}.${ending}`;
+  };
 
-    async function picture(format) {
-      try {
-        const svgText = await atlas.explorerPicture.svg(context);
-        const blob =
-          format === "svg"
-            ? new Blob([svgText], { type: "image/svg+xml" })
-            : await atlas.picture.png(svgText);
-        atlas.download(name(format), blob);
-      } catch (error) {
-        context.say(t("No picture could be made: {why}.", { why: error.message }));
-      }
+  async function picture(format) {
+    try {
+      const svgText = await viewPicture(context);
+      const blob =
+        format === "svg" ? new Blob([svgText], { type: "image/svg+xml" }) : await png(svgText);
+      download(name(format), blob);
+    } catch (error) {
+      context.say(t("No picture could be made: {why}.", { why: error.message }));
     }
-
-    // Without a server: the page's own weights are exact there.
-    const csv = () =>
-      atlas.download(
-        name("csv"),
-        new Blob([atlas.explorerModel.csv(context.map())], { type: "text/csv" }),
-      );
-
-    // A file of the server's: the whole trace, or the map of this view.
-    function file(format) {
-      const state = context.state(),
-        event = context.overlays.find(state)?.model ? "model_export" : "export";
-      context.ask(event, {
-        format,
-        key: context.trace().key,
-        view: atlas.explorerState.viewOf(state),
-        overlay: state.overlay,
-      });
-    }
-
-    async function link() {
-      const { trace, state } = context;
-      const field = await atlas.copyLink(
-        atlas.explorerState.toFragment(state(), trace()),
-        t("Link to this view"),
-      );
-      context.say(
-        field ??
-          t(
-            "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
-          ),
-      );
-      field?.focus();
-    }
-
-    const button = (text, title, onclick) =>
-      el("button", { type: "button", class: "plain", title, onclick }, text);
-    const files = context.formats
-      ? [
-          ...context.formats.map(({ name, about }) =>
-            button(name.toUpperCase(), about, () => file(name)),
-          ),
-          button(t("Copy link"), t("A link that restores this view"), link),
-        ]
-      : [button("CSV", t("The map as a table"), csv)];
-    const root = el(
-      "div",
-      { class: "exports", role: "group", "aria-label": t("Export and share") },
-      el("span", { class: "caption" }, t("Export")),
-      button("PNG", t("What is shown, as a picture"), () => picture("png")),
-      button("SVG", t("What is shown, as a vector picture"), () => picture("svg")),
-      ...files,
-    );
-
-    return {
-      root,
-      // {name, type, data}: base64 of a gzipped file, made by the server
-      async receive(file) {
-        atlas.download(
-          file.name,
-          new Blob([await atlas.explorerTrace.unpack(file.data)], { type: file.type }),
-        );
-      },
-    };
   }
 
-  atlas.explorerActions = { create };
-})(globalThis.AttentionAtlas);
+  // Without a server: the page's own weights are exact there.
+  const csv = () =>
+    download(name("csv"), new Blob([model.csv(context.map())], { type: "text/csv" }));
+
+  // A file of the server's: the whole trace, or the map of this view.
+  function file(format) {
+    const state = context.state(),
+      event = context.overlays.find(state)?.model ? "model_export" : "export";
+    context.ask(event, {
+      format,
+      key: context.trace().key,
+      view: states.viewOf(state),
+      overlay: state.overlay,
+    });
+  }
+
+  async function link() {
+    const { trace, state } = context;
+    const field = await copyLink(states.toFragment(state(), trace()), t("Link to this view"));
+    context.say(
+      field ??
+        t(
+          "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
+        ),
+    );
+    field?.focus();
+  }
+
+  const button = (text, title, onclick) =>
+    el("button", { type: "button", class: "plain", title, onclick }, text);
+  const files = context.formats
+    ? [
+        ...context.formats.map(({ name, about }) =>
+          button(name.toUpperCase(), about, () => file(name)),
+        ),
+        button(t("Copy link"), t("A link that restores this view"), link),
+      ]
+    : [button("CSV", t("The map as a table"), csv)];
+  const root = el(
+    "div",
+    { class: "exports", role: "group", "aria-label": t("Export and share") },
+    el("span", { class: "caption" }, t("Export")),
+    button("PNG", t("What is shown, as a picture"), () => picture("png")),
+    button("SVG", t("What is shown, as a vector picture"), () => picture("svg")),
+    ...files,
+  );
+
+  return {
+    root,
+    // {name, type, data}: base64 of a gzipped file, made by the server
+    async receive(file) {
+      download(file.name, new Blob([await unpack(file.data)], { type: file.type }));
+    },
+  };
+}

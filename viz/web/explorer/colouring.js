@@ -1,43 +1,40 @@
 // From a map's numbers to its colours and its legend.
-(function (atlas) {
-  "use strict";
+import { colourSteps } from "../core/colours.js";
+import { isDark } from "../core/dom.js";
+import * as model from "./model.js";
 
-  // place(value): on the scale, 0 to 1; strength(value): how far from no colour, 0 to 1.
-  function palette(colours, transform, maximum, signed = false) {
-    const place = atlas.explorerModel.placer(transform, maximum, signed);
+// place(value): on the scale, 0 to 1; strength(value): how far from no colour, 0 to 1.
+export function palette(colours, transform, maximum, signed = false) {
+  const place = model.placer(transform, maximum, signed);
+  return {
+    place,
+    strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
+    steps: colourSteps(colours),
+    ticks: model.ticks(transform, maximum, signed),
+    colours,
+    maximum,
+    plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
+    unit: "",
+  };
+}
+
+// The scale that a person chose, as it is on this page.
+export function scale(state, colours) {
+  const found = colours.scales[state.colours];
+  return state.colours === "greys" && isDark() ? [...found].reverse() : found;
+}
+
+// Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
+export function ofMap(state, map, colours, diverging) {
+  const whole = map?.range?.[1] ?? 1;
+  const maximum = (state.range === "own" && map && model.largest(map.values)) || whole;
+  if (!map?.signed)
     return {
-      place,
-      strength: signed ? (value) => Math.abs(2 * place(value) - 1) : place,
-      steps: atlas.steps(colours),
-      ticks: atlas.explorerModel.ticks(transform, maximum, signed),
-      colours,
-      maximum,
-      plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
-      unit: "",
+      ...palette(scale(state, colours), state.transform, maximum),
+      unit: map?.overlay ? map.unit : "",
     };
-  }
-
-  // The scale that a person chose, as it is on this page.
-  function scale(state, colours) {
-    const found = colours.scales[state.colours];
-    return state.colours === "greys" && atlas.isDark() ? [...found].reverse() : found;
-  }
-
-  // Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
-  function ofMap(state, map, colours, diverging) {
-    const whole = map?.range?.[1] ?? 1;
-    const maximum =
-      (state.range === "own" && map && atlas.explorerModel.largest(map.values)) || whole;
-    if (!map?.signed)
-      return {
-        ...palette(scale(state, colours), state.transform, maximum),
-        unit: map?.overlay ? map.unit : "",
-      };
-    return {
-      ...palette(diverging[atlas.isDark() ? "dark" : "light"], state.transform, maximum, true),
-      unit: map.unit,
-    };
-  }
-
-  atlas.explorerColouring = { palette, scale, ofMap };
-})(globalThis.AttentionAtlas);
+  return {
+    ...palette(diverging[isDark() ? "dark" : "light"], state.transform, maximum, true),
+    unit: map.unit,
+  };
+}

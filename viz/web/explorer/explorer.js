@@ -1,14 +1,27 @@
 // The attention explorer: its state, its memory of translations, and the drawing of what the state says.
-AttentionAtlas.register("explorer", (root, api) => {
-  "use strict";
-  const atlas = AttentionAtlas,
-    { element: el, t } = atlas;
-  const {
-    explorerModel: model,
-    explorerState: states,
-    explorerWords: words,
-    explorerColouring: colouring,
-  } = atlas;
+import { debounce, el, invite, onTheme } from "../core/dom.js";
+import { parts, said, t } from "../core/language.js";
+import { drawn, tabLinks } from "../core/links.js";
+import { connect } from "../core/rpc.js";
+import { createActions } from "./actions.js";
+import * as colouring from "./colouring.js";
+import { createControls } from "./controls.js";
+import { createCut } from "./cut.js";
+import { createHelp } from "./help.js";
+import { listenKeys } from "./keys.js";
+import * as model from "./model.js";
+import { createOverlays } from "./overlays.js";
+import * as states from "./state.js";
+import { Trace } from "./trace.js";
+import { createAtlas } from "./views/atlas.js";
+import { viewPicture } from "./views/picture.js";
+import { createViews } from "./views/views.js";
+import { createEcho } from "./wire/echo.js";
+import { createRequests } from "./wire/requests.js";
+import * as words from "./words.js";
+import { pictured } from "../picture/copy.js";
+
+export default function explorer(root, api) {
   const REMEMBERED = 6; // translations that stay reachable
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
 
@@ -19,16 +32,16 @@ AttentionAtlas.register("explorer", (root, api) => {
   let awaited = null; // a state to take on when the translation of a shared link arrives
 
   const clock = () => performance.now();
-  const echo = atlas.explorerEcho.create(clock),
-    requests = atlas.explorerRequests.create(ask, clock);
-  const overlays = atlas.explorerOverlays.create(api.options?.overlays);
-  const controls = atlas.explorerControls.create((changes) => update(changes), openTrace, overlays);
-  const thumbnails = atlas.explorerAtlas.create({
+  const echo = createEcho(clock),
+    requests = createRequests(ask, clock);
+  const overlays = createOverlays(api.options?.overlays);
+  const controls = createControls((changes) => update(changes), openTrace, overlays);
+  const thumbnails = createAtlas({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
     toggle: toggleHeads,
     hover: hoverThumbnail,
   });
-  const views = atlas.explorerViews.create({
+  const views = createViews({
     hover: showCell,
     pin,
     update,
@@ -46,7 +59,7 @@ AttentionAtlas.register("explorer", (root, api) => {
   const summary = el("p", { class: "sr-only", "aria-live": "polite" });
   const legend = el("div", { class: "legend" });
   const tip = el("p", { class: "tip" });
-  const actions = atlas.explorerActions.create({
+  const actions = createActions({
     ask,
     formats: api.options?.formats,
     state: () => state,
@@ -57,7 +70,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     overlays,
     say: (text) => status.replaceChildren(text),
   });
-  const cut = atlas.explorerCut.create({
+  const cut = createCut({
     able: Boolean(api.options?.formats),
     ask,
     state: () => state,
@@ -65,21 +78,18 @@ AttentionAtlas.register("explorer", (root, api) => {
     map: () => map,
     pinned: () => pinnedCells(),
   });
-  const help = atlas.explorerHelp.create(
-    overlays.available.length > 0,
-    Boolean(api.options?.formats),
-  );
+  const help = createHelp(overlays.available.length > 0, Boolean(api.options?.formats));
   const caption = () => `${trace.text} → ${trace.translation}`,
     moves = { move: step, hint: t("← → heads · ↑ ↓ layers") };
-  const heads = atlas.pictured(el("div", {}, thumbnails.root, legend), {
+  const heads = pictured(el("div", {}, thumbnails.root, legend), {
     title: () => thumbnails.root.getAttribute("aria-label"),
     caption,
     ...moves,
   });
-  const shown = atlas.pictured(views.root, {
-    title: () => `${atlas.said(words.TITLES[state.kind])}, ${heading.textContent}`,
+  const shown = pictured(views.root, {
+    title: () => `${said(words.TITLES[state.kind])}, ${heading.textContent}`,
     caption,
-    svg: () => atlas.explorerPicture.svg({ views, state: () => state }),
+    svg: () => viewPicture({ views, state: () => state }),
     main: true,
     ...moves,
     fit: (room) => {
@@ -87,7 +97,7 @@ AttentionAtlas.register("explorer", (root, api) => {
       if (trace) draw(state);
     },
   });
-  const parts = [
+  const all = [
     el("div", { class: "bar" }, controls.kind, guide),
     el(
       "div",
@@ -175,7 +185,7 @@ AttentionAtlas.register("explorer", (root, api) => {
       const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
       views.draw(state, map, colours, {
         ...words.titles(state, map),
-        label: `${atlas.said(words.TITLES[state.kind])}, ${name}`,
+        label: `${said(words.TITLES[state.kind])}, ${name}`,
       });
     } else if (overlay) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
     else views.wait();
@@ -276,7 +286,7 @@ AttentionAtlas.register("explorer", (root, api) => {
     views.pin({ row, column });
     if (row !== null || column !== null)
       status.replaceChildren(
-        ...atlas.parts("Pinned: {what}", { what: words.pointing(map, row, column) }),
+        ...parts("Pinned: {what}", { what: words.pointing(map, row, column) }),
       );
     else status.replaceChildren(views.hint(state));
   }
@@ -296,20 +306,20 @@ AttentionAtlas.register("explorer", (root, api) => {
 
   // In place of the empty frame, as late as there is something to show in it: nothing jumps.
   function lay() {
-    if (!help.root.isConnected) root.replaceChildren(...parts);
+    if (!help.root.isConnected) root.replaceChildren(...all);
   }
 
   async function receive(value) {
     if (value.invitation) {
       lay();
-      return atlas.invite(root, value.invitation);
+      return invite(root, value.invitation);
     }
     if (value.cut) return cut.receive(value.cut);
     if (value.asked !== undefined) return askedAnother(value.asked);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
       requests.answered();
-      return status.replaceChildren(atlas.said(value.error));
+      return status.replaceChildren(said(value.error));
     }
     if (value.layers || value.overlay) return receivePart(value);
     if (value.format) await receiveTrace(value);
@@ -348,11 +358,11 @@ AttentionAtlas.register("explorer", (root, api) => {
   async function receiveTrace(payload) {
     root.dispatchEvent(new CustomEvent("atlas-received"));
     const known = traces.find((one) => one.key === payload.key);
-    const next = known || (await atlas.explorerTrace.Trace.from(payload));
+    const next = known || (await Trace.from(payload));
     traces = [...traces.filter((one) => one !== next), next].slice(-REMEMBERED);
     trace = next;
     lay();
-    atlas.invite(root, null);
+    invite(root, null);
     controls.history(traces, trace);
     const { selection } = payload;
     if (awaited) [state, awaited] = [awaited, null];
@@ -363,12 +373,12 @@ AttentionAtlas.register("explorer", (root, api) => {
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }
 
-  atlas.views.explorer = () => trace && states.toFragment(state, trace);
+  tabLinks.explorer = () => trace && states.toFragment(state, trace);
 
   // What a panel may pass on to the server to be checked: of which translation this page draws which weights.
-  atlas.drawn = () => trace && { key: trace.key, layers: trace.digests() };
+  drawn.weights = () => trace && { key: trace.key, layers: trace.digests() };
 
-  atlas.explorerKeys.listen(root, {
+  listenKeys(root, {
     state: () => state,
     trace: () => trace,
     update,
@@ -379,10 +389,10 @@ AttentionAtlas.register("explorer", (root, api) => {
     help,
     overlays,
   });
-  atlas.onTheme(() => trace && draw());
+  onTheme(() => trace && draw());
   let drawnWidth = 0; // the stage's height follows its content: only another width asks for another drawing
   new ResizeObserver(
-    atlas.debounce(() => {
+    debounce(() => {
       if (!trace || views.root.clientWidth === drawnWidth) return;
       drawnWidth = views.root.clientWidth;
       draw(state);
@@ -411,6 +421,6 @@ AttentionAtlas.register("explorer", (root, api) => {
     "atlas-look",
     ({ detail }) => trace && update({ ...detail, heads: [], overlay: "" }),
   );
-  const rpc = atlas.rpc(api, receive);
+  const rpc = connect(api, receive);
   rpc.take(api.value()).then(openLink);
-});
+}

@@ -1,90 +1,78 @@
 // The overlay that lists the keys and explains the marks in tokens.
-(function (atlas) {
-  "use strict";
+import { el } from "../core/dom.js";
+import { say, t } from "../core/language.js";
 
-  const { t, say } = atlas;
-  const KEYS = [
-    ["← → ↑ ↓", say("another head, another layer; on the map: move the cursor")],
-    [say("Shift + arrow"), say("the same, and add the head to the choice")],
-    ["1 2 3", say("cross, encoder self, decoder self")],
-    ["m l t c", say("map, lines, text, compare")],
-    ["h", say("one head, mean, maximum, rollout")],
-    [
-      "x y",
-      say("add this head, or this layer's heads, to a choice of several; again: take them out"),
-    ],
-    ["w", say("subwords or whole words")],
-    ["s", say("special tokens shown, hidden, hidden and rescaled")],
-    ["p", say("rows by the token predicted or the token read")],
-    ["g / v", say("another scale / other colours")],
-    ["d", say("go to the map, lines or text; a: back to the atlas")],
-    ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
-    ["Esc", say("unpin; close this")],
-  ];
-  const MARKS = [
-    ["\u2581", say("a space before the piece: ▁hund begins a word, er continues one")],
-    ["‹C3›", say("one byte of a character that the vocabulary cannot spell")],
-    ["<2en>", say("the first source token: the language to translate into")],
-    [
-      "<s> </s>",
-      say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning"),
-    ],
-  ];
+const KEYS = [
+  ["← → ↑ ↓", say("another head, another layer; on the map: move the cursor")],
+  [say("Shift + arrow"), say("the same, and add the head to the choice")],
+  ["1 2 3", say("cross, encoder self, decoder self")],
+  ["m l t c", say("map, lines, text, compare")],
+  ["h", say("one head, mean, maximum, rollout")],
+  [
+    "x y",
+    say("add this head, or this layer's heads, to a choice of several; again: take them out"),
+  ],
+  ["w", say("subwords or whole words")],
+  ["s", say("special tokens shown, hidden, hidden and rescaled")],
+  ["p", say("rows by the token predicted or the token read")],
+  ["g / v", say("another scale / other colours")],
+  ["d", say("go to the map, lines or text; a: back to the atlas")],
+  ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
+  ["Esc", say("unpin; close this")],
+];
+const MARKS = [
+  ["\u2581", say("a space before the piece: ▁hund begins a word, er continues one")],
+  ["‹C3›", say("one byte of a character that the vocabulary cannot spell")],
+  ["<2en>", say("the first source token: the language to translate into")],
+  [
+    "<s> </s>",
+    say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning"),
+  ],
+];
 
-  // overlays: whether there is anything to show in attention's place; app: whether it stands in the app
-  function create(overlays, app) {
-    const el = atlas.element;
-    const keys = [
-      ...(overlays
-        ? KEYS.toSpliced(5, 0, ["o", say("attention, or another measure in its place")])
-        : KEYS),
-      ...(app
-        ? [
-            [
-              "f",
-              say("a presentation: the picture that is pointed at, or the map, fills the screen"),
-            ],
-          ]
-        : []),
-    ];
-    const list = (rows) =>
-      el(
-        "dl",
-        {},
-        rows.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]),
-      );
-    const close = el(
+// overlays: whether there is anything to show in attention's place; app: whether it stands in the app
+export function createHelp(overlays, app) {
+  const keys = [
+    ...(overlays
+      ? KEYS.toSpliced(5, 0, ["o", say("attention, or another measure in its place")])
+      : KEYS),
+    ...(app
+      ? [["f", say("a presentation: the picture that is pointed at, or the map, fills the screen")]]
+      : []),
+  ];
+  const list = (rows) =>
+    el(
+      "dl",
+      {},
+      rows.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]),
+    );
+  const close = el(
+    "button",
+    { type: "button", class: "plain", onclick: () => root.close() },
+    t("Close"),
+  );
+  const root = el(
+    "dialog",
+    { class: "help", "aria-label": t("Keys and marks") },
+    el("h2", {}, t("Keys")),
+    list(keys),
+    el("h2", {}, t("Marks in tokens")),
+    list(MARKS),
+    el(
+      "p",
+      {},
+      t("Attention weights are evidence of where a head looked, not an explanation of the answer."),
+    ),
+    close,
+  );
+  const open = () => root.showModal();
+  return {
+    root,
+    open,
+    button: el(
       "button",
-      { type: "button", class: "plain", onclick: () => root.close() },
-      t("Close"),
-    );
-    const root = el(
-      "dialog",
-      { class: "help", "aria-label": t("Keys and marks") },
-      el("h2", {}, t("Keys")),
-      list(keys),
-      el("h2", {}, t("Marks in tokens")),
-      list(MARKS),
-      el(
-        "p",
-        {},
-        t(
-          "Attention weights are evidence of where a head looked, not an explanation of the answer.",
-        ),
-      ),
-      close,
-    );
-    const open = () => root.showModal();
-    return {
-      root,
-      open,
-      button: el(
-        "button",
-        { type: "button", class: "plain help-button", onclick: open },
-        `${t("Keys and marks")} (?)`,
-      ),
-    };
-  }
-
-  atlas.explorerHelp = { create };
-})(globalThis.AttentionAtlas);
+      { type: "button", class: "plain help-button", onclick: open },
+      `${t("Keys and marks")} (?)`,
+    ),
+  };
+}

@@ -1,365 +1,346 @@
 // What the explorer computes: a payload of viz/wire/payload.py in, the map to draw out. No page is needed here.
 // viz/maps/reduce.py and viz/figures/colour.py say the same in Python; tests/page/explorer/test_parity.py holds them equal.
-(function (atlas) {
-  "use strict";
+import { t } from "../core/language.js";
 
-  const DECADES = 4;
+const DECADES = 4;
 
-  // Which (layer, head) pairs a view combines.
-  function usedHeads(trace, view) {
-    if (view.combine === "single") return [[view.layer, view.head]];
-    if (view.combine === "rollout" || !view.heads.length)
-      return allHeads(trace, view.kind, view.layer);
-    return view.heads;
+// Which (layer, head) pairs a view combines.
+export function usedHeads(trace, view) {
+  if (view.combine === "single") return [[view.layer, view.head]];
+  if (view.combine === "rollout" || !view.heads.length)
+    return allHeads(trace, view.kind, view.layer);
+  return view.heads;
+}
+
+export function allHeads(trace, kind, layer) {
+  return Array.from({ length: trace.kinds[kind].heads }, (_, head) => [layer, head]);
+}
+
+// The [kind, layer] pairs whose weights a view needs.
+function neededLayers(trace, view) {
+  const upTo = (kind, count) => Array.from({ length: count }, (_, layer) => [kind, layer]);
+  if (view.combine !== "rollout") {
+    const layers = new Set(usedHeads(trace, view).map(([layer]) => layer));
+    return [...layers].map((layer) => [view.kind, layer]);
   }
+  if (view.kind === "encoder_self") return upTo("encoder_self", view.layer + 1);
+  return [
+    ...upTo("encoder_self", trace.kinds.encoder_self.layers),
+    ...upTo("decoder_self", view.layer + 1),
+    ...upTo("cross", view.layer + 1),
+  ];
+}
 
-  function allHeads(trace, kind, layer) {
-    return Array.from({ length: trace.kinds[kind].heads }, (_, head) => [layer, head]);
+// Of these, the ones that have not been sent yet.
+export const missing = (trace, view) =>
+  neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
+
+function meanOfHeads(trace, kind, heads) {
+  const { queries, keys } = trace.kinds[kind];
+  const sum = new Float64Array(queries * keys);
+  for (const [layer, head] of heads) {
+    const weights = trace.head(kind, layer, head);
+    for (let i = 0; i < sum.length; i++) sum[i] += weights[i];
   }
+  for (let i = 0; i < sum.length; i++) sum[i] /= heads.length;
+  return sum;
+}
 
-  // The [kind, layer] pairs whose weights a view needs.
-  function neededLayers(trace, view) {
-    const upTo = (kind, count) => Array.from({ length: count }, (_, layer) => [kind, layer]);
-    if (view.combine !== "rollout") {
-      const layers = new Set(usedHeads(trace, view).map(([layer]) => layer));
-      return [...layers].map((layer) => [view.kind, layer]);
+function maxOfHeads(trace, kind, heads) {
+  const { queries, keys } = trace.kinds[kind];
+  const largest = new Float64Array(queries * keys);
+  for (const [layer, head] of heads) {
+    const weights = trace.head(kind, layer, head);
+    for (let i = 0; i < largest.length; i++) if (weights[i] > largest[i]) largest[i] = weights[i];
+  }
+  return largest;
+}
+
+// [n, m] times [m, p]
+function multiply(a, b, n, m, p) {
+  const out = new Float64Array(n * p);
+  for (let i = 0; i < n; i++) {
+    for (let k = 0; k < m; k++) {
+      const factor = a[i * m + k];
+      if (factor === 0) continue;
+      for (let j = 0; j < p; j++) out[i * p + j] += factor * b[k * p + j];
     }
-    if (view.kind === "encoder_self") return upTo("encoder_self", view.layer + 1);
-    return [
-      ...upTo("encoder_self", trace.kinds.encoder_self.layers),
-      ...upTo("decoder_self", view.layer + 1),
-      ...upTo("cross", view.layer + 1),
-    ];
   }
+  return out;
+}
 
-  // Of these, the ones that have not been sent yet.
-  const missing = (trace, view) =>
-    neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
-
-  function meanOfHeads(trace, kind, heads) {
-    const { queries, keys } = trace.kinds[kind];
-    const sum = new Float64Array(queries * keys);
-    for (const [layer, head] of heads) {
-      const weights = trace.head(kind, layer, head);
-      for (let i = 0; i < sum.length; i++) sum[i] += weights[i];
-    }
-    for (let i = 0; i < sum.length; i++) sum[i] /= heads.length;
-    return sum;
+// R_l = (0.5 mean over heads(W_l) + 0.5 I) R_(l-1): Abnar and Zuidema 2020. Returns R after `layers` layers.
+function rollout(trace, layers) {
+  const n = trace.kinds.encoder_self.queries;
+  let flow = new Float64Array(n * n);
+  for (let i = 0; i < n; i++) flow[i * n + i] = 1;
+  for (let layer = 0; layer < layers; layer++) {
+    flow = multiply(halfWithIdentity(trace, "encoder_self", layer, n), flow, n, n, n);
   }
+  return flow;
+}
 
-  function maxOfHeads(trace, kind, heads) {
-    const { queries, keys } = trace.kinds[kind];
-    const largest = new Float64Array(queries * keys);
-    for (const [layer, head] of heads) {
-      const weights = trace.head(kind, layer, head);
-      for (let i = 0; i < largest.length; i++) if (weights[i] > largest[i]) largest[i] = weights[i];
-    }
-    return largest;
-  }
+function halfWithIdentity(trace, kind, layer, n) {
+  const mixed = meanOfHeads(trace, kind, allHeads(trace, kind, layer));
+  for (let i = 0; i < mixed.length; i++) mixed[i] *= 0.5;
+  for (let i = 0; i < n; i++) mixed[i * n + i] += 0.5;
+  return mixed;
+}
 
-  // [n, m] times [m, p]
-  function multiply(a, b, n, m, p) {
-    const out = new Float64Array(n * p);
-    for (let i = 0; i < n; i++) {
-      for (let k = 0; k < m; k++) {
-        const factor = a[i * m + k];
-        if (factor === 0) continue;
-        for (let j = 0; j < p; j++) out[i * p + j] += factor * b[k * p + j];
-      }
-    }
-    return out;
-  }
-
-  // R_l = (0.5 mean over heads(W_l) + 0.5 I) R_(l-1): Abnar and Zuidema 2020. Returns R after `layers` layers.
-  function rollout(trace, layers) {
-    const n = trace.kinds.encoder_self.queries;
-    let flow = new Float64Array(n * n);
-    for (let i = 0; i < n; i++) flow[i * n + i] = 1;
-    for (let layer = 0; layer < layers; layer++) {
-      flow = multiply(halfWithIdentity(trace, "encoder_self", layer, n), flow, n, n, n);
-    }
-    return flow;
-  }
-
-  function halfWithIdentity(trace, kind, layer, n) {
-    const mixed = meanOfHeads(trace, kind, allHeads(trace, kind, layer));
-    for (let i = 0; i < mixed.length; i++) mixed[i] *= 0.5;
-    for (let i = 0; i < n; i++) mixed[i * n + i] += 0.5;
-    return mixed;
-  }
-
-  // Jointly over [source | prefix]; the formula stands in viz/maps/reduce.py, decoder_rollout.
-  function decoderRollout(trace, layers) {
-    const { queries: target, keys: source } = trace.kinds.cross;
-    const encoder = rollout(trace, trace.kinds.encoder_self.layers);
-    const width = source + target;
-    let flow = new Float64Array(target * width);
-    for (let i = 0; i < target; i++) flow[i * width + source + i] = 1;
-    for (let layer = 0; layer < layers; layer++) {
-      flow = multiply(
-        halfWithIdentity(trace, "decoder_self", layer, target),
-        flow,
-        target,
-        target,
-        width,
-      );
-      const mean = meanOfHeads(trace, "cross", allHeads(trace, "cross", layer));
-      const across = multiply(mean, encoder, target, source, source);
-      for (let i = 0; i < target; i++) {
-        for (let j = 0; j < width; j++) flow[i * width + j] *= 0.5;
-        for (let j = 0; j < source; j++) flow[i * width + j] += 0.5 * across[i * source + j];
-      }
-    }
-    return flow;
-  }
-
-  // A row with nothing left is blank: NaN.
-  function hide(map, rows, columns, renormalise) {
-    const values = new Float64Array(rows.length * columns.length);
-    let hidden = 0;
-    rows.forEach((row, i) => {
-      let total = 0,
-        all = 0;
-      for (let c = 0; c < map.columns.length; c++) all += map.values[row * map.columns.length + c];
-      columns.forEach((column, j) => {
-        const value = map.values[row * map.columns.length + column];
-        values[i * columns.length + j] = value;
-        total += value;
-      });
-      hidden += 1 - total / all;
-      for (let j = 0; j < columns.length; j++) {
-        if (!(total > 0)) values[i * columns.length + j] = NaN;
-        else if (renormalise) values[i * columns.length + j] /= total;
-      }
-    });
-    return { values, hidden: rows.length ? hidden / rows.length : null };
-  }
-
-  // Sum over a word's keys, mean over its queries; of a score that is no attention the largest over both. Blank rows
-  // count for nothing.
-  function mergeWords(values, width, rows, columns, attention) {
-    const out = new Float64Array(rows.length * columns.length).fill(NaN);
-    rows.forEach((group, i) => {
-      const present = group.filter((row) => !Number.isNaN(values[row * width]));
-      if (!present.length) return;
-      columns.forEach((keys, j) => {
-        const cells = present.flatMap((row) => keys.map((key) => values[row * width + key]));
-        out[i * columns.length + j] = attention
-          ? cells.reduce((a, b) => a + b, 0) / present.length
-          : Math.max(...cells);
-      });
-    });
-    return out;
-  }
-
-  function unitOf(view, used) {
-    if (view.combine === "rollout")
-      return atlas.t("attention rollout, input to layer {layer}", { layer: view.layer + 1 });
-    if (view.combine === "single" || used.length === 1) return atlas.t("attention weight");
-    if (view.combine === "max")
-      return atlas.t("largest weight of {n} heads (a score, not attention)", { n: used.length });
-    return atlas.t("mean attention weight of {n} heads", { n: used.length });
-  }
-
-  function combined(trace, view, used) {
-    if (view.combine === "rollout") {
-      return view.kind === "encoder_self"
-        ? rollout(trace, view.layer + 1)
-        : decoderRollout(trace, view.layer + 1);
-    }
-    if (used.length === 1) return trace.head(view.kind, used[0][0], used[0][1]);
-    return view.combine === "max"
-      ? maxOfHeads(trace, view.kind, used)
-      : meanOfHeads(trace, view.kind, used);
-  }
-
-  function joined(first, second) {
-    const offset = first.labels.length;
-    return {
-      labels: [...first.labels, ...second.labels],
-      raw: [...first.raw, ...second.raw],
-      special: [...first.special, ...second.special],
-      word_labels: [...first.word_labels, ...second.word_labels],
-      words: [...first.words, ...second.words.map((group) => group.map((i) => i + offset))],
-    };
-  }
-
-  // The map that a view shows, like reduce.score_map: values row by row (NaN: blank), rows and columns as
-  // {label, positions}, unit, attention, hidden, sourceColumns (where a joint map's prefix begins).
-  function scoreMap(trace, view) {
-    const used = usedHeads(trace, view);
-    const joint = view.combine === "rollout" && view.kind !== "encoder_self";
-    const queries = trace.rowTokens(view.kind, view.predicted);
-    const keys = joint
-      ? joined(trace.tokens.source, trace.tokens.read)
-      : trace.keyTokens(view.kind);
-    const entry = (tokens) => (i) => ({
-      label: tokens.labels[i],
-      positions: [i],
-      special: Boolean(tokens.special[i]),
-    });
-    const positions = (tokens) => tokens.labels.map((_, i) => i);
-    let map = {
-      values: combined(trace, view, used),
-      rows: positions(queries).map(entry(queries)),
-      columns: positions(keys).map(entry(keys)),
-      unit: unitOf(view, used),
-      attention: view.combine !== "max",
-      hidden: null,
-    };
-    if (view.special !== "show") {
-      const shown = (tokens) => positions(tokens).filter((i) => !tokens.special[i]);
-      const rows = shown(queries),
-        columns = shown(keys);
-      const left = hide(map, rows, columns, view.special === "renormalise" && map.attention);
-      map = {
-        ...map,
-        values: left.values,
-        hidden: map.attention ? left.hidden : null,
-        rows: rows.map(entry(queries)),
-        columns: columns.map(entry(keys)),
-      };
-    }
-    if (view.words) {
-      const grouped = (tokens, shown) => {
-        const place = new Map(shown.map((item, i) => [item.positions[0], i]));
-        return tokens.words
-          .map((group, word) => ({ label: tokens.word_labels[word], positions: group }))
-          .filter((item) => place.has(item.positions[0]))
-          .map((item) => ({ ...item, places: item.positions.map((i) => place.get(i)) }));
-      };
-      const rows = grouped(queries, map.rows),
-        columns = grouped(keys, map.columns);
-      map = {
-        ...map,
-        rows,
-        columns,
-        values: mergeWords(
-          map.values,
-          map.columns.length,
-          rows.map((r) => r.places),
-          columns.map((c) => c.places),
-          map.attention,
-        ),
-      };
-    }
-    const source = joint ? trace.tokens.source.labels.length : Infinity;
-    return {
-      ...map,
-      joint,
-      sourceColumns: map.columns.filter((c) => c.positions[0] < source).length,
-    };
-  }
-
-  // The largest absolute value.
-  function largest(values) {
-    let found = 0;
-    for (let i = 0; i < values.length; i++)
-      if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
-    return found;
-  }
-
-  // The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].
-  function edges(map, coverage) {
-    const width = map.columns.length,
-      found = [];
-    for (let row = 0; row < map.rows.length; row++) {
-      const values = map.values.subarray(row * width, (row + 1) * width);
-      if (Number.isNaN(values[0])) continue;
-      const order = Array.from(values.keys()).sort(
-        (a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b,
-      );
-      const total = values.reduce((sum, value) => sum + Math.abs(value), 0);
-      let covered = 0;
-      for (const column of order) {
-        if (covered >= coverage * total - 1e-9 || values[column] === 0) break;
-        found.push({ row, column, value: values[column] });
-        covered += Math.abs(values[column]);
-      }
-    }
-    return found;
-  }
-
-  // Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/colour.py.
-  // signed: 0 in the middle, and what lies below it mirrored.
-  function placer(transform, maximum, signed = false) {
-    if (signed) {
-      const above = placer(transform, maximum);
-      return (value) => 0.5 + (Math.sign(value) * above(Math.abs(value))) / 2;
-    }
-    if (transform === "sqrt")
-      return (value) => Math.sqrt(Math.min(1, Math.max(0, value / maximum)));
-    if (transform === "log") {
-      return (value) =>
-        1 + Math.log10(Math.max(Math.min(1, value / maximum), Math.pow(10, -DECADES))) / DECADES;
-    }
-    return (value) => Math.min(1, Math.max(0, value / maximum));
-  }
-
-  const TICKS = {
-    linear: [0, 0.25, 0.5, 0.75, 1],
-    sqrt: [0, 0.05, 0.2, 0.5, 1],
-    log: [1e-4, 1e-3, 1e-2, 0.1, 1],
-  };
-
-  const SIGNED_TICKS = {
-    linear: [-1, -0.5, 0, 0.5, 1],
-    sqrt: [-1, -0.2, 0, 0.2, 1],
-    log: [-1, -0.01, 0, 0.01, 1],
-  };
-
-  function ticks(transform, maximum, signed = false) {
-    const values = (signed ? SIGNED_TICKS : TICKS)[transform].map((share) => share * maximum);
-    const texts = values.map((value) => String(Number(value.toPrecision(3))).replace("-", "−"));
-    if (transform === "log") texts[signed ? 2 : 0] = signed ? "≈ 0" : `≤ ${texts[0]}`;
-    return { places: values.map(placer(transform, maximum, signed)), texts };
-  }
-
-  // A weight for people: three decimals, two significant digits below that.
-  function weightText(value) {
-    if (Number.isNaN(value)) return atlas.t("blank");
-    if (value === 0) return "0";
-    if (value >= 0.0095) return value.toFixed(3);
-    return value < 1e-6 ? value.toExponential(1) : String(Number(value.toPrecision(2)));
-  }
-
-  // A number of any map: with its sign where that means something.
-  function valueText(map, value) {
-    const size = weightText(Math.abs(value));
-    return value < 0 ? `−${size}` : map.signed && value > 0 ? `+${size}` : size;
-  }
-
-  // The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
-  // are a float32 exactly; a blank row has empty cells.
-  function csv(map) {
-    const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
-    const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));
-    const width = map.columns.length;
-    const lines = [
-      ["query \\ key", ...map.columns.map((column) => column.label)].map(quoted).join(","),
-    ];
-    map.rows.forEach((row, r) =>
-      lines.push(
-        [
-          quoted(row.label),
-          ...Array.from(map.values.subarray(r * width, (r + 1) * width), number),
-        ].join(","),
-      ),
+// Jointly over [source | prefix]; the formula stands in viz/maps/reduce.py, decoder_rollout.
+function decoderRollout(trace, layers) {
+  const { queries: target, keys: source } = trace.kinds.cross;
+  const encoder = rollout(trace, trace.kinds.encoder_self.layers);
+  const width = source + target;
+  let flow = new Float64Array(target * width);
+  for (let i = 0; i < target; i++) flow[i * width + source + i] = 1;
+  for (let layer = 0; layer < layers; layer++) {
+    flow = multiply(
+      halfWithIdentity(trace, "decoder_self", layer, target),
+      flow,
+      target,
+      target,
+      width,
     );
-    return lines.join("\r\n") + "\r\n";
+    const mean = meanOfHeads(trace, "cross", allHeads(trace, "cross", layer));
+    const across = multiply(mean, encoder, target, source, source);
+    for (let i = 0; i < target; i++) {
+      for (let j = 0; j < width; j++) flow[i * width + j] *= 0.5;
+      for (let j = 0; j < source; j++) flow[i * width + j] += 0.5 * across[i * source + j];
+    }
   }
+  return flow;
+}
 
-  atlas.explorerModel = {
-    usedHeads,
-    allHeads,
-    missing,
-    csv,
-    scoreMap,
-    edges,
-    placer,
-    ticks,
-    largest,
-    weightText,
-    valueText,
+// A row with nothing left is blank: NaN.
+function hide(map, rows, columns, renormalise) {
+  const values = new Float64Array(rows.length * columns.length);
+  let hidden = 0;
+  rows.forEach((row, i) => {
+    let total = 0,
+      all = 0;
+    for (let c = 0; c < map.columns.length; c++) all += map.values[row * map.columns.length + c];
+    columns.forEach((column, j) => {
+      const value = map.values[row * map.columns.length + column];
+      values[i * columns.length + j] = value;
+      total += value;
+    });
+    hidden += 1 - total / all;
+    for (let j = 0; j < columns.length; j++) {
+      if (!(total > 0)) values[i * columns.length + j] = NaN;
+      else if (renormalise) values[i * columns.length + j] /= total;
+    }
+  });
+  return { values, hidden: rows.length ? hidden / rows.length : null };
+}
+
+// Sum over a word's keys, mean over its queries; of a score that is no attention the largest over both. Blank rows
+// count for nothing.
+function mergeWords(values, width, rows, columns, attention) {
+  const out = new Float64Array(rows.length * columns.length).fill(NaN);
+  rows.forEach((group, i) => {
+    const present = group.filter((row) => !Number.isNaN(values[row * width]));
+    if (!present.length) return;
+    columns.forEach((keys, j) => {
+      const cells = present.flatMap((row) => keys.map((key) => values[row * width + key]));
+      out[i * columns.length + j] = attention
+        ? cells.reduce((a, b) => a + b, 0) / present.length
+        : Math.max(...cells);
+    });
+  });
+  return out;
+}
+
+function unitOf(view, used) {
+  if (view.combine === "rollout")
+    return t("attention rollout, input to layer {layer}", { layer: view.layer + 1 });
+  if (view.combine === "single" || used.length === 1) return t("attention weight");
+  if (view.combine === "max")
+    return t("largest weight of {n} heads (a score, not attention)", { n: used.length });
+  return t("mean attention weight of {n} heads", { n: used.length });
+}
+
+function combined(trace, view, used) {
+  if (view.combine === "rollout") {
+    return view.kind === "encoder_self"
+      ? rollout(trace, view.layer + 1)
+      : decoderRollout(trace, view.layer + 1);
+  }
+  if (used.length === 1) return trace.head(view.kind, used[0][0], used[0][1]);
+  return view.combine === "max"
+    ? maxOfHeads(trace, view.kind, used)
+    : meanOfHeads(trace, view.kind, used);
+}
+
+function joined(first, second) {
+  const offset = first.labels.length;
+  return {
+    labels: [...first.labels, ...second.labels],
+    raw: [...first.raw, ...second.raw],
+    special: [...first.special, ...second.special],
+    word_labels: [...first.word_labels, ...second.word_labels],
+    words: [...first.words, ...second.words.map((group) => group.map((i) => i + offset))],
   };
-})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));
+}
+
+// The map that a view shows, like reduce.score_map: values row by row (NaN: blank), rows and columns as
+// {label, positions}, unit, attention, hidden, sourceColumns (where a joint map's prefix begins).
+export function scoreMap(trace, view) {
+  const used = usedHeads(trace, view);
+  const joint = view.combine === "rollout" && view.kind !== "encoder_self";
+  const queries = trace.rowTokens(view.kind, view.predicted);
+  const keys = joint ? joined(trace.tokens.source, trace.tokens.read) : trace.keyTokens(view.kind);
+  const entry = (tokens) => (i) => ({
+    label: tokens.labels[i],
+    positions: [i],
+    special: Boolean(tokens.special[i]),
+  });
+  const positions = (tokens) => tokens.labels.map((_, i) => i);
+  let map = {
+    values: combined(trace, view, used),
+    rows: positions(queries).map(entry(queries)),
+    columns: positions(keys).map(entry(keys)),
+    unit: unitOf(view, used),
+    attention: view.combine !== "max",
+    hidden: null,
+  };
+  if (view.special !== "show") {
+    const shown = (tokens) => positions(tokens).filter((i) => !tokens.special[i]);
+    const rows = shown(queries),
+      columns = shown(keys);
+    const left = hide(map, rows, columns, view.special === "renormalise" && map.attention);
+    map = {
+      ...map,
+      values: left.values,
+      hidden: map.attention ? left.hidden : null,
+      rows: rows.map(entry(queries)),
+      columns: columns.map(entry(keys)),
+    };
+  }
+  if (view.words) {
+    const grouped = (tokens, shown) => {
+      const place = new Map(shown.map((item, i) => [item.positions[0], i]));
+      return tokens.words
+        .map((group, word) => ({ label: tokens.word_labels[word], positions: group }))
+        .filter((item) => place.has(item.positions[0]))
+        .map((item) => ({ ...item, places: item.positions.map((i) => place.get(i)) }));
+    };
+    const rows = grouped(queries, map.rows),
+      columns = grouped(keys, map.columns);
+    map = {
+      ...map,
+      rows,
+      columns,
+      values: mergeWords(
+        map.values,
+        map.columns.length,
+        rows.map((r) => r.places),
+        columns.map((c) => c.places),
+        map.attention,
+      ),
+    };
+  }
+  const source = joint ? trace.tokens.source.labels.length : Infinity;
+  return {
+    ...map,
+    joint,
+    sourceColumns: map.columns.filter((c) => c.positions[0] < source).length,
+  };
+}
+
+// The largest absolute value.
+export function largest(values) {
+  let found = 0;
+  for (let i = 0; i < values.length; i++)
+    if (Math.abs(values[i]) > found) found = Math.abs(values[i]);
+  return found;
+}
+
+// The fewest cells of each row that cover `coverage` (0 to 1) of its mass, whatever their sign: [{row, column, value}].
+export function edges(map, coverage) {
+  const width = map.columns.length,
+    found = [];
+  for (let row = 0; row < map.rows.length; row++) {
+    const values = map.values.subarray(row * width, (row + 1) * width);
+    if (Number.isNaN(values[0])) continue;
+    const order = Array.from(values.keys()).sort(
+      (a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b,
+    );
+    const total = values.reduce((sum, value) => sum + Math.abs(value), 0);
+    let covered = 0;
+    for (const column of order) {
+      if (covered >= coverage * total - 1e-9 || values[column] === 0) break;
+      found.push({ row, column, value: values[column] });
+      covered += Math.abs(values[column]);
+    }
+  }
+  return found;
+}
+
+// Weight -> place on the colour scale, 0 to 1, and the legend's ticks; see viz/figures/colour.py.
+// signed: 0 in the middle, and what lies below it mirrored.
+export function placer(transform, maximum, signed = false) {
+  if (signed) {
+    const above = placer(transform, maximum);
+    return (value) => 0.5 + (Math.sign(value) * above(Math.abs(value))) / 2;
+  }
+  if (transform === "sqrt") return (value) => Math.sqrt(Math.min(1, Math.max(0, value / maximum)));
+  if (transform === "log") {
+    return (value) =>
+      1 + Math.log10(Math.max(Math.min(1, value / maximum), Math.pow(10, -DECADES))) / DECADES;
+  }
+  return (value) => Math.min(1, Math.max(0, value / maximum));
+}
+
+const TICKS = {
+  linear: [0, 0.25, 0.5, 0.75, 1],
+  sqrt: [0, 0.05, 0.2, 0.5, 1],
+  log: [1e-4, 1e-3, 1e-2, 0.1, 1],
+};
+
+const SIGNED_TICKS = {
+  linear: [-1, -0.5, 0, 0.5, 1],
+  sqrt: [-1, -0.2, 0, 0.2, 1],
+  log: [-1, -0.01, 0, 0.01, 1],
+};
+
+export function ticks(transform, maximum, signed = false) {
+  const values = (signed ? SIGNED_TICKS : TICKS)[transform].map((share) => share * maximum);
+  const texts = values.map((value) => String(Number(value.toPrecision(3))).replace("-", "−"));
+  if (transform === "log") texts[signed ? 2 : 0] = signed ? "≈ 0" : `≤ ${texts[0]}`;
+  return { places: values.map(placer(transform, maximum, signed)), texts };
+}
+
+// A weight for people: three decimals, two significant digits below that.
+export function weightText(value) {
+  if (Number.isNaN(value)) return t("blank");
+  if (value === 0) return "0";
+  if (value >= 0.0095) return value.toFixed(3);
+  return value < 1e-6 ? value.toExponential(1) : String(Number(value.toPrecision(2)));
+}
+
+// A number of any map: with its sign where that means something.
+export function valueText(map, value) {
+  const size = weightText(Math.abs(value));
+  return value < 0 ? `−${size}` : map.signed && value > 0 ? `+${size}` : size;
+}
+
+// The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
+// are a float32 exactly; a blank row has empty cells.
+export function csv(map) {
+  const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+  const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));
+  const width = map.columns.length;
+  const lines = [
+    ["query \\ key", ...map.columns.map((column) => column.label)].map(quoted).join(","),
+  ];
+  map.rows.forEach((row, r) =>
+    lines.push(
+      [
+        quoted(row.label),
+        ...Array.from(map.values.subarray(r * width, (r + 1) * width), number),
+      ].join(","),
+    ),
+  );
+  return lines.join("\r\n") + "\r\n";
+}

@@ -1,191 +1,172 @@
 // What a person has chosen to look at, and the link that brings it back.
-(function (atlas) {
-  "use strict";
 
-  const CHOICES = {
-    kind: ["cross", "encoder_self", "decoder_self", "alignment"],
-    view: ["map", "lines", "text", "compare"],
-    combine: ["single", "mean", "max", "rollout"],
-    special: ["show", "hide", "renormalise"],
-    transform: ["linear", "sqrt", "log"],
-    colours: ["viridis", "cividis", "greys"],
-    range: ["fixed", "own"],
-    compare: ["pair", "grid"],
+export const CHOICES = {
+  kind: ["cross", "encoder_self", "decoder_self", "alignment"],
+  view: ["map", "lines", "text", "compare"],
+  combine: ["single", "mean", "max", "rollout"],
+  special: ["show", "hide", "renormalise"],
+  transform: ["linear", "sqrt", "log"],
+  colours: ["viridis", "cividis", "greys"],
+  range: ["fixed", "own"],
+  compare: ["pair", "grid"],
+};
+
+// predicted: whether decoder rows carry the token predicted (else the one read), kind by kind. query and key: the
+// pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
+// shown in attention's place, of the selected head alone; "" for attention.
+export function initial() {
+  return {
+    kind: "cross",
+    layer: 0,
+    head: 0,
+    view: "map",
+    combine: "single",
+    heads: [],
+    words: false,
+    special: "show",
+    predicted: { cross: true, decoder_self: false, alignment: true },
+    transform: "linear",
+    colours: "viridis",
+    range: "fixed",
+    coverage: 70,
+    query: null,
+    key: null,
+    compare: "pair",
+    overlay: "",
   };
+}
 
-  // predicted: whether decoder rows carry the token predicted (else the one read), kind by kind. query and key: the
-  // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
-  // shown in attention's place, of the selected head alone; "" for attention.
-  function initial() {
-    return {
-      kind: "cross",
-      layer: 0,
-      head: 0,
-      view: "map",
-      combine: "single",
-      heads: [],
-      words: false,
-      special: "show",
-      predicted: { cross: true, decoder_self: false, alignment: true },
-      transform: "linear",
-      colours: "viridis",
-      range: "fixed",
-      coverage: 70,
-      query: null,
-      key: null,
-      compare: "pair",
-      overlay: "",
-    };
-  }
-
-  // The options of explorerModel.scoreMap.
-  function viewOf(state) {
-    return {
-      kind: state.kind,
-      layer: state.layer,
-      head: state.head,
-      heads: state.overlay ? [] : state.heads,
-      combine: state.overlay ? "single" : state.combine,
-      words: state.words,
-      special: state.special,
-      predicted: Boolean(state.predicted[state.kind]),
-    };
-  }
-
-  // The same state, inside the limits of a trace.
-  function fitted(given, trace) {
-    // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
-    const state = trace.kinds[given.kind]
-      ? { ...given }
-      : withKind(given, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
-    if (state.kind === "alignment" && state.combine === "rollout") state.combine = "single";
-    const { layers, heads, queries, keys } = trace.kinds[state.kind];
-    const within = (value, count) => (value !== null && value < count ? value : null);
-    return {
-      ...state,
-      layer: Math.min(state.layer, layers - 1),
-      head: Math.min(state.head, heads - 1),
-      heads: state.heads.filter(([layer, head]) => layer < layers && head < heads),
-      query: within(state.query, queries),
-      key: within(state.key, keys),
-    };
-  }
-
-  // Another kind: what is pinned stays pinned on an axis that both kinds have.
-  function withKind(state, kind) {
-    const rows = (k) => (k === "encoder_self" ? "source" : "target");
-    const columns = (k) => (k === "decoder_self" ? "target" : "source");
-    return {
-      ...state,
-      kind,
-      heads: [],
-      query: rows(kind) === rows(state.kind) ? state.query : null,
-      key: columns(kind) === columns(state.kind) ? state.key : null,
-    };
-  }
-
-  // What the server and the other tabs know of a state.
-  function selectionOf({ kind, layer, head, query, key }) {
-    return { kind, layer, head, query, key };
-  }
-
-  // A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
-  const shift = ({ kind }, map, trace) =>
-    map.joint && kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
-
-  // Row and column of a map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
-  function pinnedCells(state, map, trace) {
-    const find = (items, position) => {
-      const at =
-        position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
-      return at < 0 ? null : at;
-    };
-    return {
-      row: find(map.rows, state.query),
-      column: find(map.columns, state.key === null ? null : state.key + shift(state, map, trace)),
-    };
-  }
-
-  // The same state with the tokens of a row and a column of its map pinned, or freed where they are pinned already.
-  function withPin(state, map, trace, { row, column }) {
-    const query = row === null ? null : map.rows[row].positions[0];
-    const key =
-      column === null ? null : map.columns[column].positions[0] - shift(state, map, trace);
-    const again = query === state.query && key === state.key;
-    return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
-  }
-
-  // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
-  function toFragment(state, { text, direction, checkpoint, beam }) {
-    const start = initial(),
-      fields = new URLSearchParams({ text, direction, checkpoint });
-    if (beam > 1) fields.set("beam", beam);
-    fields.set("kind", state.kind);
-    fields.set("layer", state.layer + 1);
-    fields.set("head", state.head + 1);
-    for (const name of Object.keys(CHOICES)) {
-      if (name !== "kind" && state[name] !== start[name]) fields.set(name, state[name]);
-    }
-    if (state.heads.length)
-      fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
-    if (state.words) fields.set("words", "1");
-    if (state.overlay) fields.set("overlay", state.overlay);
-    if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
-    for (const kind of Object.keys(start.predicted)) {
-      if (state.predicted[kind] !== start.predicted[kind])
-        fields.set(`${kind}_rows`, state.predicted[kind] ? "predicted" : "read");
-    }
-    if (state.query !== null) fields.set("query", state.query + 1);
-    if (state.key !== null) fields.set("key", state.key + 1);
-    return fields.toString();
-  }
-
-  // {text, direction, checkpoint, state} and of a beam search its width, or null where the fragment is no link of ours. Unknown values are left at their start.
-  function fromFragment(fragment) {
-    const fields = new URLSearchParams(fragment.replace(/^#/, ""));
-    if (!fields.has("text")) return null;
-    const state = initial();
-    for (const [name, allowed] of Object.entries(CHOICES)) {
-      if (allowed.includes(fields.get(name))) state[name] = fields.get(name);
-    }
-    const number = (text, fallback) =>
-      /^\d{1,4}$/.test(text || "") && Number(text) > 0 ? Number(text) - 1 : fallback;
-    for (const name of ["layer", "head", "query", "key"])
-      state[name] = number(fields.get(name), state[name]);
-    state.heads = (fields.get("heads") || "")
-      .split(" ")
-      .map((pair) => pair.split(".").map((part) => number(part, null)))
-      .filter((pair) => pair.length === 2 && !pair.includes(null));
-    state.words = fields.get("words") === "1";
-    if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
-    const coverage = Number(fields.get("coverage"));
-    if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
-    for (const kind of Object.keys(state.predicted)) {
-      const rows = fields.get(`${kind}_rows`);
-      if (rows === "predicted" || rows === "read") state.predicted[kind] = rows === "predicted";
-    }
-    const beam = /^[2-8]$/.test(fields.get("beam") || "")
-      ? { beam: Number(fields.get("beam")) }
-      : {};
-    return {
-      text: fields.get("text"),
-      direction: fields.get("direction") || "",
-      checkpoint: fields.get("checkpoint") || "",
-      ...beam,
-      state,
-    };
-  }
-
-  atlas.explorerState = {
-    CHOICES,
-    initial,
-    viewOf,
-    fitted,
-    withKind,
-    selectionOf,
-    pinnedCells,
-    withPin,
-    toFragment,
-    fromFragment,
+// The options of explorerModel.scoreMap.
+export function viewOf(state) {
+  return {
+    kind: state.kind,
+    layer: state.layer,
+    head: state.head,
+    heads: state.overlay ? [] : state.heads,
+    combine: state.overlay ? "single" : state.combine,
+    words: state.words,
+    special: state.special,
+    predicted: Boolean(state.predicted[state.kind]),
   };
-})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));
+}
+
+// The same state, inside the limits of a trace.
+export function fitted(given, trace) {
+  // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
+  const state = trace.kinds[given.kind]
+    ? { ...given }
+    : withKind(given, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
+  if (state.kind === "alignment" && state.combine === "rollout") state.combine = "single";
+  const { layers, heads, queries, keys } = trace.kinds[state.kind];
+  const within = (value, count) => (value !== null && value < count ? value : null);
+  return {
+    ...state,
+    layer: Math.min(state.layer, layers - 1),
+    head: Math.min(state.head, heads - 1),
+    heads: state.heads.filter(([layer, head]) => layer < layers && head < heads),
+    query: within(state.query, queries),
+    key: within(state.key, keys),
+  };
+}
+
+// Another kind: what is pinned stays pinned on an axis that both kinds have.
+export function withKind(state, kind) {
+  const rows = (k) => (k === "encoder_self" ? "source" : "target");
+  const columns = (k) => (k === "decoder_self" ? "target" : "source");
+  return {
+    ...state,
+    kind,
+    heads: [],
+    query: rows(kind) === rows(state.kind) ? state.query : null,
+    key: columns(kind) === columns(state.kind) ? state.key : null,
+  };
+}
+
+// What the server and the other tabs know of a state.
+export function selectionOf({ kind, layer, head, query, key }) {
+  return { kind, layer, head, query, key };
+}
+
+// A joint map lists the source before the prefix: there a key of the decoder's own stands further right.
+const shift = ({ kind }, map, trace) =>
+  map.joint && kind === "decoder_self" ? trace.tokens.source.labels.length : 0;
+
+// Row and column of a map that stand for the pinned tokens; null where they are hidden or nothing is pinned.
+export function pinnedCells(state, map, trace) {
+  const find = (items, position) => {
+    const at =
+      position === null ? -1 : items.findIndex((item) => item.positions.includes(position));
+    return at < 0 ? null : at;
+  };
+  return {
+    row: find(map.rows, state.query),
+    column: find(map.columns, state.key === null ? null : state.key + shift(state, map, trace)),
+  };
+}
+
+// The same state with the tokens of a row and a column of its map pinned, or freed where they are pinned already.
+export function withPin(state, map, trace, { row, column }) {
+  const query = row === null ? null : map.rows[row].positions[0];
+  const key = column === null ? null : map.columns[column].positions[0] - shift(state, map, trace);
+  const again = query === state.query && key === state.key;
+  return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };
+}
+
+// "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
+export function toFragment(state, { text, direction, checkpoint, beam }) {
+  const start = initial(),
+    fields = new URLSearchParams({ text, direction, checkpoint });
+  if (beam > 1) fields.set("beam", beam);
+  fields.set("kind", state.kind);
+  fields.set("layer", state.layer + 1);
+  fields.set("head", state.head + 1);
+  for (const name of Object.keys(CHOICES)) {
+    if (name !== "kind" && state[name] !== start[name]) fields.set(name, state[name]);
+  }
+  if (state.heads.length)
+    fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
+  if (state.words) fields.set("words", "1");
+  if (state.overlay) fields.set("overlay", state.overlay);
+  if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
+  for (const kind of Object.keys(start.predicted)) {
+    if (state.predicted[kind] !== start.predicted[kind])
+      fields.set(`${kind}_rows`, state.predicted[kind] ? "predicted" : "read");
+  }
+  if (state.query !== null) fields.set("query", state.query + 1);
+  if (state.key !== null) fields.set("key", state.key + 1);
+  return fields.toString();
+}
+
+// {text, direction, checkpoint, state} and of a beam search its width, or null where the fragment is no link of ours. Unknown values are left at their start.
+export function fromFragment(fragment) {
+  const fields = new URLSearchParams(fragment.replace(/^#/, ""));
+  if (!fields.has("text")) return null;
+  const state = initial();
+  for (const [name, allowed] of Object.entries(CHOICES)) {
+    if (allowed.includes(fields.get(name))) state[name] = fields.get(name);
+  }
+  const number = (text, fallback) =>
+    /^\d{1,4}$/.test(text || "") && Number(text) > 0 ? Number(text) - 1 : fallback;
+  for (const name of ["layer", "head", "query", "key"])
+    state[name] = number(fields.get(name), state[name]);
+  state.heads = (fields.get("heads") || "")
+    .split(" ")
+    .map((pair) => pair.split(".").map((part) => number(part, null)))
+    .filter((pair) => pair.length === 2 && !pair.includes(null));
+  state.words = fields.get("words") === "1";
+  if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
+  const coverage = Number(fields.get("coverage"));
+  if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
+  for (const kind of Object.keys(state.predicted)) {
+    const rows = fields.get(`${kind}_rows`);
+    if (rows === "predicted" || rows === "read") state.predicted[kind] = rows === "predicted";
+  }
+  const beam = /^[2-8]$/.test(fields.get("beam") || "") ? { beam: Number(fields.get("beam")) } : {};
+  return {
+    text: fields.get("text"),
+    direction: fields.get("direction") || "",
+    checkpoint: fields.get("checkpoint") || "",
+    ...beam,
+    state,
+  };
+}

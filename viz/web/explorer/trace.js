@@ -1,178 +1,170 @@
 // A payload of viz/wire/payload.py, decoded: one translation in the page's memory, some of its layers perhaps still to come.
-(function (atlas) {
-  "use strict";
 
-  // uint16 code -> weight, see viz/wire/codecs.py
-  const DECODED = new Float32Array(65536);
-  for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
+// uint16 code -> weight, see viz/wire/codecs.py
+const DECODED = new Float32Array(65536);
+for (let code = 0; code < 65536; code++) DECODED[code] = Math.pow(code / 65535, 4);
 
-  const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
-  async function unpack(text) {
-    const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
+export async function unpack(text) {
+  const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
 
-  function decode(codes) {
-    const count = codes.length / 2;
-    const weights = new Float32Array(count);
-    for (let i = 0; i < count; i++) weights[i] = DECODED[(codes[i] << 8) | codes[count + i]];
-    return weights;
-  }
+export function decode(codes) {
+  const count = codes.length / 2;
+  const weights = new Float32Array(count);
+  for (let i = 0; i < count; i++) weights[i] = DECODED[(codes[i] << 8) | codes[count + i]];
+  return weights;
+}
 
-  // int16 codes after the largest absolute value, see viz/wire/codecs.py
-  function decodeSigned(data) {
-    const limit = new DataView(data.buffer, data.byteOffset, 4).getFloat32(0, true),
-      codes = data.subarray(4),
-      count = codes.length / 2;
-    return Float32Array.from({ length: count }, (_, i) => {
-      const code = (((codes[i] << 8) | codes[count + i]) << 16) >> 16; // with its sign
-      return code === -32768 ? NaN : Math.sign(code) * limit * Math.pow(Math.abs(code) / 32767, 4);
+// int16 codes after the largest absolute value, see viz/wire/codecs.py
+function decodeSigned(data) {
+  const limit = new DataView(data.buffer, data.byteOffset, 4).getFloat32(0, true),
+    codes = data.subarray(4),
+    count = codes.length / 2;
+  return Float32Array.from({ length: count }, (_, i) => {
+    const code = (((codes[i] << 8) | codes[count + i]) << 16) >> 16; // with its sign
+    return code === -32768 ? NaN : Math.sign(code) * limit * Math.pow(Math.abs(code) / 32767, 4);
+  });
+}
+
+// name -> what it makes of the unpacked bytes
+export const CODECS = {
+  root16: decode,
+  root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)),
+  signed16: decodeSigned,
+  float32: (data) => new Float32Array(data.buffer),
+};
+
+// One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
+// as that layer has not been sent.
+export class Trace {
+  constructor(payload) {
+    Object.assign(this, {
+      key: payload.key,
+      text: payload.text,
+      translation: payload.translation,
+      direction: payload.direction,
+      checkpoint: payload.checkpoint,
+      beam: payload.beam,
+      tokens: payload.tokens,
+      kinds: payload.kinds,
+      lazy: payload.lazy,
+      payload,
     });
+    this.weights = Object.fromEntries(
+      Object.keys(this.kinds).map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]),
+    );
+    this.thumbnails = {};
+    this.overlays = new Map(); // name of a question -> map; see overlays.js
   }
 
-  // name -> what it makes of the unpacked bytes
-  const CODECS = {
-    root16: decode,
-    root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)),
-    signed16: decodeSigned,
-    float32: (data) => new Float32Array(data.buffer),
-  };
-
-  // One translation in the page's memory. weights[kind][layer] is a Float32Array [heads, query, key], or null as long
-  // as that layer has not been sent.
-  class Trace {
-    constructor(payload) {
-      Object.assign(this, {
-        key: payload.key,
-        text: payload.text,
-        translation: payload.translation,
-        direction: payload.direction,
-        checkpoint: payload.checkpoint,
-        beam: payload.beam,
-        tokens: payload.tokens,
-        kinds: payload.kinds,
-        lazy: payload.lazy,
-        payload,
-      });
-      this.weights = Object.fromEntries(
-        Object.keys(this.kinds).map((kind) => [
-          kind,
-          new Array(this.kinds[kind].layers).fill(null),
-        ]),
+  // What a head is named by a survey of these weights: [{mark, title, value}], mostly of none.
+  names(kind, layer, head) {
+    return (this.payload.marks?.named ?? [])
+      .filter((one) => one.kind === kind)
+      .flatMap(({ mark, title, heads }) =>
+        heads
+          .filter(([l, h]) => l === layer && h === head)
+          .map(([, , value]) => ({ mark, title, value })),
       );
-      this.thumbnails = {};
-      this.overlays = new Map(); // name of a question -> map; see overlays.js
-    }
+  }
 
-    // What a head is named by a survey of these weights: [{mark, title, value}], mostly of none.
-    names(kind, layer, head) {
-      return (this.payload.marks?.named ?? [])
-        .filter((one) => one.kind === kind)
-        .flatMap(({ mark, title, heads }) =>
-          heads
-            .filter(([l, h]) => l === layer && h === head)
-            .map(([, , value]) => ({ mark, title, value })),
-        );
-    }
+  static async from(payload) {
+    const trace = new Trace(payload);
+    await Promise.all([
+      ...payload.blocks.map((block) => trace.add(block)),
+      ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one)),
+    ]);
+    payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
+    return trace;
+  }
 
-    static async from(payload) {
-      const trace = new Trace(payload);
-      await Promise.all([
-        ...payload.blocks.map((block) => trace.add(block)),
-        ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one)),
-      ]);
-      payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
-      return trace;
-    }
-
-    async add(block) {
-      const values = CODECS[block.codec](await unpack(block.data));
-      const { heads, queries, keys } = this.kinds[block.kind];
-      const size = heads * queries * keys;
-      for (let layer = block.first; layer < block.last; layer++) {
-        const start = (layer - block.first) * size;
-        this.weights[block.kind][layer] = values.subarray(start, start + size);
-      }
-    }
-
-    async addThumbnails({ kind, rows, columns, codec, data }) {
-      this.thumbnails[kind] = { rows, columns, values: CODECS[codec](await unpack(data)) };
-    }
-
-    // Whether there are heads of a kind of which nothing has been sent.
-    lacks(kind) {
-      return this.lazy && !this.thumbnails[kind] && this.weights[kind].includes(null);
-    }
-
-    // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
-    digests() {
-      return Object.fromEntries(
-        Object.keys(this.kinds).map((kind) => [
-          kind,
-          this.weights[kind].map((weights) => weights && digest(weights)),
-        ]),
-      );
-    }
-
-    head(kind, layer, head) {
-      const { queries, keys } = this.kinds[kind];
-      return this.weights[kind][layer].subarray(head * queries * keys, (head + 1) * queries * keys);
-    }
-
-    // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
-    thumbnail(kind, layer, head, size) {
-      const { heads, queries, keys } = this.kinds[kind];
-      if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
-      if (!this.thumbnails[kind]) return null;
-      const { rows, columns, values } = this.thumbnails[kind];
-      const start = (layer * heads + head) * rows * columns;
-      return pool(values.subarray(start, start + rows * columns), rows, columns, size);
-    }
-
-    rowTokens(kind, predicted) {
-      if (kind === "encoder_self") return this.tokens.source;
-      return predicted ? this.tokens.predicted : this.tokens.read;
-    }
-
-    keyTokens(kind) {
-      return kind === "decoder_self" ? this.tokens.read : this.tokens.source;
+  async add(block) {
+    const values = CODECS[block.codec](await unpack(block.data));
+    const { heads, queries, keys } = this.kinds[block.kind];
+    const size = heads * queries * keys;
+    for (let layer = block.first; layer < block.last; layer++) {
+      const start = (layer - block.first) * size;
+      this.weights[block.kind][layer] = values.subarray(start, start + size);
     }
   }
 
-  // digest() of viz/wire/codecs.py, of decoded weights: their codes are found again, so that rounding does not count.
-  function digest(weights) {
-    let sum = 0;
-    for (let i = 0; i < weights.length; i++) {
-      const code = Math.round(Math.sqrt(Math.sqrt(weights[i])) * 65535);
-      sum = (sum + Math.imul(code + 1, Math.imul(i, 0x9e3779b1) | 1)) | 0;
+  async addThumbnails({ kind, rows, columns, codec, data }) {
+    this.thumbnails[kind] = { rows, columns, values: CODECS[codec](await unpack(data)) };
+  }
+
+  // Whether there are heads of a kind of which nothing has been sent.
+  lacks(kind) {
+    return this.lazy && !this.thumbnails[kind] && this.weights[kind].includes(null);
+  }
+
+  // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
+  digests() {
+    return Object.fromEntries(
+      Object.keys(this.kinds).map((kind) => [
+        kind,
+        this.weights[kind].map((weights) => weights && digest(weights)),
+      ]),
+    );
+  }
+
+  head(kind, layer, head) {
+    const { queries, keys } = this.kinds[kind];
+    return this.weights[kind][layer].subarray(head * queries * keys, (head + 1) * queries * keys);
+  }
+
+  // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
+  thumbnail(kind, layer, head, size) {
+    const { heads, queries, keys } = this.kinds[kind];
+    if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
+    if (!this.thumbnails[kind]) return null;
+    const { rows, columns, values } = this.thumbnails[kind];
+    const start = (layer * heads + head) * rows * columns;
+    return pool(values.subarray(start, start + rows * columns), rows, columns, size);
+  }
+
+  rowTokens(kind, predicted) {
+    if (kind === "encoder_self") return this.tokens.source;
+    return predicted ? this.tokens.predicted : this.tokens.read;
+  }
+
+  keyTokens(kind) {
+    return kind === "decoder_self" ? this.tokens.read : this.tokens.source;
+  }
+}
+
+// digest() of viz/wire/codecs.py, of decoded weights: their codes are found again, so that rounding does not count.
+export function digest(weights) {
+  let sum = 0;
+  for (let i = 0; i < weights.length; i++) {
+    const code = Math.round(Math.sqrt(Math.sqrt(weights[i])) * 65535);
+    sum = (sum + Math.imul(code + 1, Math.imul(i, 0x9e3779b1) | 1)) | 0;
+  }
+  return (sum >>> 0).toString(16).padStart(8, "0");
+}
+
+// The largest weight of each block, so that thin lines stay visible.
+export function pool(values, rows, columns, size) {
+  if (rows <= size && columns <= size) return { values, rows, columns };
+  const height = Math.min(rows, size),
+    width = Math.min(columns, size);
+  const pooled = new Float32Array(height * width);
+  for (let r = 0; r < rows; r++) {
+    const target = blockOf(r, rows, height) * width;
+    for (let c = 0; c < columns; c++) {
+      const at = target + blockOf(c, columns, width),
+        value = values[r * columns + c];
+      if (value > pooled[at]) pooled[at] = value;
     }
-    return (sum >>> 0).toString(16).padStart(8, "0");
   }
+  return { values: pooled, rows: height, columns: width };
+}
 
-  // The largest weight of each block, so that thin lines stay visible.
-  function pool(values, rows, columns, size) {
-    if (rows <= size && columns <= size) return { values, rows, columns };
-    const height = Math.min(rows, size),
-      width = Math.min(columns, size);
-    const pooled = new Float32Array(height * width);
-    for (let r = 0; r < rows; r++) {
-      const target = blockOf(r, rows, height) * width;
-      for (let c = 0; c < columns; c++) {
-        const at = target + blockOf(c, columns, width),
-          value = values[r * columns + c];
-        if (value > pooled[at]) pooled[at] = value;
-      }
-    }
-    return { values: pooled, rows: height, columns: width };
-  }
-
-  function blockOf(i, length, blocks) {
-    if (length <= blocks) return i;
-    let block = Math.floor((i * blocks) / length);
-    while (block + 1 < blocks && Math.floor(((block + 1) * length) / blocks) <= i) block++;
-    return block;
-  }
-
-  atlas.explorerTrace = { CODECS, Trace, digest, pool, unpack, bytes, decode };
-})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));
+function blockOf(i, length, blocks) {
+  if (length <= blocks) return i;
+  let block = Math.floor((i * blocks) / length);
+  while (block + 1 < blocks && Math.floor(((block + 1) * length) / blocks) <= i) block++;
+  return block;
+}

@@ -1,266 +1,246 @@
 // What the explorer says in words: titles, readings, the status line. Every sentence is data put together as text.
-(function (atlas) {
-  "use strict";
+import { el, shorten } from "../core/dom.js";
+import { parts, said, say, t } from "../core/language.js";
+import { valueText } from "./model.js";
 
-  const { t, say, said } = atlas;
-  const { valueText } = atlas.explorerModel;
-  const TITLES = {
-    encoder_self: say("Encoder self-attention"),
-    decoder_self: say("Decoder self-attention"),
-    cross: say("Cross-attention"),
-    alignment: say("Alignment"),
-  };
-  const GUIDES = {
-    alignment: say(
-      "Each row is a step of the translation: bright cells are the source words whose states the recurrent decoder asked for.",
-    ),
-    cross: say(
-      "Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token.",
-    ),
-    encoder_self: say(
-      "Each row is a source token: bright cells are the tokens of the sentence it drew on for its own meaning.",
-    ),
-    decoder_self: say(
-      "Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead.",
-    ),
-  };
+export const TITLES = {
+  encoder_self: say("Encoder self-attention"),
+  decoder_self: say("Decoder self-attention"),
+  cross: say("Cross-attention"),
+  alignment: say("Alignment"),
+};
+const GUIDES = {
+  alignment: say(
+    "Each row is a step of the translation: bright cells are the source words whose states the recurrent decoder asked for.",
+  ),
+  cross: say(
+    "Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token.",
+  ),
+  encoder_self: say(
+    "Each row is a source token: bright cells are the tokens of the sentence it drew on for its own meaning.",
+  ),
+  decoder_self: say(
+    "Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead.",
+  ),
+};
 
-  // What is drawn large may be another measure (viz/ui/overlays.py); the thumbnails always show attention.
-  function guide(state, overlay) {
-    if (!overlay) return said(GUIDES[state.kind]);
-    const title = said(overlay.title);
-    return state.kind === "encoder_self"
-      ? t(
-          "Not attention but “{title}”: each row is still a source token, and what a cell says stands below the heading.",
-          { title },
-        )
-      : t(
-          "Not attention but “{title}”: each row is still a step of the translation, and what a cell says stands below the heading.",
-          { title },
-        );
-  }
-
-  function thumbnailsTip(overlay) {
-    const how = t(
-      "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.",
-    );
-    return overlay
-      ? `${t("These small pictures show attention, whatever is shown large.")} ${how}`
-      : how;
-  }
-
-  // A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
-  // where it leaves the nearest of them.
-  function name(trace, traces, limit) {
-    const others = traces.filter(
-      (one) => one !== trace && one.text === trace.text && one.direction === trace.direction,
-    );
-    if (!others.length) return atlas.shorten(trace.text, limit);
-    const { labels: tokens, special } = trace.tokens.predicted;
-    const shared = (one) => {
-      const at = tokens.findIndex((token, i) => token !== one.tokens.predicted.labels[i]);
-      return at < 0 ? tokens.length : at;
-    };
-    const written = (from) =>
-      tokens
-        .filter((_, i) => i >= from && !special[i])
-        .join("")
-        .replaceAll("\u2581", " ")
-        .trim();
-    let from = Math.max(...others.map(shared));
-    while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
-    const decoded = (one) => said(one.payload.decoding);
-    if (!written(from) && others.some((one) => decoded(one) !== decoded(trace)))
-      return `${atlas.shorten(trace.text, limit - 14)} (${decoded(trace)})`;
-    const own = `${from ? "… " : ""}${written(from)}`,
-      room = Math.max(16, Math.floor(limit * 0.4));
-    return `${atlas.shorten(trace.text, room)} → ${atlas.shorten(own, limit - room)}`;
-  }
-
-  function titles(state, map) {
-    if (map.titles)
-      return { rows: atlas.said(map.titles.rows), columns: atlas.said(map.titles.columns) };
-    const decoder = state.kind !== "encoder_self";
-    const rows = decoder
-      ? state.predicted[state.kind]
-        ? t("query: token predicted")
-        : t("query: token read")
-      : t("query: source token");
-    const columns = map.joint
-      ? t("key: source tokens, then target prefix")
-      : state.kind === "decoder_self"
-        ? t("key: target token read")
-        : t("key: source token");
-    return { rows, columns };
-  }
-
-  function heading(state, used, overlay = null) {
-    if (overlay) return overlayHeading(state, overlay);
-    if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
-      return t("{n} heads, each in its colour", { n: state.heads.length });
-    if (state.combine === "single")
-      return t("Layer {layer} · Head {head}", { layer: state.layer + 1, head: state.head + 1 });
-    if (state.combine === "rollout")
-      return t("Rollout up to layer {layer}", { layer: state.layer + 1 });
-    const layers = new Set(used.map(([layer]) => layer));
-    const where = { n: used.length, layer: [...layers][0] + 1 };
-    if (state.combine === "mean")
-      return state.heads.length
-        ? t("Mean of {n} chosen heads", where)
-        : t("Mean of all {n} heads of layer {layer}", where);
-    return state.heads.length
-      ? t("Maximum of {n} chosen heads", where)
-      : t("Maximum of all {n} heads of layer {layer}", where);
-  }
-
-  function overlayHeading({ layer, head }, { scope, title }) {
-    const place = {
-      head: t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }),
-      layer: t("Layer {layer}", { layer: layer + 1 }),
-    };
-    return [...(place[scope] ? [place[scope]] : []), atlas.said(title)].join(" · ");
-  }
-
-  // The line below the heading: what the numbers are, and the pattern of a single head.
-  function reading(state, trace, map, overlay = null) {
-    if (overlay) return atlas.said(overlay.about);
-    const parts = [];
-    if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
-      parts.push(t("attention weights, head by head"));
-    else if (state.combine === "single") {
-      const { entropies, readings } = trace.kinds[state.kind];
-      const words = readings[state.layer][state.head],
-        entropy = entropies[state.layer][state.head];
-      parts.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
-    } else {
-      parts.push(map.unit);
-      if (state.combine === "rollout")
-        parts.push(
-          t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"),
-        );
-    }
-    if (map.hidden !== null)
-      parts.push(
-        t("{share} of the mass was on hidden tokens", {
-          share: `${(100 * map.hidden).toFixed(1)}%`,
-        }),
+// What is drawn large may be another measure (viz/ui/overlays.py); the thumbnails always show attention.
+export function guide(state, overlay) {
+  if (!overlay) return said(GUIDES[state.kind]);
+  const title = said(overlay.title);
+  return state.kind === "encoder_self"
+    ? t(
+        "Not attention but “{title}”: each row is still a source token, and what a cell says stands below the heading.",
+        { title },
+      )
+    : t(
+        "Not attention but “{title}”: each row is still a step of the translation, and what a cell says stands below the heading.",
+        { title },
       );
-    return parts.join("  ·  ");
+}
+
+export function thumbnailsTip(overlay) {
+  const how = t(
+    "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.",
+  );
+  return overlay
+    ? `${t("These small pictures show attention, whatever is shown large.")} ${how}`
+    : how;
+}
+
+// A translation's name in a list: its sentence, and where the list has others of the same sentence, its own words from
+// where it leaves the nearest of them.
+export function name(trace, traces, limit) {
+  const others = traces.filter(
+    (one) => one !== trace && one.text === trace.text && one.direction === trace.direction,
+  );
+  if (!others.length) return shorten(trace.text, limit);
+  const { labels: tokens, special } = trace.tokens.predicted;
+  const shared = (one) => {
+    const at = tokens.findIndex((token, i) => token !== one.tokens.predicted.labels[i]);
+    return at < 0 ? tokens.length : at;
+  };
+  const written = (from) =>
+    tokens
+      .filter((_, i) => i >= from && !special[i])
+      .join("")
+      .replaceAll("\u2581", " ")
+      .trim();
+  let from = Math.max(...others.map(shared));
+  while (from > 0 && !(tokens[from]?.startsWith("\u2581") && written(from))) from--;
+  const decoded = (one) => said(one.payload.decoding);
+  if (!written(from) && others.some((one) => decoded(one) !== decoded(trace)))
+    return `${shorten(trace.text, limit - 14)} (${decoded(trace)})`;
+  const own = `${from ? "… " : ""}${written(from)}`,
+    room = Math.max(16, Math.floor(limit * 0.4));
+  return `${shorten(trace.text, room)} → ${shorten(own, limit - room)}`;
+}
+
+export function titles(state, map) {
+  if (map.titles) return { rows: said(map.titles.rows), columns: said(map.titles.columns) };
+  const decoder = state.kind !== "encoder_self";
+  const rows = decoder
+    ? state.predicted[state.kind]
+      ? t("query: token predicted")
+      : t("query: token read")
+    : t("query: source token");
+  const columns = map.joint
+    ? t("key: source tokens, then target prefix")
+    : state.kind === "decoder_self"
+      ? t("key: target token read")
+      : t("key: source token");
+  return { rows, columns };
+}
+
+export function heading(state, used, overlay = null) {
+  if (overlay) return overlayHeading(state, overlay);
+  if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
+    return t("{n} heads, each in its colour", { n: state.heads.length });
+  if (state.combine === "single")
+    return t("Layer {layer} · Head {head}", { layer: state.layer + 1, head: state.head + 1 });
+  if (state.combine === "rollout")
+    return t("Rollout up to layer {layer}", { layer: state.layer + 1 });
+  const layers = new Set(used.map(([layer]) => layer));
+  const where = { n: used.length, layer: [...layers][0] + 1 };
+  if (state.combine === "mean")
+    return state.heads.length
+      ? t("Mean of {n} chosen heads", where)
+      : t("Mean of all {n} heads of layer {layer}", where);
+  return state.heads.length
+    ? t("Maximum of {n} chosen heads", where)
+    : t("Maximum of all {n} heads of layer {layer}", where);
+}
+
+function overlayHeading({ layer, head }, { scope, title }) {
+  const place = {
+    head: t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }),
+    layer: t("Layer {layer}", { layer: layer + 1 }),
+  };
+  return [...(place[scope] ? [place[scope]] : []), said(title)].join(" · ");
+}
+
+// The line below the heading: what the numbers are, and the pattern of a single head.
+export function reading(state, trace, map, overlay = null) {
+  if (overlay) return said(overlay.about);
+  const found = [];
+  if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
+    found.push(t("attention weights, head by head"));
+  else if (state.combine === "single") {
+    const { entropies, readings } = trace.kinds[state.kind];
+    const words = readings[state.layer][state.head],
+      entropy = entropies[state.layer][state.head];
+    found.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
+  } else {
+    found.push(map.unit);
+    if (state.combine === "rollout")
+      found.push(t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"));
   }
-
-  function top(map, count, valueAt, items) {
-    return items
-      .map((item, i) => ({ label: item.label, value: valueAt(i) }))
-      .filter((entry) => Math.abs(entry.value) > 0)
-      .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
-      .slice(0, count);
-  }
-
-  const el = (...given) => atlas.element(...given);
-  const token = (label) => el("bdi", { class: "token" }, label);
-
-  // Texts and nodes for a cell, a row or a column of the map
-  function pointing(map, row, column) {
-    const width = map.columns.length,
-      at = (r, c) => map.values[r * width + c];
-    const list = (entries) =>
-      entries.flatMap((entry, i) => [
-        ...(i ? [", "] : []),
-        token(entry.label),
-        ` ${valueText(map, entry.value)}`,
-      ]);
-    const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
-    if (row !== null && column !== null) {
-      return [
-        token(map.rows[row].label),
-        " → ",
-        token(map.columns[column].label),
-        ": ",
-        el("strong", {}, valueText(map, at(row, column))),
-        ...unit,
-      ];
-    }
-    if (map.overlay) {
-      const others =
-        row !== null
-          ? top(map, 5, (c) => at(row, c), map.columns)
-          : top(map, 5, (r) => at(r, column), map.rows);
-      const one = row !== null ? map.rows[row] : map.columns[column];
-      return [
-        ...atlas.parts("{token}: furthest from 0 with {others}", {
-          token: token(one.label),
-          others: list(others),
-        }),
-        ...unit,
-      ];
-    }
-    if (row !== null) {
-      const found = {
-        token: token(map.rows[row].label),
-        others: list(top(map, 5, (c) => at(row, c), map.columns)),
-      };
-      return map.attention
-        ? atlas.parts("{token} attends to {others}", found)
-        : atlas.parts("{token} scores highest with {others}", found);
-    }
-    return atlas.parts("{token} gets most from {others}", {
-      token: token(map.columns[column].label),
-      others: list(top(map, 5, (r) => at(r, column), map.rows)),
-    });
-  }
-
-  // For screen readers: the selected map in a sentence or two.
-  function summary(state, trace, map, used, overlay = null) {
-    const strongest = [];
-    const width = map.columns.length;
-    for (let row = 0; row < map.rows.length; row++) {
-      for (let column = 0; column < width; column++) {
-        const value = map.values[row * width + column];
-        if (map.overlay ? Math.abs(value) > 0 : value > 0.05)
-          strongest.push({ row, column, value });
-      }
-    }
-    strongest.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-    const edges = strongest.slice(0, 3).map((edge) =>
-      t("{query} to {key} {weight}", {
-        query: map.rows[edge.row].label,
-        key: map.columns[edge.column].label,
-        weight: valueText(map, edge.value),
+  if (map.hidden !== null)
+    found.push(
+      t("{share} of the mass was on hidden tokens", {
+        share: `${(100 * map.hidden).toFixed(1)}%`,
       }),
     );
-    return (
-      `${said(TITLES[state.kind])}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}. ` +
-      t("{rows} rows, {columns} columns. Strongest: {edges}.", {
-        rows: map.rows.length,
-        columns: width,
-        edges: edges.join("; ") || t("none above 0.05"),
+  return found.join("  ·  ");
+}
+
+function top(map, count, valueAt, items) {
+  return items
+    .map((item, i) => ({ label: item.label, value: valueAt(i) }))
+    .filter((entry) => Math.abs(entry.value) > 0)
+    .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
+    .slice(0, count);
+}
+
+const token = (label) => el("bdi", { class: "token" }, label);
+
+// Texts and nodes for a cell, a row or a column of the map
+export function pointing(map, row, column) {
+  const width = map.columns.length,
+    at = (r, c) => map.values[r * width + c];
+  const list = (entries) =>
+    entries.flatMap((entry, i) => [
+      ...(i ? [", "] : []),
+      token(entry.label),
+      ` ${valueText(map, entry.value)}`,
+    ]);
+  const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
+  if (row !== null && column !== null) {
+    return [
+      token(map.rows[row].label),
+      " → ",
+      token(map.columns[column].label),
+      ": ",
+      el("strong", {}, valueText(map, at(row, column))),
+      ...unit,
+    ];
+  }
+  if (map.overlay) {
+    const others =
+      row !== null
+        ? top(map, 5, (c) => at(row, c), map.columns)
+        : top(map, 5, (r) => at(r, column), map.rows);
+    const one = row !== null ? map.rows[row] : map.columns[column];
+    return [
+      ...parts("{token}: furthest from 0 with {others}", {
+        token: token(one.label),
+        others: list(others),
+      }),
+      ...unit,
+    ];
+  }
+  if (row !== null) {
+    const found = {
+      token: token(map.rows[row].label),
+      others: list(top(map, 5, (c) => at(row, c), map.columns)),
+    };
+    return map.attention
+      ? parts("{token} attends to {others}", found)
+      : parts("{token} scores highest with {others}", found);
+  }
+  return parts("{token} gets most from {others}", {
+    token: token(map.columns[column].label),
+    others: list(top(map, 5, (r) => at(r, column), map.rows)),
+  });
+}
+
+// For screen readers: the selected map in a sentence or two.
+export function summary(state, trace, map, used, overlay = null) {
+  const strongest = [];
+  const width = map.columns.length;
+  for (let row = 0; row < map.rows.length; row++) {
+    for (let column = 0; column < width; column++) {
+      const value = map.values[row * width + column];
+      if (map.overlay ? Math.abs(value) > 0 : value > 0.05) strongest.push({ row, column, value });
+    }
+  }
+  strongest.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const edges = strongest.slice(0, 3).map((edge) =>
+    t("{query} to {key} {weight}", {
+      query: map.rows[edge.row].label,
+      key: map.columns[edge.column].label,
+      weight: valueText(map, edge.value),
+    }),
+  );
+  return (
+    `${said(TITLES[state.kind])}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}. ` +
+    t("{rows} rows, {columns} columns. Strongest: {edges}.", {
+      rows: map.rows.length,
+      columns: width,
+      edges: edges.join("; ") || t("none above 0.05"),
+    })
+  );
+}
+
+// What a survey names a head, with its numbers; empty where it has no name.
+export function named(trace, kind, layer, head) {
+  const names = trace
+    .names(kind, layer, head)
+    .map(({ title, value }) => `${said(title)} ${value.toFixed(2)}`);
+  return names.length
+    ? t("over {n} sentences: {names}", {
+        n: trace.payload.marks.sentences,
+        names: names.join(", "),
       })
-    );
-  }
-
-  // What a survey names a head, with its numbers; empty where it has no name.
-  function named(trace, kind, layer, head) {
-    const names = trace
-      .names(kind, layer, head)
-      .map(({ title, value }) => `${said(title)} ${value.toFixed(2)}`);
-    return names.length
-      ? t("over {n} sentences: {names}", {
-          n: trace.payload.marks.sentences,
-          names: names.join(", "),
-        })
-      : "";
-  }
-
-  atlas.explorerWords = {
-    named,
-    name,
-    guide,
-    thumbnailsTip,
-    TITLES,
-    titles,
-    heading,
-    reading,
-    pointing,
-    summary,
-  };
-})(globalThis.AttentionAtlas);
+    : "";
+}

@@ -1,276 +1,274 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
-(function () {
-  "use strict";
-  const { element: el, t, said } = AttentionAtlas;
-  const { shaded, maps } = AttentionAtlas.lab,
-    { pictured, picture } = AttentionAtlas;
+import { el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { maps, shaded } from "./maps.js";
+import { scrolling } from "./scroll.js";
+import { pictured } from "../picture/copy.js";
+import * as picture from "../picture/drawing.js";
 
-  // One row of numbers as cells of a canvas, with the number under the pointer in its title.
-  function strip(cell) {
-    const count = cell.values.length;
-    const canvas = shaded(cell.values, count, cell.limit, cell.signed);
-    canvas.className = "strip";
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute(
-      "aria-label",
-      t("{name}: {n} numbers, the largest {limit}", {
-        name: cell.name || t("row"),
-        n: count,
-        limit: cell.limit,
-      }),
+// One row of numbers as cells of a canvas, with the number under the pointer in its title.
+function strip(cell) {
+  const count = cell.values.length;
+  const canvas = shaded(cell.values, count, cell.limit, cell.signed);
+  canvas.className = "strip";
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute(
+    "aria-label",
+    t("{name}: {n} numbers, the largest {limit}", {
+      name: cell.name || t("row"),
+      n: count,
+      limit: cell.limit,
+    }),
+  );
+  canvas.style.setProperty("--cells", count);
+  canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
+  canvas.addEventListener("pointermove", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const i = Math.min(
+      count - 1,
+      Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * count)),
     );
-    canvas.style.setProperty("--cells", count);
-    canvas.style.setProperty("--cell", count < 16 ? "14px" : "4px");
-    canvas.addEventListener("pointermove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      const i = Math.min(
-        count - 1,
-        Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * count)),
-      );
-      const value = cell.values[i];
-      canvas.title =
-        (cell.name ? `${said(cell.name)}, ` : "") +
-        t("dimension {i}: {value}", { i, value: value === null ? t("masked") : value });
-    });
-    return canvas;
-  }
+    const value = cell.values[i];
+    canvas.title =
+      (cell.name ? `${said(cell.name)}, ` : "") +
+      t("dimension {i}: {value}", { i, value: value === null ? t("masked") : value });
+  });
+  return canvas;
+}
 
-  const cells = {
-    number: (cell) => el("span", { class: "number" }, cell.text),
-    strip,
-    bar: (cell) =>
-      el(
-        "span",
-        { class: "bar", style: `--share: ${cell.share}` },
-        el("span", { class: "number" }, cell.text),
+const cells = {
+  number: (cell) => el("span", { class: "number" }, cell.text),
+  strip,
+  bar: (cell) =>
+    el(
+      "span",
+      { class: "bar", style: `--share: ${cell.share}` },
+      el("span", { class: "number" }, cell.text),
+    ),
+  shade: (cell) => el("span", { class: "shade", style: `--share: ${cell.share}` }, cell.text),
+  verdict: (cell) =>
+    el(
+      "span",
+      { class: `verdict ${cell.passed === null ? "waiting" : cell.passed ? "yes" : "no"}` },
+      el("b", {}, cell.passed === null ? "…" : cell.passed ? t("yes") : t("no")),
+      cell.text ? el("small", {}, cell.text) : null,
+    ),
+  token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
+};
+const draw = (cell) =>
+  cell === null ? "" : cell.cell ? cells[cell.cell](cell) : String(said(cell));
+const LONG = 26; // characters above which a cell's text may break into lines
+const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
+
+function kindOf(cell) {
+  const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
+  return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
+}
+
+function table(block) {
+  const row = (values, marked, tag) =>
+    el(
+      "tr",
+      { class: marked ? "marked" : null },
+      values.map((value, i) =>
+        i === 0
+          ? el(
+              "th",
+              { scope: "row", class: kindOf(value) === "words" ? "words" : null },
+              draw(value),
+            )
+          : el(tag, { class: kindOf(value) }, draw(value)),
       ),
-    shade: (cell) => el("span", { class: "shade", style: `--share: ${cell.share}` }, cell.text),
-    verdict: (cell) =>
-      el(
-        "span",
-        { class: `verdict ${cell.passed === null ? "waiting" : cell.passed ? "yes" : "no"}` },
-        el("b", {}, cell.passed === null ? "…" : cell.passed ? t("yes") : t("no")),
-        cell.text ? el("small", {}, cell.text) : null,
+    );
+  const sample = block.rows[0] || [];
+  const head = el(
+    "thead",
+    {},
+    el(
+      "tr",
+      {},
+      block.columns.map((name, i) =>
+        name
+          ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name)
+          : el("td"),
       ),
-    token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
+    ),
+  );
+  const body = el(
+    "tbody",
+    {},
+    block.rows.map((values, i) => row(values, block.marked.includes(i), "td")),
+  );
+  const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
+  return el(
+    "div",
+    { class: "titled" },
+    block.caption ? el("p", { class: "caption" }, block.caption) : null,
+    scrolling(el("table", {}, head, body, foot), {
+      "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}`,
+    }),
+  );
+}
+
+function figure(block, keep, api) {
+  const box = el("div", {
+    class: "figure",
+    role: "img",
+    "aria-label": block.label,
+    style: `height: ${block.height}px`,
+  });
+  const fit = (room) => {
+    const height = room
+      ? Math.min(room.height, Math.max(block.height, room.width / 2))
+      : block.height;
+    box.style.height = `${height}px`;
+    if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
   };
-  const draw = (cell) =>
-    cell === null ? "" : cell.cell ? cells[cell.cell](cell) : String(said(cell));
-  const LONG = 26; // characters above which a cell's text may break into lines
-  const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
+  const whole = pictured(box, { ...api.about(said(block.label)), fit });
+  if (block.width) whole.style.maxWidth = `${block.width}px`;
+  const layout = { ...block.figure.layout, height: block.height, autosize: true };
+  for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
+  for (const note of layout.annotations || []) note.text = said(note.text);
+  if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
+  for (const trace of block.figure.data)
+    for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = said(trace[key]);
+  const options = {
+    displaylogo: false,
+    showSendToCloud: false,
+    displayModeBar: false,
+    responsive: false,
+  };
+  keep.push(() =>
+    Plotly.newPlot(box, block.figure.data, layout, options).then(() => {
+      let width = box.clientWidth;
+      new ResizeObserver(() => {
+        if (box.isConnected && box.clientWidth && box.clientWidth !== width) {
+          width = box.clientWidth;
+          Plotly.relayout(box, { width });
+        }
+      }).observe(box);
+    }),
+  );
+  return whole;
+}
 
-  function kindOf(cell) {
-    const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
-    return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
-  }
+function flow(block, keep, api) {
+  const arrow = () => el("span", { class: "arrow", "aria-hidden": "true" }, "↓"); // from what stands above it, if anything
+  const box = (b) =>
+    el(
+      "button",
+      { type: "button", class: "station", onclick: () => api.trigger("open", { tab: b.panel }) },
+      arrow(),
+      el("span", { class: "name" }, b.name),
+      el("span", { class: "shape" }, b.shape),
+      el("small", {}, b.axes.map(said).join(" × ")),
+    );
+  const group = (boxes) =>
+    boxes[0].repeated > 1
+      ? el(
+          "div",
+          { class: "layers" },
+          arrow(),
+          el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })),
+          boxes.map(box),
+        )
+      : boxes.map(box);
+  const column = (c) => {
+    const groups = [];
+    for (const b of c.boxes) {
+      const last = groups[groups.length - 1];
+      if (last && last[0].repeated === b.repeated && b.repeated > 1) last.push(b);
+      else groups.push([b]);
+    }
+    return el("div", { class: "column" }, el("h2", {}, c.title), groups.map(group).flat());
+  };
+  return pictured(el("div", { class: "flow" }, block.columns.map(column)), api.about(""));
+}
 
-  function table(block) {
-    const row = (values, marked, tag) =>
-      el(
-        "tr",
-        { class: marked ? "marked" : null },
-        values.map((value, i) =>
-          i === 0
-            ? el(
-                "th",
-                { scope: "row", class: kindOf(value) === "words" ? "words" : null },
-                draw(value),
-              )
-            : el(tag, { class: kindOf(value) }, draw(value)),
-        ),
-      );
-    const sample = block.rows[0] || [];
-    const head = el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        block.columns.map((name, i) =>
-          name
-            ? el("th", { scope: "col", class: right(sample[i]) ? "right" : null }, name)
-            : el("td"),
+const all = (block, keep, api) => block.blocks.map((part) => api.block(part, keep));
+
+export const simple = {
+  text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
+  formula: (b) =>
+    el(
+      "p",
+      { class: "formula" },
+      el("span", {}, b.text),
+      b.source ? el("small", {}, b.source) : null,
+    ),
+  facts: (b) =>
+    el(
+      "dl",
+      { class: "facts" },
+      b.items.map(([name, value, note]) =>
+        el(
+          "div",
+          {},
+          el("dt", {}, name),
+          el("dd", {}, value),
+          note ? el("dd", { class: "note" }, note) : null,
         ),
       ),
-    );
-    const body = el(
-      "tbody",
-      {},
-      block.rows.map((values, i) => row(values, block.marked.includes(i), "td")),
-    );
-    const foot = block.foot ? el("tfoot", {}, row(block.foot, false, "td")) : null;
-    return el(
+    ),
+  cards: (b) =>
+    el(
       "div",
-      { class: "titled" },
-      block.caption ? el("p", { class: "caption" }, block.caption) : null,
-      AttentionAtlas.scroll(el("table", {}, head, body, foot), {
-        "aria-label":
-          block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}`,
+      { class: "cards" },
+      b.items.map(([title, words, note]) =>
+        el(
+          "div",
+          { class: "card" },
+          el("h2", {}, title),
+          el("p", { dir: "auto" }, words),
+          note ? el("small", {}, note) : null,
+        ),
+      ),
+    ),
+  slot: (b, keep, api) =>
+    el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" }, all(b, keep, api)),
+  row: (b, keep, api) => el("div", { class: "row" }, all(b, keep, api)),
+  stack: (b, keep, api) => el("div", { class: "stack" }, all(b, keep, api)),
+  folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), all(b, keep, api)),
+  action: (b, keep, api) =>
+    el(
+      "button",
+      { type: "button", class: "plain action", onclick: () => api.ask(b.event, b.data) },
+      b.text,
+    ),
+  // A word's number is said as well as shown: its superscript is read aloud, too.
+  marked: (b) =>
+    el(
+      "div",
+      { class: "marked-texts" },
+      b.texts.map(({ title, words, note }) =>
+        el(
+          "div",
+          { class: "marked-text" },
+          el("h2", {}, title),
+          el(
+            "p",
+            { dir: "auto" },
+            words
+              .map(([word, n]) => [
+                n
+                  ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n)))
+                  : word,
+                " ",
+              ])
+              .flat(),
+          ),
+          note ? el("small", {}, note) : null,
+        ),
+      ),
+    ),
+  maps: (b, keep, api) =>
+    maps(b, (map, title) =>
+      pictured(map, {
+        ...api.about(title),
+        svg: () => picture.element(map.querySelector(".framed")),
       }),
-    );
-  }
-
-  function figure(block, keep, api) {
-    const box = el("div", {
-      class: "figure",
-      role: "img",
-      "aria-label": block.label,
-      style: `height: ${block.height}px`,
-    });
-    const fit = (room) => {
-      const height = room
-        ? Math.min(room.height, Math.max(block.height, room.width / 2))
-        : block.height;
-      box.style.height = `${height}px`;
-      if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
-    };
-    const whole = pictured(box, { ...api.about(said(block.label)), fit });
-    if (block.width) whole.style.maxWidth = `${block.width}px`;
-    const layout = { ...block.figure.layout, height: block.height, autosize: true };
-    for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
-    for (const note of layout.annotations || []) note.text = said(note.text);
-    if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
-    for (const trace of block.figure.data)
-      for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = said(trace[key]);
-    const options = {
-      displaylogo: false,
-      showSendToCloud: false,
-      displayModeBar: false,
-      responsive: false,
-    };
-    keep.push(() =>
-      Plotly.newPlot(box, block.figure.data, layout, options).then(() => {
-        let width = box.clientWidth;
-        new ResizeObserver(() => {
-          if (box.isConnected && box.clientWidth && box.clientWidth !== width) {
-            width = box.clientWidth;
-            Plotly.relayout(box, { width });
-          }
-        }).observe(box);
-      }),
-    );
-    return whole;
-  }
-
-  function flow(block, keep, api) {
-    const arrow = () => el("span", { class: "arrow", "aria-hidden": "true" }, "↓"); // from what stands above it, if anything
-    const box = (b) =>
-      el(
-        "button",
-        { type: "button", class: "station", onclick: () => api.trigger("open", { tab: b.panel }) },
-        arrow(),
-        el("span", { class: "name" }, b.name),
-        el("span", { class: "shape" }, b.shape),
-        el("small", {}, b.axes.map(said).join(" × ")),
-      );
-    const group = (boxes) =>
-      boxes[0].repeated > 1
-        ? el(
-            "div",
-            { class: "layers" },
-            arrow(),
-            el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })),
-            boxes.map(box),
-          )
-        : boxes.map(box);
-    const column = (c) => {
-      const groups = [];
-      for (const b of c.boxes) {
-        const last = groups[groups.length - 1];
-        if (last && last[0].repeated === b.repeated && b.repeated > 1) last.push(b);
-        else groups.push([b]);
-      }
-      return el("div", { class: "column" }, el("h2", {}, c.title), groups.map(group).flat());
-    };
-    return pictured(el("div", { class: "flow" }, block.columns.map(column)), api.about(""));
-  }
-
-  const all = (block, keep, api) =>
-    block.blocks.map((part) => AttentionAtlas.panelBlocks[part.type](part, keep, api));
-
-  AttentionAtlas.panelBlocks = {
-    text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
-    formula: (b) =>
-      el(
-        "p",
-        { class: "formula" },
-        el("span", {}, b.text),
-        b.source ? el("small", {}, b.source) : null,
-      ),
-    facts: (b) =>
-      el(
-        "dl",
-        { class: "facts" },
-        b.items.map(([name, value, note]) =>
-          el(
-            "div",
-            {},
-            el("dt", {}, name),
-            el("dd", {}, value),
-            note ? el("dd", { class: "note" }, note) : null,
-          ),
-        ),
-      ),
-    cards: (b) =>
-      el(
-        "div",
-        { class: "cards" },
-        b.items.map(([title, words, note]) =>
-          el(
-            "div",
-            { class: "card" },
-            el("h2", {}, title),
-            el("p", { dir: "auto" }, words),
-            note ? el("small", {}, note) : null,
-          ),
-        ),
-      ),
-    slot: (b, keep, api) =>
-      el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" }, all(b, keep, api)),
-    row: (b, keep, api) => el("div", { class: "row" }, all(b, keep, api)),
-    stack: (b, keep, api) => el("div", { class: "stack" }, all(b, keep, api)),
-    folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), all(b, keep, api)),
-    action: (b, keep, api) =>
-      el(
-        "button",
-        { type: "button", class: "plain action", onclick: () => api.ask(b.event, b.data) },
-        b.text,
-      ),
-    // A word's number is said as well as shown: its superscript is read aloud, too.
-    marked: (b) =>
-      el(
-        "div",
-        { class: "marked-texts" },
-        b.texts.map(({ title, words, note }) =>
-          el(
-            "div",
-            { class: "marked-text" },
-            el("h2", {}, title),
-            el(
-              "p",
-              { dir: "auto" },
-              words
-                .map(([word, n]) => [
-                  n
-                    ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n)))
-                    : word,
-                  " ",
-                ])
-                .flat(),
-            ),
-            note ? el("small", {}, note) : null,
-          ),
-        ),
-      ),
-    maps: (b, keep, api) =>
-      maps(b, (map, title) =>
-        pictured(map, {
-          ...api.about(title),
-          svg: () => picture.element(map.querySelector(".framed")),
-        }),
-      ),
-    table,
-    figure,
-    flow,
-  };
-})();
+    ),
+  table,
+  figure,
+  flow,
+};

@@ -1,173 +1,172 @@
 // Every head of the model as a cell: what it is worth, and a basket of those that are switched off together.
-(function (atlas) {
-  "use strict";
-  const { element: el, t, said } = atlas;
-  const SHOWN = 24; // heads of the basket that are named
-  const { same } = atlas.kept;
-  let drawn = null; // the block that stands on the page now: its focus, and how it takes a basket that a link brought
-  document.addEventListener(
-    "atlas-kept",
-    ({ detail }) => drawn?.about === detail.about && drawn.changed(),
+import { el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { createCells } from "./cells.js";
+import { scrolling } from "./scroll.js";
+import { pictured } from "../picture/copy.js";
+import * as drawing from "../picture/drawing.js";
+import { keptOf, same } from "../why/kept.js";
+
+const SHOWN = 24; // heads of the basket that are named
+let drawn = null; // the block that stands on the page now: its focus, and how it takes a basket that a link brought
+document.addEventListener(
+  "atlas-kept",
+  ({ detail }) => drawn?.about === detail.about && drawn.changed(),
+);
+
+// Grids of all kinds under one status line, which says the cell that is pointed at.
+function kinds(block, about, hooksFor) {
+  const status = el("p", { class: "status", role: "status" }, block.hint);
+  const grids = block.kinds.map((kind) =>
+    createCells(
+      {
+        name: kind.title,
+        corner: t("head"),
+        columns: kind.rows[0].map((_, i) => String(i + 1)),
+        rows: kind.rows.map((cells, i) => ({
+          label: t("layer {n}", { n: i + 1 }),
+          title: t("Switch the whole layer off, or on"),
+          cells,
+        })),
+      },
+      { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) },
+    ),
   );
+  const root = el(
+    "div",
+    { class: "heads" },
+    pictured(
+      el(
+        "div",
+        { class: "kinds" },
+        block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root)),
+      ),
+      about(""),
+    ),
+    block.legend.length
+      ? el(
+          "p",
+          { class: "legend" },
+          block.legend.map(({ marks, text }) =>
+            el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text),
+          ),
+        )
+      : null,
+    status,
+  );
+  return { root, grids };
+}
 
-  // Grids of all kinds under one status line, which says the cell that is pointed at.
-  function kinds(block, about, hooksFor) {
-    const status = el("p", { class: "status", role: "status" }, block.hint);
-    const grids = block.kinds.map((kind) =>
-      atlas.cells(
-        {
-          name: kind.title,
-          corner: t("head"),
-          columns: kind.rows[0].map((_, i) => String(i + 1)),
-          rows: kind.rows.map((cells, i) => ({
-            label: t("layer {n}", { n: i + 1 }),
-            title: t("Switch the whole layer off, or on"),
-            cells,
-          })),
-        },
-        { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) },
-      ),
-    );
-    const root = el(
-      "div",
-      { class: "heads" },
-      atlas.pictured(
-        el(
-          "div",
-          { class: "kinds" },
-          block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root)),
-        ),
-        about(""),
-      ),
-      block.legend.length
-        ? el(
-            "p",
-            { class: "legend" },
-            block.legend.map(({ marks, text }) =>
-              el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text),
-            ),
-          )
-        : null,
-      status,
-    );
-    return { root, grids };
+// {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
+// joint: the slot that says what is switched off together; none: to be read alone.
+export function heads(block, keep, api) {
+  if (!block.joint) return kinds(block, api.about, () => ({})).root;
+  const basket = keptOf(block.about).off,
+    held = drawn?.focused() ?? null;
+  const known = (kind, layer, head) =>
+    block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
+  const { root, grids } = kinds(block, api.about, (kind) => ({
+    act: (layer, head) => toggle([[kind.kind, layer, head]]),
+    actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
+    pressed: (layer, head) => basket.has(same([kind.kind, layer, head])),
+  }));
+  const chips = el("div", {
+    class: "basket",
+    role: "group",
+    "aria-label": t("Heads that are switched off"),
+  });
+  root.append(chips);
+
+  const name = ([kind, layer, head]) =>
+    t("{kind} {layer}.{head}", {
+      kind: said(block.kinds.find((one) => one.kind === kind).title),
+      layer: layer + 1,
+      head: head + 1,
+    });
+  const list = () => [...basket.values()];
+  const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
+
+  function toggle(places) {
+    const off = places.every((one) => basket.has(same(one)));
+    for (const one of places) {
+      if (off) basket.delete(same(one));
+      else basket.set(same(one), one);
+    }
+    changed();
   }
 
-  // {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done} of viz/wire/experiments/heads.py.
-  // joint: the slot that says what is switched off together; none: to be read alone.
-  function heads(block, keep, api) {
-    if (!block.joint) return kinds(block, api.about, () => ({})).root;
-    const basket = atlas.kept(block.about).off,
-      held = drawn?.focused() ?? null;
-    const known = (kind, layer, head) =>
-      block.kinds.find((one) => one.kind === kind)?.rows[layer]?.[head] !== undefined;
-    const { root, grids } = kinds(block, api.about, (kind) => ({
-      act: (layer, head) => toggle([[kind.kind, layer, head]]),
-      actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
-      pressed: (layer, head) => basket.has(same([kind.kind, layer, head])),
-    }));
-    const chips = el("div", {
-      class: "basket",
-      role: "group",
-      "aria-label": t("Heads that are switched off"),
-    });
-    root.append(chips);
+  // What a link named may not be there.
+  function sort() {
+    for (const [place, head] of basket) if (!known(...head)) basket.delete(place);
+  }
 
-    const name = ([kind, layer, head]) =>
-      t("{kind} {layer}.{head}", {
-        kind: said(block.kinds.find((one) => one.kind === kind).title),
-        layer: layer + 1,
-        head: head + 1,
-      });
-    const list = () => [...basket.values()];
-    const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
-
-    function toggle(places) {
-      const off = places.every((one) => basket.has(same(one)));
-      for (const one of places) {
-        if (off) basket.delete(same(one));
-        else basket.set(same(one), one);
-      }
-      changed();
-    }
-
-    // What a link named may not be there.
-    function sort() {
-      for (const [place, head] of basket) if (!known(...head)) basket.delete(place);
-    }
-
-    function changed() {
-      sort();
-      for (const grid of grids) grid.press();
-      show();
-      clearTimeout(changed.timer);
-      changed.timer = setTimeout(measure, 120);
-    }
-
-    function show() {
-      const chip = (one) =>
-        el(
-          "button",
-          {
-            type: "button",
-            class: "chip",
-            "aria-label": t("Switch on again: {head}", { head: name(one) }),
-            onclick: () => (
-              toggle([one]),
-              (
-                chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")
-              ).focus()
-            ),
-          },
-          `${name(one)} ×`,
-        );
-      const button = (text, onclick) =>
-        el("button", { type: "button", class: "plain", onclick }, text);
-      chips.replaceChildren(
-        ...(basket.size
-          ? [
-              el("span", { class: "caption" }, t("Off:")),
-              ...list().slice(0, SHOWN).map(chip),
-              ...(basket.size > SHOWN
-                ? [el("span", {}, t("and {n} more", { n: basket.size - SHOWN }))]
-                : []),
-              button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
-              button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
-            ]
-          : []),
-      );
-    }
-
+  function changed() {
     sort();
+    for (const grid of grids) grid.press();
     show();
-    keep.push(() => {
-      drawn = {
-        about: block.about,
-        changed,
-        focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null,
-      };
-      if (held) grids[held[0]]?.focus(held[1]);
-      if (basket.size) measure();
-    });
-    return root;
+    clearTimeout(changed.timer);
+    changed.timer = setTimeout(measure, 120);
   }
 
-  // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
-  function grid(block, keep, api) {
-    const status = el("p", { class: "status", role: "status" });
-    const { root } = atlas.cells(block, {
-      point: (name) => (status.textContent = name ? said(name) : ""),
-    });
-    return el(
-      "div",
-      { class: "heads wide" },
-      atlas.pictured(atlas.scroll(root, { tabindex: null, role: null }), {
-        ...api.about(said(block.name)),
-        svg: () => atlas.picture.element(root),
-      }),
-      status,
+  function show() {
+    const chip = (one) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          "aria-label": t("Switch on again: {head}", { head: name(one) }),
+          onclick: () => (
+            toggle([one]),
+            (chips.querySelector("button") || grids[0].root.querySelector("[tabindex='0']")).focus()
+          ),
+        },
+        `${name(one)} ×`,
+      );
+    const button = (text, onclick) =>
+      el("button", { type: "button", class: "plain", onclick }, text);
+    chips.replaceChildren(
+      ...(basket.size
+        ? [
+            el("span", { class: "caption" }, t("Off:")),
+            ...list().slice(0, SHOWN).map(chip),
+            ...(basket.size > SHOWN
+              ? [el("span", {}, t("and {n} more", { n: basket.size - SHOWN }))]
+              : []),
+            button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
+            button(t("Switch all on"), () => (basket.clear(), changed(), grids[0].focus([0, 0]))),
+          ]
+        : []),
     );
   }
 
-  Object.assign(atlas.panelBlocks, { heads, grid });
-})(globalThis.AttentionAtlas);
+  sort();
+  show();
+  keep.push(() => {
+    drawn = {
+      about: block.about,
+      changed,
+      focused: () => grids.map((grid, i) => [i, grid.focused()]).find(([, at]) => at) ?? null,
+    };
+    if (held) grids[held[0]]?.focus(held[1]);
+    if (basket.size) measure();
+  });
+  return root;
+}
+
+// One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
+export function grid(block, keep, api) {
+  const status = el("p", { class: "status", role: "status" });
+  const { root } = createCells(block, {
+    point: (name) => (status.textContent = name ? said(name) : ""),
+  });
+  return el(
+    "div",
+    { class: "heads wide" },
+    pictured(scrolling(root, { tabindex: null, role: null }), {
+      ...api.about(said(block.name)),
+      svg: () => drawing.element(root),
+    }),
+    status,
+  );
+}

@@ -1,14 +1,28 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
-AttentionAtlas.register("panel", async (root, api) => {
-  const el = AttentionAtlas.element;
+import { el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { drawn } from "../core/links.js";
+import { plotly } from "../core/plotly.js";
+import { connect } from "../core/rpc.js";
+import { links } from "../heads/links.js";
+import * as survey from "../heads/survey.js";
+import { words } from "../why/words.js";
+import { simple } from "./blocks.js";
+import { exports } from "./exports.js";
+import { grid, heads } from "./heads.js";
+import { matrix } from "./matrix.js";
+
+const BLOCKS = { ...simple, ...survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+
+export default async function panel(root, api) {
   const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
   let drawing = null; // a name for what stands here, where a panel draws in parts
   let about = null; // which translation the panel is about, in words
   let shown = false,
     acts = 0,
     asked; // asked: what the page drew when the last question went out, for a panel that checks it
-  root.replaceChildren(el("p", { class: "text note" }, AttentionAtlas.t("Computing …")));
-  await AttentionAtlas.plotly();
+  root.replaceChildren(el("p", { class: "text note" }, t("Computing …")));
+  await plotly();
 
   const stop = el(
     "button",
@@ -17,7 +31,7 @@ AttentionAtlas.register("panel", async (root, api) => {
       class: "plain stop",
       onclick: () => (api.trigger("stop", {}), stop.remove()),
     },
-    AttentionAtlas.t("Stop"),
+    t("Stop"),
   );
 
   function show(value) {
@@ -41,19 +55,20 @@ AttentionAtlas.register("panel", async (root, api) => {
   function place(parent, blocks) {
     for (const figure of parent.querySelectorAll(".figure")) Plotly.purge(figure);
     const after = [];
-    parent.replaceChildren(
-      ...blocks.map((block) =>
-        AttentionAtlas.panelBlocks[block.type](block, after, {
-          ...api,
-          act,
-          request,
-          ask: beside,
-          about: pictureOf,
-        }),
-      ),
-    );
+    parent.replaceChildren(...blocks.map((block) => drawBlock(block, after)));
     for (const plot of after) plot(); // a figure takes its width from the page, so it must be in it
   }
+
+  // keep: takes what is to be called once the block stands on the page.
+  const drawBlock = (block, keep) =>
+    BLOCKS[block.type](block, keep, {
+      ...api,
+      act,
+      request,
+      ask: beside,
+      about: pictureOf,
+      block: drawBlock,
+    });
 
   // Of a picture in it: what it is called, else what the panel is, and the sentence.
   const pictureOf = (title) => ({
@@ -64,7 +79,7 @@ AttentionAtlas.register("panel", async (root, api) => {
         ?.parentElement.querySelector(":scope > .tab-wrapper [role=tab][aria-selected=true]")
         ?.textContent.trim() ||
       "",
-    caption: () => AttentionAtlas.said(about) || "",
+    caption: () => said(about) || "",
   });
 
   const request = (name, data, answered) =>
@@ -88,7 +103,7 @@ AttentionAtlas.register("panel", async (root, api) => {
 
   function ask() {
     root.setAttribute("aria-busy", "true");
-    asked = api.options?.checks_page ? (AttentionAtlas.drawn?.() ?? null) : undefined;
+    asked = api.options?.checks_page ? drawn.weights() : undefined;
     rpc.ask("needed", { drawn: asked }, show);
   }
 
@@ -113,12 +128,12 @@ AttentionAtlas.register("panel", async (root, api) => {
   )
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  const rpc = AttentionAtlas.rpc(api, show, { replaces: true });
+  const rpc = connect(api, show, { replaces: true });
   // The explorer may draw a new translation after this panel has asked about it.
   if (api.options?.checks_page)
     document.addEventListener(
       "atlas-drawn",
-      () => shown && asked?.key !== AttentionAtlas.drawn().key && ask(),
+      () => shown && asked?.key !== drawn.weights().key && ask(),
     );
   look();
-});
+}

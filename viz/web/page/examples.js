@@ -1,8 +1,11 @@
 // Example sentences as a row of buttons, and the ways into what goes through the page.
-AttentionAtlas.register("examples", (root, api) => {
-  const { element: el, t } = AttentionAtlas;
-  const { tour, presentation } = api.options;
-  const present = AttentionAtlas.presenting(presentation);
+import { el } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { presenting } from "../present/way.js";
+
+export default function examples(root, api) {
+  const { tour } = api.options;
+  const present = presenting();
   const begin = () =>
     document.dispatchEvent(new CustomEvent("atlas-tour", { detail: { tour: tour.name } }));
   const draw = ({ sentences, cost }) => {
@@ -45,4 +48,4 @@ AttentionAtlas.register("examples", (root, api) => {
     ?.setAttribute("placeholder", t("Type a sentence and press Enter"));
   draw(api.value());
   api.onValue(draw);
-});
+}

@@ -1,6 +1,8 @@
 // Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
-AttentionAtlas.register("languages", (root, api) => {
-  const { element: el, t } = AttentionAtlas;
+import { el } from "../core/dom.js";
+import { t } from "../core/language.js";
+
+export default function languages(root, api) {
   const known = new Intl.DisplayNames([document.documentElement.lang || "en", "en"], {
     type: "language",
     fallback: "none",
@@ -130,4 +132,4 @@ AttentionAtlas.register("languages", (root, api) => {
   }
   draw(api.value());
   api.onValue(draw);
-});
+}

@@ -1,7 +1,8 @@
 // A line of prose, with a heading before it or a link after it.
-AttentionAtlas.register("prose", (root, api) => {
-  const { element: el } = AttentionAtlas,
-    { heading, text, link } = api.value();
+import { el } from "../core/dom.js";
+
+export default function prose(root, api) {
+  const { heading, text, link } = api.value();
   root.replaceChildren(
     ...(heading ? [el("h1", {}, heading)] : []),
     el(
@@ -16,4 +17,4 @@ AttentionAtlas.register("prose", (root, api) => {
         : []),
     ),
   );
-});
+}

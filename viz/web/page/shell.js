@@ -1,9 +1,10 @@
 // The page's frame, until Gradio has built the page: in the visitor's words and colours, and gone once what it stands
-// for is there. words: language -> English -> text. It runs before anything is painted.
-AttentionAtlas.shell = function (words) {
-  "use strict";
+// for is there. It stands in the page behind the frame, as it is, with language -> English -> text, and runs before anything is
+// painted.
+{
+  const words = JSON.parse(document.currentScript.dataset.words);
   const shell = document.querySelector(".atlas-shell");
-  const own = words[AttentionAtlas.language(words)] || {};
+  const own = words[document.documentElement.dataset.language] || {};
   for (const node of shell.querySelectorAll("[data-say]"))
     node.textContent = own[node.textContent] || node.textContent;
   // Gradio chooses by the same rule.
@@ -32,4 +33,4 @@ AttentionAtlas.shell = function (words) {
   };
   const late = setTimeout(leave, 20000); // whatever failed then has to be seen
   watch.observe(document.body, { childList: true, subtree: true });
-};
+}

@@ -1,6 +1,9 @@
 // The translation: the sentence large, its tokens shaded by probability, the model's facts and scores.
-AttentionAtlas.register("translation", (root, api) => {
-  const { element: el, t, said } = AttentionAtlas;
+import { el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { pageLink } from "../core/links.js";
+
+export default function translation(root, api) {
   const percent = (p) =>
     p >= 0.9995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`;
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
@@ -186,7 +189,7 @@ AttentionAtlas.register("translation", (root, api) => {
 
   // A link may name the tab that it opens, and a panel of it.
   function follow() {
-    const link = AttentionAtlas.link(),
+    const link = pageLink(),
       tab = link.get("tab");
     if (tab) api.trigger("open", { tab, panel: link.get("panel") });
   }
@@ -198,4 +201,4 @@ AttentionAtlas.register("translation", (root, api) => {
   draw(api.value());
   api.onValue(draw);
   follow();
-});
+}

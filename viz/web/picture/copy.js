@@ -1,117 +1,114 @@
 // A picture of the page that can be taken away: a small button copies it as an image, with its title above it and the
 // sentence below, so that it speaks for itself on a slide.
-(function (atlas) {
-  "use strict";
-  const { element: el, t } = atlas;
-  const PAD = 24,
-    NARROWEST = 560,
-    HEAD = 28,
-    LINE = 22; // pixels
-  const SHOWN = 4500; // milliseconds that what happened is said
-  const TITLE = "600 20px",
-    CAPTION = "15px";
+import { download, el } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { png, svg as drawn, token, whole, xml } from "./drawing.js";
 
-  // Text broken into lines of this width; an overlong word, or one of a script without spaces, breaks anywhere.
-  function broken(text, font, width) {
-    const pen = document.createElement("canvas").getContext("2d"),
-      found = [];
-    pen.font = `${font} ${atlas.picture.colour("--atlas-font")}`;
-    let line = "";
-    for (const piece of text.split(/(?<=[\s\u3000-\u9fff])|(?<=\S{30})/u)) {
-      if (line && pen.measureText(line + piece.trimEnd()).width > width) {
-        found.push(line.trimEnd());
-        line = "";
-      }
-      line += piece;
+const PAD = 24,
+  NARROWEST = 560,
+  HEAD = 28,
+  LINE = 22; // pixels
+const SHOWN = 4500; // milliseconds that what happened is said
+const TITLE = "600 20px",
+  CAPTION = "15px";
+
+// Text broken into lines of this width; an overlong word, or one of a script without spaces, breaks anywhere.
+function broken(text, font, width) {
+  const pen = document.createElement("canvas").getContext("2d"),
+    found = [];
+  pen.font = `${font} ${token("--atlas-font")}`;
+  let line = "";
+  for (const piece of text.split(/(?<=[\s\u3000-\u9fff])|(?<=\S{30})/u)) {
+    if (line && pen.measureText(line + piece.trimEnd()).width > width) {
+      found.push(line.trimEnd());
+      line = "";
     }
-    return [...found, line].filter(Boolean);
+    line += piece;
   }
+  return [...found, line].filter(Boolean);
+}
 
-  // An SVG with a title above and a caption below it.
-  function framed(svg, title, caption) {
-    const { xml, colour, whole } = atlas.picture;
-    const [width, height] = [/\swidth="([\d.]+)/, /\sheight="([\d.]+)/].map((size) =>
-      parseFloat(size.exec(svg)[1]),
-    );
-    const inner = Math.max(width, NARROWEST),
-      above = broken(title, TITLE, inner),
-      below = broken(caption, CAPTION, inner);
-    const top = PAD + above.length * HEAD + (above.length ? 8 : 0),
-      bottom = top + height + (below.length ? 14 : 0);
-    const write = (lines, font, fill, y, step) =>
-      lines
-        .map(
-          (text, i) =>
-            `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(colour("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
-        )
-        .join("");
-    return whole(
-      inner + 2 * PAD,
-      Math.ceil(bottom + below.length * LINE + PAD),
-      `<rect width="100%" height="100%" fill="${colour("--atlas-paper")}"/>${write(above, TITLE, colour("--atlas-ink"), PAD, HEAD)}` +
-        `${svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `)}${write(below, CAPTION, colour("--atlas-muted"), bottom, LINE)}`,
-    );
-  }
+// An SVG with a title above and a caption below it.
+function framed(svg, title, caption) {
+  const [width, height] = [/\swidth="([\d.]+)/, /\sheight="([\d.]+)/].map((size) =>
+    parseFloat(size.exec(svg)[1]),
+  );
+  const inner = Math.max(width, NARROWEST),
+    above = broken(title, TITLE, inner),
+    below = broken(caption, CAPTION, inner);
+  const top = PAD + above.length * HEAD + (above.length ? 8 : 0),
+    bottom = top + height + (below.length ? 14 : 0);
+  const write = (lines, font, fill, y, step) =>
+    lines
+      .map(
+        (text, i) =>
+          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(token("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
+      )
+      .join("");
+  return whole(
+    inner + 2 * PAD,
+    Math.ceil(bottom + below.length * LINE + PAD),
+    `<rect width="100%" height="100%" fill="${token("--atlas-paper")}"/>${write(above, TITLE, token("--atlas-ink"), PAD, HEAD)}` +
+      `${svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `)}${write(below, CAPTION, token("--atlas-muted"), bottom, LINE)}`,
+  );
+}
 
-  let told = null;
-  function tell(words) {
-    clearTimeout(tell.timer);
-    told.textContent = words;
-    tell.timer = setTimeout(() => told.replaceChildren(), SHOWN);
-  }
+let told = null;
+function tell(words) {
+  clearTimeout(tell.timer);
+  told.textContent = words;
+  tell.timer = setTimeout(() => told.replaceChildren(), SHOWN);
+}
 
-  // Onto the clipboard; where nothing may be written there, into a file.
-  async function copy(node, about) {
-    const title = about.title(),
-      making = (async () =>
-        atlas.picture.png(
-          framed(await (about.svg?.() ?? atlas.picture.svg(node)), title, about.caption()),
-        ))();
+// Onto the clipboard; where nothing may be written there, into a file.
+async function copy(node, about) {
+  const title = about.title(),
+    making = (async () =>
+      png(framed(await (about.svg?.() ?? drawn(node)), title, about.caption())))();
+  try {
+    // The promise itself: a browser that asks for a person's click would not wait for the picture.
+    await navigator.clipboard.write([new ClipboardItem({ "image/png": making })]);
+    tell(t("Copied as an image: paste it into a slide."));
+  } catch {
     try {
-      // The promise itself: a browser that asks for a person's click would not wait for the picture.
-      await navigator.clipboard.write([new ClipboardItem({ "image/png": making })]);
-      tell(t("Copied as an image: paste it into a slide."));
-    } catch {
-      try {
-        const name = `${
-          title
-            .replace(/[^\p{L}\p{N}]+/gu, "-")
-            .replace(/^-|-$/g, "")
-            .slice(0, 80) || "attention"
-        }.png`;
-        atlas.download(name, await making);
-        tell(t("Saved as {name}: nothing may be written onto the clipboard here.", { name }));
-      } catch (error) {
-        tell(t("No picture could be made: {why}.", { why: error.message }));
-      }
+      const name = `${
+        title
+          .replace(/[^\p{L}\p{N}]+/gu, "-")
+          .replace(/^-|-$/g, "")
+          .slice(0, 80) || "attention"
+      }.png`;
+      download(name, await making);
+      tell(t("Saved as {name}: nothing may be written onto the clipboard here.", { name }));
+    } catch (error) {
+      tell(t("No picture could be made: {why}.", { why: error.message }));
     }
   }
+}
 
-  atlas.pictures = new WeakMap(); // what stands for a picture -> {node, ...about}
+export const described = new WeakMap(); // what stands for a picture -> {node, ...about}
 
-  // What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
-  // svg(), its SVG as text (or a promise), where that is more than what stands on the page. For presentations, each if need
-  // be: main, whether it is what its tab is about; move(down, right), what the arrow keys do, and hint, what that is in
-  // words; fit(room), which lays it out for {width, height} in pixels, or with null for the page again.
-  atlas.pictured = function (node, about) {
-    if (!told)
-      (document.querySelector(".gradio-container") ?? document.body).append(
-        (told = el("p", { class: "atlas-told", role: "status" })),
-      );
-    const name = t("Copy as image");
-    const whole = el(
-      "div",
-      { class: "pictured" },
-      node,
-      el("button", {
-        type: "button",
-        class: "copy-picture",
-        "aria-label": name,
-        title: name,
-        onclick: () => copy(node, about),
-      }),
+// What stands for a picture on the page: it, and its button. about: title() and caption() in words, both perhaps empty;
+// svg(), its SVG as text (or a promise), where that is more than what stands on the page. For presentations, each if need
+// be: main, whether it is what its tab is about; move(down, right), what the arrow keys do, and hint, what that is in
+// words; fit(room), which lays it out for {width, height} in pixels, or with null for the page again.
+export function pictured(node, about) {
+  if (!told)
+    (document.querySelector(".gradio-container") ?? document.body).append(
+      (told = el("p", { class: "atlas-told", role: "status" })),
     );
-    atlas.pictures.set(whole, { node, ...about });
-    return whole;
-  };
-})(globalThis.AttentionAtlas);
+  const name = t("Copy as image");
+  const box = el(
+    "div",
+    { class: "pictured" },
+    node,
+    el("button", {
+      type: "button",
+      class: "copy-picture",
+      "aria-label": name,
+      title: name,
+      onclick: () => copy(node, about),
+    }),
+  );
+  described.set(box, { node, ...about });
+  return box;
+}

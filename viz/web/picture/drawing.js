@@ -1,316 +1,311 @@
 // What stands on the page as one SVG: Plotly's figures by Plotly, all else from its boxes, canvases, lines and texts as the
 // browser laid them out; and an SVG as a PNG.
-(function (atlas) {
-  "use strict";
+import { escape } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { plotly } from "../core/plotly.js";
 
-  const SCALE = 2; // PNG pixels a CSS pixel
-  const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
-  const DRAWN = "text, rect, circle, path, line"; // shapes whose look may come from the style sheet
-  const LOOKS = [
-    "fill",
-    "fill-opacity",
-    "stroke",
-    "stroke-width",
-    "stroke-opacity",
-    "stroke-dasharray",
-    "opacity",
-    "paint-order",
-  ];
-  const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anchor"];
-  const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // what XML has no way to say
+const SCALE = 2; // PNG pixels a CSS pixel
+const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
+const DRAWN = "text, rect, circle, path, line"; // shapes whose look may come from the style sheet
+const LOOKS = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "opacity",
+  "paint-order",
+];
+const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anchor"];
+const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // what XML has no way to say
 
-  const xml = (text) =>
-    atlas.escape(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
-  const style = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
-  const attributes = (given) =>
-    Object.entries(given)
-      .filter(([, value]) => value !== null)
-      .map(([name, value]) => ` ${name}="${xml(value)}"`)
+export const xml = (text) =>
+  escape(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
+
+// What a variable of the style sheet holds, such as a colour.
+export const token = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
+const attributes = (given) =>
+  Object.entries(given)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => ` ${name}="${xml(value)}"`)
+    .join("");
+const tag = (name, given, inside = "") => `<${name}${attributes(given)}>${inside}</${name}>`;
+
+// A computed colour as every reader of SVG knows it: color-mix() is computed to color(srgb ..). Null: nothing to be seen.
+function colour(computed) {
+  const mixed = /^color\(srgb (\S+) (\S+) (\S+?)(?: \/ (\S+))?\)$/.exec(computed);
+  const [red, green, blue, alpha = 1] = (
+    mixed ? mixed.slice(1).filter(Boolean) : (computed.match(/[\d.]+/g) ?? [0, 0, 0, 0])
+  ).map(Number);
+  if (alpha === 0) return null;
+  const parts = mixed
+    ? [red, green, blue].map((part) => Math.round(255 * part))
+    : [red, green, blue];
+  return alpha < 1 ? `rgba(${parts.join(",")},${alpha})` : `rgb(${parts.join(",")})`;
+}
+
+// Plotly's own drawing of a figure, on the page's colour.
+export async function plotted({ data, layout }, width = layout.width, height = layout.height) {
+  await plotly();
+  const uri = await Plotly.toImage(
+    { data, layout: { ...layout, paper_bgcolor: token("--atlas-paper") } },
+    { format: "svg", width, height },
+  );
+  const comma = uri.indexOf(",");
+  return uri.slice(0, comma).includes("base64")
+    ? atob(uri.slice(comma + 1))
+    : decodeURIComponent(uri.slice(comma + 1));
+}
+
+// --- of the page: every part with its place within the picture, in pixels of its own style sheet --------------------
+function frameOf(root) {
+  const frame = root.getBoundingClientRect(),
+    scale = root.offsetWidth ? frame.width / root.offsetWidth : 1;
+  return {
+    width: Math.ceil(frame.width / scale),
+    height: Math.ceil(frame.height / scale),
+    place: (box) => ({
+      x: (box.left - frame.left) / scale,
+      y: (box.top - frame.top) / scale,
+      width: box.width / scale,
+      height: box.height / scale,
+    }),
+  };
+}
+
+// Colours of a plain linear-gradient(), as a legend's ramp is one, and whether they go upwards.
+function ramp(image) {
+  if (!image.startsWith("linear-gradient(") || /px|,\s*linear/.test(image)) return null;
+  const colours = image.match(/rgba?\([^)]*\)/g) ?? [];
+  return colours.length > 1 ? { colours, up: /to top/.test(image) } : null;
+}
+
+function box(node, look, place, parts) {
+  const at = place(node.getBoundingClientRect()),
+    rx = Math.min(parseFloat(look.borderTopLeftRadius) || 0, at.height / 2);
+  const sides = ["top", "right", "bottom", "left"].map((side) => ({
+    width:
+      look.getPropertyValue(`border-${side}-style`) === "none"
+        ? 0
+        : parseFloat(look.getPropertyValue(`border-${side}-width`)),
+    colour: colour(look.getPropertyValue(`border-${side}-color`)),
+  }));
+  const even = sides.every(
+      (side) => side.width === sides[0].width && side.colour === sides[0].colour,
+    ),
+    shades = ramp(look.backgroundImage);
+  let fill = colour(look.backgroundColor);
+  if (shades) {
+    fill = `url(#ramp${parts.length})`;
+    const stops = shades.colours
+      .map((one, i) => tag("stop", { offset: i / (shades.colours.length - 1), "stop-color": one }))
       .join("");
-  const tag = (name, given, inside = "") => `<${name}${attributes(given)}>${inside}</${name}>`;
-
-  // A computed colour as every reader of SVG knows it: color-mix() is computed to color(srgb ..). Null: nothing to be seen.
-  function colour(computed) {
-    const mixed = /^color\(srgb (\S+) (\S+) (\S+?)(?: \/ (\S+))?\)$/.exec(computed);
-    const [red, green, blue, alpha = 1] = (
-      mixed ? mixed.slice(1).filter(Boolean) : (computed.match(/[\d.]+/g) ?? [0, 0, 0, 0])
-    ).map(Number);
-    if (alpha === 0) return null;
-    const parts = mixed
-      ? [red, green, blue].map((part) => Math.round(255 * part))
-      : [red, green, blue];
-    return alpha < 1 ? `rgba(${parts.join(",")},${alpha})` : `rgb(${parts.join(",")})`;
-  }
-
-  // Plotly's own drawing of a figure, on the page's colour.
-  async function plotted({ data, layout }, width = layout.width, height = layout.height) {
-    await atlas.plotly();
-    const uri = await Plotly.toImage(
-      { data, layout: { ...layout, paper_bgcolor: style("--atlas-paper") } },
-      { format: "svg", width, height },
-    );
-    const comma = uri.indexOf(",");
-    return uri.slice(0, comma).includes("base64")
-      ? atob(uri.slice(comma + 1))
-      : decodeURIComponent(uri.slice(comma + 1));
-  }
-
-  // --- of the page: every part with its place within the picture, in pixels of its own style sheet --------------------
-  function frameOf(root) {
-    const frame = root.getBoundingClientRect(),
-      scale = root.offsetWidth ? frame.width / root.offsetWidth : 1;
-    return {
-      width: Math.ceil(frame.width / scale),
-      height: Math.ceil(frame.height / scale),
-      place: (box) => ({
-        x: (box.left - frame.left) / scale,
-        y: (box.top - frame.top) / scale,
-        width: box.width / scale,
-        height: box.height / scale,
-      }),
-    };
-  }
-
-  // Colours of a plain linear-gradient(), as a legend's ramp is one, and whether they go upwards.
-  function ramp(image) {
-    if (!image.startsWith("linear-gradient(") || /px|,\s*linear/.test(image)) return null;
-    const colours = image.match(/rgba?\([^)]*\)/g) ?? [];
-    return colours.length > 1 ? { colours, up: /to top/.test(image) } : null;
-  }
-
-  function box(node, look, place, parts) {
-    const at = place(node.getBoundingClientRect()),
-      rx = Math.min(parseFloat(look.borderTopLeftRadius) || 0, at.height / 2);
-    const sides = ["top", "right", "bottom", "left"].map((side) => ({
-      width:
-        look.getPropertyValue(`border-${side}-style`) === "none"
-          ? 0
-          : parseFloat(look.getPropertyValue(`border-${side}-width`)),
-      colour: colour(look.getPropertyValue(`border-${side}-color`)),
-    }));
-    const even = sides.every(
-        (side) => side.width === sides[0].width && side.colour === sides[0].colour,
-      ),
-      shades = ramp(look.backgroundImage);
-    let fill = colour(look.backgroundColor);
-    if (shades) {
-      fill = `url(#ramp${parts.length})`;
-      const stops = shades.colours
-        .map((one, i) =>
-          tag("stop", { offset: i / (shades.colours.length - 1), "stop-color": one }),
-        )
-        .join("");
-      parts.push(
-        tag(
-          "linearGradient",
-          { id: `ramp${parts.length}`, x1: 0, x2: shades.up ? 0 : 1, y1: shades.up ? 1 : 0, y2: 0 },
-          stops,
-        ),
-      );
-    }
-    const stroke = even && sides[0].width ? sides[0].colour : null;
-    const inset = stroke ? sides[0].width / 2 : 0; // a border lies inside its box
-    if (fill || stroke) {
-      parts.push(
-        tag("rect", {
-          x: at.x + inset,
-          y: at.y + inset,
-          width: Math.max(0, at.width - 2 * inset),
-          height: Math.max(0, at.height - 2 * inset),
-          rx,
-          fill: fill ?? "none",
-          stroke,
-          "stroke-width": stroke && sides[0].width,
-          "stroke-dasharray": look.borderTopStyle === "dashed" && stroke ? "3 2" : null,
-        }),
-      );
-    }
-    const [right, bottom] = [at.x + at.width, at.y + at.height];
-    const edges = [
-      [at.x, at.y, right, at.y],
-      [right, at.y, right, bottom],
-      [at.x, bottom, right, bottom],
-      [at.x, at.y, at.x, bottom],
-    ];
-    if (!even)
-      sides.forEach((side, i) => side.width && side.colour && parts.push(line(edges[i], side)));
-    const outline = parseFloat(look.outlineWidth),
-      around = parseFloat(look.outlineOffset) + outline / 2;
-    if (look.outlineStyle !== "none" && outline && colour(look.outlineColor)) {
-      parts.push(
-        tag("rect", {
-          x: at.x - around,
-          y: at.y - around,
-          width: at.width + 2 * around,
-          height: at.height + 2 * around,
-          rx,
-          fill: "none",
-          stroke: colour(look.outlineColor),
-          "stroke-width": outline,
-          "stroke-dasharray": look.outlineStyle === "dashed" ? "4 3" : null,
-        }),
-      );
-    }
-  }
-
-  const line = ([x1, y1, x2, y2], { width, colour: stroke }) =>
-    tag("line", { x1, y1, x2, y2, stroke, "stroke-width": width });
-
-  // A text node's lines as the browser broke them: [text, box].
-  function lines(node) {
-    const range = document.createRange(),
-      upright = getComputedStyle(node.parentElement).writingMode.startsWith("horizontal");
-    range.selectNodeContents(node);
-    if (!upright || range.getClientRects().length < 2)
-      return [[node.data, range.getBoundingClientRect()]];
-    const starts = [];
-    let last = null;
-    for (let i = 0; i < node.data.length; i++) {
-      range.setStart(node, i);
-      range.setEnd(node, i + 1);
-      const { top, width } = range.getBoundingClientRect();
-      if (width && (last === null || Math.abs(top - last) > 2)) starts.push(i);
-      if (width) last = top;
-    }
-    return starts.map((start, i) => {
-      range.setStart(node, start);
-      range.setEnd(node, starts[i + 1] ?? node.data.length);
-      return [range.toString(), range.getBoundingClientRect()];
-    });
-  }
-
-  function text(node, turned, place, parts) {
-    const parent = node.parentElement,
-      look = getComputedStyle(parent),
-      hides = look.overflowX !== "visible" && parent.scrollWidth > parent.clientWidth + 1;
-    const turn = turned + (look.writingMode.startsWith("vertical") ? 90 : 0);
-    for (const [written, rect] of lines(node)) {
-      const { x, y, width, height } = place(rect),
-        shown = look.whiteSpace.startsWith("pre") ? written : written.replace(/\s+/g, " ").trim();
-      const words = look.textTransform === "uppercase" ? shown.toLocaleUpperCase() : shown;
-      if (!width || !words.trim()) continue;
-      const font = {
-        "font-size": look.fontSize,
-        "font-weight": look.fontWeight,
-        "font-style": look.fontStyle,
-        "font-family": look.fontFamily,
-        fill: colour(look.color) ?? "none",
-        "xml:space": "preserve",
-      };
-      const given = turn
-        ? {
-            x: x + width / 2,
-            y: y + height / 2,
-            "text-anchor": "middle",
-            "dominant-baseline": "central",
-            transform: `rotate(${turn} ${x + width / 2} ${y + height / 2})`,
-          }
-        : { x, y: y + height * 0.78 };
-      const drawn = tag("text", { ...given, ...font }, xml(words));
-      if (!hides) parts.push(drawn);
-      else {
-        // as much of it as its box shows
-        const cut = place(parent.getBoundingClientRect());
-        parts.push(
-          tag("svg", { ...cut, viewBox: `${cut.x} ${cut.y} ${cut.width} ${cut.height}` }, drawn),
-        );
-      }
-    }
-  }
-
-  function drawing(node, place) {
-    const copy = node.cloneNode(true),
-      originals = node.querySelectorAll(DRAWN),
-      copies = copy.querySelectorAll(DRAWN);
-    originals.forEach((original, i) => {
-      const look = getComputedStyle(original);
-      for (const name of original.tagName === "text" ? [...LOOKS, ...FONT] : LOOKS) {
-        const value = look.getPropertyValue(name);
-        copies[i].setAttribute(
-          name,
-          name === "fill" || name === "stroke" ? (colour(value) ?? "none") : value,
-        );
-      }
-      copies[i].removeAttribute("style");
-    });
-    const at = place(node.getBoundingClientRect());
-    if (!copy.getAttribute("viewBox")) copy.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`);
-    for (const [name, value] of Object.entries(at)) copy.setAttribute(name, value);
-    return new XMLSerializer().serializeToString(copy);
-  }
-
-  // Degrees by which an element is turned within its parent.
-  function turning({ transform, rotate }) {
-    const { a, b } = new DOMMatrix(transform === "none" ? "" : transform);
-    return Math.round((Math.atan2(b, a) * 180) / Math.PI) + (parseFloat(rotate) || 0);
-  }
-
-  function add(node, turned, place, parts) {
-    if (node.nodeType === Node.TEXT_NODE)
-      return node.data.trim() && text(node, turned, place, parts);
-    if (node.nodeType !== Node.ELEMENT_NODE || node.matches(NOT_DRAWN)) return;
-    const look = getComputedStyle(node);
-    if (look.display === "none" || look.visibility === "hidden" || look.opacity === "0") return;
-    if (node.tagName.toLowerCase() === "svg") return parts.push(drawing(node, place));
-    const within = []; // what is faint on the page is faint here
-    if (look.display !== "contents") box(node, look, place, within);
-    if (node.tagName === "CANVAS" && node.width && node.height) {
-      within.push(
-        tag("image", {
-          ...place(node.getBoundingClientRect()),
-          preserveAspectRatio: "none",
-          style: "image-rendering:pixelated",
-          href: node.toDataURL(),
-        }),
-      );
-    }
-    for (const child of node.childNodes) add(child, turned + turning(look), place, within);
     parts.push(
-      ...(Number(look.opacity) < 1
-        ? [tag("g", { opacity: look.opacity }, within.join(""))]
-        : within),
+      tag(
+        "linearGradient",
+        { id: `ramp${parts.length}`, x1: 0, x2: shades.up ? 0 : 1, y1: shades.up ? 1 : 0, y2: 0 },
+        stops,
+      ),
     );
   }
-
-  // An element as it stands on the page. but: a selector of what is left out of it.
-  function element(root, but = null) {
-    root.classList.add("atlas-whole");
-    const { width, height, place } = frameOf(root),
-      parts = [tag("rect", { width, height, fill: style("--atlas-paper") })];
-    const left = but
-      ? [...root.querySelectorAll(but)].map((node) => [node, node.style.visibility])
-      : [];
-    for (const [node] of left) node.style.visibility = "hidden";
-    for (const child of root.childNodes) add(child, 0, place, parts);
-    for (const [node, before] of left) node.style.visibility = before;
-    root.classList.remove("atlas-whole");
-    return whole(width, height, parts.join(""));
+  const stroke = even && sides[0].width ? sides[0].colour : null;
+  const inset = stroke ? sides[0].width / 2 : 0; // a border lies inside its box
+  if (fill || stroke) {
+    parts.push(
+      tag("rect", {
+        x: at.x + inset,
+        y: at.y + inset,
+        width: Math.max(0, at.width - 2 * inset),
+        height: Math.max(0, at.height - 2 * inset),
+        rx,
+        fill: fill ?? "none",
+        stroke,
+        "stroke-width": stroke && sides[0].width,
+        "stroke-dasharray": look.borderTopStyle === "dashed" && stroke ? "3 2" : null,
+      }),
+    );
   }
-
-  const whole = (width, height, inside) =>
-    `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${inside}</svg>`;
-
-  // What is there, as it stands: by Plotly where it drew it.
-  const svg = (node) =>
-    node.data && node.layout ? plotted(node, node.clientWidth, node.clientHeight) : element(node);
-
-  function png(svgText) {
-    return new Promise((resolve, reject) => {
-      const image = new Image();
-      image.onload = () => {
-        const canvas = document.createElement("canvas");
-        canvas.width = image.width * SCALE;
-        canvas.height = image.height * SCALE;
-        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-        canvas.toBlob(
-          (blob) => (blob ? resolve(blob) : reject(new Error(atlas.t("the picture is too large")))),
-          "image/png",
-        );
-      };
-      image.onerror = () => reject(new Error(atlas.t("the picture could not be drawn")));
-      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
-    });
+  const [right, bottom] = [at.x + at.width, at.y + at.height];
+  const edges = [
+    [at.x, at.y, right, at.y],
+    [right, at.y, right, bottom],
+    [at.x, bottom, right, bottom],
+    [at.x, at.y, at.x, bottom],
+  ];
+  if (!even)
+    sides.forEach((side, i) => side.width && side.colour && parts.push(line(edges[i], side)));
+  const outline = parseFloat(look.outlineWidth),
+    around = parseFloat(look.outlineOffset) + outline / 2;
+  if (look.outlineStyle !== "none" && outline && colour(look.outlineColor)) {
+    parts.push(
+      tag("rect", {
+        x: at.x - around,
+        y: at.y - around,
+        width: at.width + 2 * around,
+        height: at.height + 2 * around,
+        rx,
+        fill: "none",
+        stroke: colour(look.outlineColor),
+        "stroke-width": outline,
+        "stroke-dasharray": look.outlineStyle === "dashed" ? "4 3" : null,
+      }),
+    );
   }
+}
 
-  atlas.picture = { svg, element, plotted, png, whole, xml, colour: style };
-})(globalThis.AttentionAtlas);
+const line = ([x1, y1, x2, y2], { width, colour: stroke }) =>
+  tag("line", { x1, y1, x2, y2, stroke, "stroke-width": width });
+
+// A text node's lines as the browser broke them: [text, box].
+function lines(node) {
+  const range = document.createRange(),
+    upright = getComputedStyle(node.parentElement).writingMode.startsWith("horizontal");
+  range.selectNodeContents(node);
+  if (!upright || range.getClientRects().length < 2)
+    return [[node.data, range.getBoundingClientRect()]];
+  const starts = [];
+  let last = null;
+  for (let i = 0; i < node.data.length; i++) {
+    range.setStart(node, i);
+    range.setEnd(node, i + 1);
+    const { top, width } = range.getBoundingClientRect();
+    if (width && (last === null || Math.abs(top - last) > 2)) starts.push(i);
+    if (width) last = top;
+  }
+  return starts.map((start, i) => {
+    range.setStart(node, start);
+    range.setEnd(node, starts[i + 1] ?? node.data.length);
+    return [range.toString(), range.getBoundingClientRect()];
+  });
+}
+
+function text(node, turned, place, parts) {
+  const parent = node.parentElement,
+    look = getComputedStyle(parent),
+    hides = look.overflowX !== "visible" && parent.scrollWidth > parent.clientWidth + 1;
+  const turn = turned + (look.writingMode.startsWith("vertical") ? 90 : 0);
+  for (const [written, rect] of lines(node)) {
+    const { x, y, width, height } = place(rect),
+      shown = look.whiteSpace.startsWith("pre") ? written : written.replace(/\s+/g, " ").trim();
+    const words = look.textTransform === "uppercase" ? shown.toLocaleUpperCase() : shown;
+    if (!width || !words.trim()) continue;
+    const font = {
+      "font-size": look.fontSize,
+      "font-weight": look.fontWeight,
+      "font-style": look.fontStyle,
+      "font-family": look.fontFamily,
+      fill: colour(look.color) ?? "none",
+      "xml:space": "preserve",
+    };
+    const given = turn
+      ? {
+          x: x + width / 2,
+          y: y + height / 2,
+          "text-anchor": "middle",
+          "dominant-baseline": "central",
+          transform: `rotate(${turn} ${x + width / 2} ${y + height / 2})`,
+        }
+      : { x, y: y + height * 0.78 };
+    const drawn = tag("text", { ...given, ...font }, xml(words));
+    if (!hides) parts.push(drawn);
+    else {
+      // as much of it as its box shows
+      const cut = place(parent.getBoundingClientRect());
+      parts.push(
+        tag("svg", { ...cut, viewBox: `${cut.x} ${cut.y} ${cut.width} ${cut.height}` }, drawn),
+      );
+    }
+  }
+}
+
+function drawing(node, place) {
+  const copy = node.cloneNode(true),
+    originals = node.querySelectorAll(DRAWN),
+    copies = copy.querySelectorAll(DRAWN);
+  originals.forEach((original, i) => {
+    const look = getComputedStyle(original);
+    for (const name of original.tagName === "text" ? [...LOOKS, ...FONT] : LOOKS) {
+      const value = look.getPropertyValue(name);
+      copies[i].setAttribute(
+        name,
+        name === "fill" || name === "stroke" ? (colour(value) ?? "none") : value,
+      );
+    }
+    copies[i].removeAttribute("style");
+  });
+  const at = place(node.getBoundingClientRect());
+  if (!copy.getAttribute("viewBox")) copy.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`);
+  for (const [name, value] of Object.entries(at)) copy.setAttribute(name, value);
+  return new XMLSerializer().serializeToString(copy);
+}
+
+// Degrees by which an element is turned within its parent.
+function turning({ transform, rotate }) {
+  const { a, b } = new DOMMatrix(transform === "none" ? "" : transform);
+  return Math.round((Math.atan2(b, a) * 180) / Math.PI) + (parseFloat(rotate) || 0);
+}
+
+function add(node, turned, place, parts) {
+  if (node.nodeType === Node.TEXT_NODE) return node.data.trim() && text(node, turned, place, parts);
+  if (node.nodeType !== Node.ELEMENT_NODE || node.matches(NOT_DRAWN)) return;
+  const look = getComputedStyle(node);
+  if (look.display === "none" || look.visibility === "hidden" || look.opacity === "0") return;
+  if (node.tagName.toLowerCase() === "svg") return parts.push(drawing(node, place));
+  const within = []; // what is faint on the page is faint here
+  if (look.display !== "contents") box(node, look, place, within);
+  if (node.tagName === "CANVAS" && node.width && node.height) {
+    within.push(
+      tag("image", {
+        ...place(node.getBoundingClientRect()),
+        preserveAspectRatio: "none",
+        style: "image-rendering:pixelated",
+        href: node.toDataURL(),
+      }),
+    );
+  }
+  for (const child of node.childNodes) add(child, turned + turning(look), place, within);
+  parts.push(
+    ...(Number(look.opacity) < 1 ? [tag("g", { opacity: look.opacity }, within.join(""))] : within),
+  );
+}
+
+// An element as it stands on the page. but: a selector of what is left out of it.
+export function element(root, but = null) {
+  root.classList.add("atlas-whole");
+  const { width, height, place } = frameOf(root),
+    parts = [tag("rect", { width, height, fill: token("--atlas-paper") })];
+  const left = but
+    ? [...root.querySelectorAll(but)].map((node) => [node, node.style.visibility])
+    : [];
+  for (const [node] of left) node.style.visibility = "hidden";
+  for (const child of root.childNodes) add(child, 0, place, parts);
+  for (const [node, before] of left) node.style.visibility = before;
+  root.classList.remove("atlas-whole");
+  return whole(width, height, parts.join(""));
+}
+
+export const whole = (width, height, inside) =>
+  `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${inside}</svg>`;
+
+// What is there, as it stands: by Plotly where it drew it.
+export const svg = (node) =>
+  node.data && node.layout ? plotted(node, node.clientWidth, node.clientHeight) : element(node);
+
+export function png(svgText) {
+  return new Promise((resolve, reject) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = image.width * SCALE;
+      canvas.height = image.height * SCALE;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(
+        (blob) => (blob ? resolve(blob) : reject(new Error(t("the picture is too large")))),
+        "image/png",
+      );
+    };
+    image.onerror = () => reject(new Error(t("the picture could not be drawn")));
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
+  });
+}

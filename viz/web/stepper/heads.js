@@ -1,181 +1,173 @@
 // One step's attention of every layer and head: a strip of cells a head, over the source and over the prefix.
-(function (atlas) {
-  "use strict";
+import { colourSteps } from "../core/colours.js";
+import { el, shorten } from "../core/dom.js";
+import { say, t } from "../core/language.js";
+import { paint } from "../explorer/views/atlas.js";
+import { pictured } from "../picture/copy.js";
+import { chipText } from "./tokens.js";
 
-  const { element: el, t, say } = atlas;
-  const KINDS = [
-    ["cross", say("Cross-attention over the source")],
-    ["decoder_self", say("Look back over the prefix")],
-  ];
-  const LABELS = 64; // columns above which their tokens are not written out
+const KINDS = [
+  ["cross", say("Cross-attention over the source")],
+  ["decoder_self", say("Look back over the prefix")],
+];
+const LABELS = 64; // columns above which their tokens are not written out
 
-  // hooks: select(kind, layer, head), about(title): of a picture
-  function create(hooks, colours) {
-    const colouring = { place: (weight) => Math.min(1, weight), steps: atlas.steps(colours) };
-    const status = el("p", { class: "caption reading", "aria-live": "polite" });
-    const pictures = Object.fromEntries(
-      KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]),
-    );
-    const legend = el(
-      "p",
-      { class: "legend caption" },
-      `${t("weight")} 0 `,
-      el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }),
-      " 1",
-    );
-    const root = el(
-      "section",
-      { class: "reading-pane" },
-      el("h2", {}, t("What this step reads")),
-      atlas.pictured(
+// hooks: select(kind, layer, head), about(title): of a picture
+export function createHeads(hooks, colours) {
+  const colouring = { place: (weight) => Math.min(1, weight), steps: colourSteps(colours) };
+  const status = el("p", { class: "caption reading", "aria-live": "polite" });
+  const pictures = Object.fromEntries(
+    KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]),
+  );
+  const legend = el(
+    "p",
+    { class: "legend caption" },
+    `${t("weight")} 0 `,
+    el("i", { class: "ramp", style: `background: linear-gradient(90deg, ${colours.join(",")})` }),
+    " 1",
+  );
+  const root = el(
+    "section",
+    { class: "reading-pane" },
+    el("h2", {}, t("What this step reads")),
+    pictured(
+      el(
+        "div",
+        {},
         el(
           "div",
-          {},
-          el(
-            "div",
-            { class: "strips" },
-            KINDS.map(([kind]) => pictures[kind].root),
-          ),
-          legend,
+          { class: "strips" },
+          KINDS.map(([kind]) => pictures[kind].root),
         ),
-        hooks.about(t("What this step reads")),
+        legend,
       ),
-      status,
+      hooks.about(t("What this step reads")),
+    ),
+    status,
+  );
+  return {
+    root,
+    open: (path) => KINDS.forEach(([kind]) => pictures[kind].open(path)),
+    step: (at, selection) =>
+      KINDS.forEach(([kind]) => pictures[kind].step(at, selection, colouring)),
+  };
+}
+
+function picture(kind, title, hooks, status) {
+  const labels = el("div", { class: "columns", "aria-hidden": "true" });
+  const stack = el("div", {
+    class: "stack",
+    tabindex: "0",
+    role: "listbox",
+    "aria-label": t("{title}: every layer and head; arrow keys choose one", { title }),
+  });
+  const root = el(
+    "figure",
+    { class: `strip ${kind}` },
+    el("figcaption", { class: "caption" }, title),
+    el("div", { class: "scroll" }, labels, stack),
+  );
+  let path = null,
+    canvases = [],
+    options = [],
+    at = 0,
+    selected = null;
+
+  function open(next) {
+    path = next;
+    const { layers, heads, keys } = path.kinds[kind],
+      tokens = kind === "cross" ? path.source : path.read;
+    root.style.setProperty("--keys", keys);
+    stack.style.setProperty("--heads", heads);
+    labels.replaceChildren(
+      ...(keys > LABELS ? [] : tokens.map((token) => el("span", {}, shorten(chipText(token), 10)))),
     );
+    canvases = Array.from({ length: layers }, () => el("canvas", { "aria-hidden": "true" }));
+    // What a screen reader walks through; the eye has the canvas.
+    options = canvases.map((_, layer) =>
+      Array.from({ length: heads }, (_, head) =>
+        el("i", {
+          id: `${kind}-${layer}-${head}`,
+          role: "option",
+          "aria-label": t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }),
+        }),
+      ),
+    );
+    stack.replaceChildren(
+      ...canvases.map((canvas, layer) =>
+        el(
+          "div",
+          { class: "layer", role: "group" },
+          el("span", { class: "heading", "aria-hidden": "true" }, `L${layer + 1}`),
+          el("div", { class: "cells" }, canvas, el("i", { class: "mark" }), options[layer]),
+        ),
+      ),
+    );
+  }
+
+  function step(now, selection, colouring) {
+    at = now;
+    selected = selection.kind === kind ? selection : null;
+    const { layers, heads, keys } = path.kinds[kind],
+      seen = kind === "cross" ? keys : at + 1;
+    const shown = at < path.length && path.has(at);
+    for (let layer = 0; layer < layers; layer++) {
+      const values = new Float32Array(heads * keys).fill(NaN);
+      for (let head = 0; shown && head < heads; head++)
+        values.set(path.row(kind, layer, head, at).slice(0, seen), head * keys);
+      paint(canvases[layer], { values, rows: heads, columns: keys }, colouring);
+      const mark = canvases[layer].nextSibling;
+      mark.hidden = !shown || !selected || selected.layer !== layer;
+      if (!mark.hidden) mark.style.top = `${(100 * selected.head) / heads}%`;
+    }
+    const chosen = selected && options[selected.layer]?.[selected.head];
+    if (chosen?.ariaSelected !== "true") {
+      options.flat().forEach((option) => (option.ariaSelected = String(option === chosen)));
+      if (chosen) stack.setAttribute("aria-activedescendant", chosen.id);
+      else stack.removeAttribute("aria-activedescendant");
+    }
+    [...labels.children].forEach((label, i) => label.classList.toggle("ahead", i >= seen));
+  }
+
+  function place(event) {
+    const canvas = event.target.closest(".cells")?.firstChild;
+    if (!canvas) return null;
+    const box = canvas.getBoundingClientRect(),
+      { heads, keys } = path.kinds[kind];
+    const within = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value * count)));
     return {
-      root,
-      open: (path) => KINDS.forEach(([kind]) => pictures[kind].open(path)),
-      step: (at, selection) =>
-        KINDS.forEach(([kind]) => pictures[kind].step(at, selection, colouring)),
+      layer: canvases.indexOf(canvas),
+      head: within((event.clientY - box.top) / box.height, heads),
+      key: within((event.clientX - box.left) / box.width, keys),
     };
   }
 
-  function picture(kind, title, hooks, status) {
-    const labels = el("div", { class: "columns", "aria-hidden": "true" });
-    const stack = el("div", {
-      class: "stack",
-      tabindex: "0",
-      role: "listbox",
-      "aria-label": t("{title}: every layer and head; arrow keys choose one", { title }),
+  stack.addEventListener("mousemove", (event) => {
+    const found = place(event);
+    if (!found || at >= path.length || !path.has(at)) return;
+    const tokens = kind === "cross" ? path.source : path.read,
+      weight = path.row(kind, found.layer, found.head, at)[found.key];
+    status.textContent = t("Layer {layer}, head {head} on “{token}”: {weight}", {
+      layer: found.layer + 1,
+      head: found.head + 1,
+      token: tokens[found.key].text,
+      weight: weight.toFixed(4),
     });
-    const root = el(
-      "figure",
-      { class: `strip ${kind}` },
-      el("figcaption", { class: "caption" }, title),
-      el("div", { class: "scroll" }, labels, stack),
-    );
-    let path = null,
-      canvases = [],
-      options = [],
-      at = 0,
-      selected = null;
-
-    function open(next) {
-      path = next;
-      const { layers, heads, keys } = path.kinds[kind],
-        tokens = kind === "cross" ? path.source : path.read;
-      root.style.setProperty("--keys", keys);
-      stack.style.setProperty("--heads", heads);
-      labels.replaceChildren(
-        ...(keys > LABELS
-          ? []
-          : tokens.map((token) =>
-              el("span", {}, atlas.shorten(atlas.stepperTokens.chipText(token), 10)),
-            )),
-      );
-      canvases = Array.from({ length: layers }, () => el("canvas", { "aria-hidden": "true" }));
-      // What a screen reader walks through; the eye has the canvas.
-      options = canvases.map((_, layer) =>
-        Array.from({ length: heads }, (_, head) =>
-          el("i", {
-            id: `${kind}-${layer}-${head}`,
-            role: "option",
-            "aria-label": t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 }),
-          }),
-        ),
-      );
-      stack.replaceChildren(
-        ...canvases.map((canvas, layer) =>
-          el(
-            "div",
-            { class: "layer", role: "group" },
-            el("span", { class: "heading", "aria-hidden": "true" }, `L${layer + 1}`),
-            el("div", { class: "cells" }, canvas, el("i", { class: "mark" }), options[layer]),
-          ),
-        ),
-      );
-    }
-
-    function step(now, selection, colouring) {
-      at = now;
-      selected = selection.kind === kind ? selection : null;
-      const { layers, heads, keys } = path.kinds[kind],
-        seen = kind === "cross" ? keys : at + 1;
-      const shown = at < path.length && path.has(at);
-      for (let layer = 0; layer < layers; layer++) {
-        const values = new Float32Array(heads * keys).fill(NaN);
-        for (let head = 0; shown && head < heads; head++)
-          values.set(path.row(kind, layer, head, at).slice(0, seen), head * keys);
-        atlas.explorerAtlas.paint(
-          canvases[layer],
-          { values, rows: heads, columns: keys },
-          colouring,
-        );
-        const mark = canvases[layer].nextSibling;
-        mark.hidden = !shown || !selected || selected.layer !== layer;
-        if (!mark.hidden) mark.style.top = `${(100 * selected.head) / heads}%`;
-      }
-      const chosen = selected && options[selected.layer]?.[selected.head];
-      if (chosen?.ariaSelected !== "true") {
-        options.flat().forEach((option) => (option.ariaSelected = String(option === chosen)));
-        if (chosen) stack.setAttribute("aria-activedescendant", chosen.id);
-        else stack.removeAttribute("aria-activedescendant");
-      }
-      [...labels.children].forEach((label, i) => label.classList.toggle("ahead", i >= seen));
-    }
-
-    function place(event) {
-      const canvas = event.target.closest(".cells")?.firstChild;
-      if (!canvas) return null;
-      const box = canvas.getBoundingClientRect(),
-        { heads, keys } = path.kinds[kind];
-      const within = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value * count)));
-      return {
-        layer: canvases.indexOf(canvas),
-        head: within((event.clientY - box.top) / box.height, heads),
-        key: within((event.clientX - box.left) / box.width, keys),
-      };
-    }
-
-    stack.addEventListener("mousemove", (event) => {
-      const found = place(event);
-      if (!found || at >= path.length || !path.has(at)) return;
-      const tokens = kind === "cross" ? path.source : path.read,
-        weight = path.row(kind, found.layer, found.head, at)[found.key];
-      status.textContent = t("Layer {layer}, head {head} on “{token}”: {weight}", {
-        layer: found.layer + 1,
-        head: found.head + 1,
-        token: tokens[found.key].text,
-        weight: weight.toFixed(4),
-      });
-    });
-    stack.addEventListener("mouseleave", () => (status.textContent = ""));
-    stack.addEventListener("click", (event) => {
-      const found = place(event);
-      if (found) hooks.select(kind, found.layer, found.head);
-    });
-    stack.addEventListener("keydown", (event) => {
-      const move = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-      if (!move) return;
-      const { layers, heads } = path.kinds[kind];
-      const now = selected ? selected.layer * heads + selected.head : -1;
-      const next = Math.max(0, Math.min(layers * heads - 1, now + move));
-      hooks.select(kind, Math.floor(next / heads), next % heads);
-      event.preventDefault();
-      event.stopPropagation();
-    });
-    return { root, open, step };
-  }
-
-  atlas.stepperHeads = { create };
-})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));
+  });
+  stack.addEventListener("mouseleave", () => (status.textContent = ""));
+  stack.addEventListener("click", (event) => {
+    const found = place(event);
+    if (found) hooks.select(kind, found.layer, found.head);
+  });
+  stack.addEventListener("keydown", (event) => {
+    const move = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!move) return;
+    const { layers, heads } = path.kinds[kind];
+    const now = selected ? selected.layer * heads + selected.head : -1;
+    const next = Math.max(0, Math.min(layers * heads - 1, now + move));
+    hooks.select(kind, Math.floor(next / heads), next % heads);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  return { root, open, step };
+}

@@ -1,171 +1,165 @@
 // One branch of the tree as the page holds it: every step's candidates and attention rows. No page is needed here.
-(function (atlas) {
-  "use strict";
+import { Trace, bytes, decode } from "../explorer/trace.js";
 
-  class Path {
-    // payload: viz/wire/steps.py, path_payload; held: the path whose shared steps it leaves out
-    static async from(payload, held) {
-      const path = new Path(),
-        steps = [...(payload.shared ? held.steps.slice(0, payload.shared) : []), ...payload.steps];
-      Object.assign(path, {
-        number: payload.number,
-        source: payload.source,
-        read: payload.read,
-        steps,
-        kinds: payload.kinds,
-        respelled: payload.respelled,
-        length: steps.length,
-        details: null,
-      });
-      path.maps = payload.rows
-        ? grown(held, payload)
-        : payload.blocks.length
-          ? await atlas.explorerTrace.Trace.from({ kinds: payload.kinds, blocks: payload.blocks })
-          : null;
-      path.sent = new Map(); // step -> rows of long paths, which come some at a time
-      path.awaited = new Set(); // steps whose rows were asked for
-      payload.blocks = [];
-      return path;
+export class Path {
+  // payload: viz/wire/steps.py, path_payload; held: the path whose shared steps it leaves out
+  static async from(payload, held) {
+    const path = new Path(),
+      steps = [...(payload.shared ? held.steps.slice(0, payload.shared) : []), ...payload.steps];
+    Object.assign(path, {
+      number: payload.number,
+      source: payload.source,
+      read: payload.read,
+      steps,
+      kinds: payload.kinds,
+      respelled: payload.respelled,
+      length: steps.length,
+      details: null,
+    });
+    path.maps = payload.rows
+      ? grown(held, payload)
+      : payload.blocks.length
+        ? await Trace.from({ kinds: payload.kinds, blocks: payload.blocks })
+        : null;
+    path.sent = new Map(); // step -> rows of long paths, which come some at a time
+    path.awaited = new Set(); // steps whose rows were asked for
+    payload.blocks = [];
+    return path;
+  }
+
+  // Whether step's attention is here.
+  has(step) {
+    return this.maps !== null || this.sent.has(step);
+  }
+
+  addRows({ first, last, rows }) {
+    const all = Object.entries(rows).map(([kind, packed]) => [kind, decode(bytes(packed))]);
+    for (let step = first; step < last; step++) {
+      this.sent.set(
+        step,
+        Object.fromEntries(
+          all.map(([kind, values]) => {
+            const { layers, heads, keys } = this.kinds[kind],
+              found = new Float32Array(layers * heads * keys);
+            for (let head = 0; head < layers * heads; head++) {
+              const from = (head * (last - first) + step - first) * keys;
+              found.set(values.subarray(from, from + keys), head * keys);
+            }
+            return [kind, found];
+          }),
+        ),
+      );
     }
+  }
 
-    // Whether step's attention is here.
-    has(step) {
-      return this.maps !== null || this.sent.has(step);
-    }
+  // The first of some steps whose rows are not here; null where there is none, or it is on its way.
+  lacking(from, to) {
+    for (let step = from; step < Math.min(to, this.length); step++)
+      if (!this.has(step)) return this.awaited.has(step) ? null : step;
+    return null;
+  }
 
-    addRows({ first, last, rows }) {
-      const { bytes, decode } = atlas.explorerTrace,
-        all = Object.entries(rows).map(([kind, packed]) => [kind, decode(bytes(packed))]);
-      for (let step = first; step < last; step++) {
-        this.sent.set(
-          step,
-          Object.fromEntries(
-            all.map(([kind, values]) => {
-              const { layers, heads, keys } = this.kinds[kind],
-                found = new Float32Array(layers * heads * keys);
-              for (let head = 0; head < layers * heads; head++) {
-                const from = (head * (last - first) + step - first) * keys;
-                found.set(values.subarray(from, from + keys), head * keys);
-              }
-              return [kind, found];
-            }),
-          ),
+  // One head's weights over the keys at a step.
+  row(kind, layer, head, step) {
+    const { heads, keys } = this.kinds[kind];
+    if (this.maps)
+      return this.maps.head(kind, layer, head).subarray(step * keys, (step + 1) * keys);
+    const start = (layer * heads + head) * keys;
+    return this.sent.get(step)[kind].subarray(start, start + keys);
+  }
+
+  // The mean over all layers and heads.
+  meanRow(kind, step) {
+    const { layers, heads, keys } = this.kinds[kind];
+    const mean = new Float64Array(keys);
+    for (let layer = 0; layer < layers; layer++) {
+      for (let head = 0; head < heads; head++) {
+        this.row(kind, layer, head, step).forEach(
+          (weight, key) => (mean[key] += weight / (layers * heads)),
         );
       }
     }
+    return mean;
+  }
 
-    // The first of some steps whose rows are not here; null where there is none, or it is on its way.
-    lacking(from, to) {
-      for (let step = from; step < Math.min(to, this.length); step++)
-        if (!this.has(step)) return this.awaited.has(step) ? null : step;
-      return null;
-    }
+  // The candidates of a step with their probabilities at a temperature, over the whole vocabulary; null until the
+  // details are here (temperature 1 needs none).
+  candidates(step, temperature) {
+    const { candidates } = this.steps[step];
+    if (temperature === 1) return candidates;
+    const normaliser = this.detail("log_normalisers", step, temperature);
+    if (normaliser === null) return null;
+    return candidates.map((c) => ({
+      ...c,
+      probability: Math.exp(Math.log(c.probability) / temperature - normaliser),
+    }));
+  }
 
-    // One head's weights over the keys at a step.
-    row(kind, layer, head, step) {
-      const { heads, keys } = this.kinds[kind];
-      if (this.maps)
-        return this.maps.head(kind, layer, head).subarray(step * keys, (step + 1) * keys);
-      const start = (layer * heads + head) * keys;
-      return this.sent.get(step)[kind].subarray(start, start + keys);
-    }
+  taken(step, temperature) {
+    const normaliser = temperature === 1 ? 0 : this.detail("log_normalisers", step, temperature);
+    return normaliser === null
+      ? null
+      : Math.exp(this.steps[step].log_probability / temperature - normaliser);
+  }
 
-    // The mean over all layers and heads.
-    meanRow(kind, step) {
-      const { layers, heads, keys } = this.kinds[kind];
-      const mean = new Float64Array(keys);
-      for (let layer = 0; layer < layers; layer++) {
-        for (let head = 0; head < heads; head++) {
-          this.row(kind, layer, head, step).forEach(
-            (weight, key) => (mean[key] += weight / (layers * heads)),
+  entropy(step, temperature) {
+    return temperature === 1
+      ? this.steps[step].entropy
+      : this.detail("entropies", step, temperature);
+  }
+
+  detail(name, step, temperature) {
+    if (!this.details) return null;
+    const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
+    return at < 0 ? null : this.details[name][at][step];
+  }
+}
+
+// The maps of a path that shares its first steps with one that is here: those rows are copied. What a row has beyond
+// its own step is 0, so that rows of another length fit.
+function grown(held, { kinds, rows, shared }) {
+  const maps = new Trace({ kinds });
+  for (const [kind, packed] of Object.entries(rows)) {
+    const { layers, heads, queries, keys } = kinds[kind],
+      size = queries * keys,
+      more = (queries - shared) * keys;
+    const added = decode(bytes(packed)),
+      width = Math.min(keys, held.kinds[kind].keys);
+    for (let layer = 0; layer < layers; layer++) {
+      const values = (maps.weights[kind][layer] = new Float32Array(heads * size));
+      for (let head = 0; head < heads; head++) {
+        for (let step = 0; step < shared; step++) {
+          values.set(
+            held.row(kind, layer, head, step).subarray(0, width),
+            head * size + step * keys,
           );
         }
-      }
-      return mean;
-    }
-
-    // The candidates of a step with their probabilities at a temperature, over the whole vocabulary; null until the
-    // details are here (temperature 1 needs none).
-    candidates(step, temperature) {
-      const { candidates } = this.steps[step];
-      if (temperature === 1) return candidates;
-      const normaliser = this.detail("log_normalisers", step, temperature);
-      if (normaliser === null) return null;
-      return candidates.map((c) => ({
-        ...c,
-        probability: Math.exp(Math.log(c.probability) / temperature - normaliser),
-      }));
-    }
-
-    taken(step, temperature) {
-      const normaliser = temperature === 1 ? 0 : this.detail("log_normalisers", step, temperature);
-      return normaliser === null
-        ? null
-        : Math.exp(this.steps[step].log_probability / temperature - normaliser);
-    }
-
-    entropy(step, temperature) {
-      return temperature === 1
-        ? this.steps[step].entropy
-        : this.detail("entropies", step, temperature);
-    }
-
-    detail(name, step, temperature) {
-      if (!this.details) return null;
-      const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
-      return at < 0 ? null : this.details[name][at][step];
-    }
-  }
-
-  // The maps of a path that shares its first steps with one that is here: those rows are copied. What a row has beyond
-  // its own step is 0, so that rows of another length fit.
-  function grown(held, { kinds, rows, shared }) {
-    const { Trace, bytes, decode } = atlas.explorerTrace,
-      maps = new Trace({ kinds });
-    for (const [kind, packed] of Object.entries(rows)) {
-      const { layers, heads, queries, keys } = kinds[kind],
-        size = queries * keys,
-        more = (queries - shared) * keys;
-      const added = decode(bytes(packed)),
-        width = Math.min(keys, held.kinds[kind].keys);
-      for (let layer = 0; layer < layers; layer++) {
-        const values = (maps.weights[kind][layer] = new Float32Array(heads * size));
-        for (let head = 0; head < heads; head++) {
-          for (let step = 0; step < shared; step++) {
-            values.set(
-              held.row(kind, layer, head, step).subarray(0, width),
-              head * size + step * keys,
-            );
-          }
-          const from = (layer * heads + head) * more;
-          values.set(added.subarray(from, from + more), head * size + shared * keys);
-        }
+        const from = (layer * heads + head) * more;
+        values.set(added.subarray(from, from + more), head * size + shared * keys);
       }
     }
-    return maps;
   }
+  return maps;
+}
 
-  // What tokens say.
-  const written = (tokens) =>
-    tokens
-      .filter((token) => !token.symbol)
-      .map((token) => token.text)
-      .join("")
-      .replaceAll("\u2581", " ")
-      .trim();
+// What tokens say.
+export const written = (tokens) =>
+  tokens
+    .filter((token) => !token.symbol)
+    .map((token) => token.text)
+    .join("")
+    .replaceAll("\u2581", " ")
+    .trim();
 
-  // A log-probability, with the minus sign that the rest of the page writes.
-  const logP = (value, digits = 2) => value.toFixed(digits).replace("-", "\u2212");
-  const percent = (p) =>
-    p >= 0.9995
-      ? "100%"
-      : p >= 0.0995
-        ? `${(100 * p).toFixed(0)}%`
-        : p >= 0.00095
-          ? `${(100 * p).toFixed(1)}%`
-          : p >= 1e-6
-            ? `${(100 * p).toPrecision(1)}%`
-            : "≈ 0%";
-
-  atlas.stepperPath = { Path, percent, logP, written };
-})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));
+// A log-probability, with the minus sign that the rest of the page writes.
+export const logP = (value, digits = 2) => value.toFixed(digits).replace("-", "\u2212");
+export const percent = (p) =>
+  p >= 0.9995
+    ? "100%"
+    : p >= 0.0995
+      ? `${(100 * p).toFixed(0)}%`
+      : p >= 0.00095
+        ? `${(100 * p).toFixed(1)}%`
+        : p >= 1e-6
+          ? `${(100 * p).toPrecision(1)}%`
+          : "≈ 0%";

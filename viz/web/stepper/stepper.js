@@ -1,9 +1,18 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
-AttentionAtlas.register("stepper", (root, api) => {
-  const atlas = AttentionAtlas,
-    { element: el, t } = atlas;
-  const { Path, written } = atlas.stepperPath;
+import { debounce, el, invite } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
+import { connect } from "../core/rpc.js";
+import { pictured } from "../picture/copy.js";
+import { createBeam } from "./beam.js";
+import { createHeads } from "./heads.js";
+import { branches, comparison, lens, ownTarget } from "./panels.js";
+import { Path, written } from "./path.js";
+import { createCandidates, createSentences } from "./tokens.js";
+import { createTransport } from "./transport.js";
+
+export default function stepper(root, api) {
   const PATIENCE = 15000; // milliseconds after which an action is asked for once more: each may be done twice
   const AHEAD = 4; // steps whose attention is asked for before they are gone to, of a path that is not sent whole
   const PANELS = [
@@ -81,13 +90,13 @@ AttentionAtlas.register("stepper", (root, api) => {
 
   async function take(value) {
     if (value.selection) see(value.selection);
-    message(atlas.said(value.error) || "");
+    message(said(value.error) || "");
     if (value.error) {
       if (path) sentences.open(path, branch); // what was expected did not come
       path?.awaited.clear();
       schedule();
     }
-    atlas.invite(root, value.invitation);
+    invite(root, value.invitation);
     if (value.tree)
       tree = {
         ...value.tree,
@@ -114,7 +123,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     const other = !path || tree.text !== path.text;
     path = await Path.from(payload, held);
     if (!heads) {
-      heads = atlas.stepperHeads.create({ select, about }, payload.colours);
+      heads = createHeads({ select, about }, payload.colours);
       panes.append(heads.root);
     }
     path.text = tree.text;
@@ -130,7 +139,7 @@ AttentionAtlas.register("stepper", (root, api) => {
     follow();
   }
 
-  const publish = atlas.debounce(() => (opening ? publish() : api.trigger("publish", {})), 150);
+  const publish = debounce(() => (opening ? publish() : api.trigger("publish", {})), 150);
 
   function need(what) {
     if (what === "details" && !path.details) ask("details", { branch: path.number });
@@ -151,14 +160,14 @@ AttentionAtlas.register("stepper", (root, api) => {
   const own = () => tree.branches.find((one) => one.origin === "own");
 
   function openLink() {
-    const link = atlas.link();
+    const link = pageLink();
     wanted =
       link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "") ? link : null;
     follow();
   }
 
   function follow() {
-    if (!wanted || !path || stale || !own() || !atlas.isAbout(wanted, tree)) return;
+    if (!wanted || !path || stale || !own() || !isAbout(wanted, tree)) return;
     const step = Number(wanted.get("step")) - 1;
     wanted = null;
     transport.pause();
@@ -177,10 +186,10 @@ AttentionAtlas.register("stepper", (root, api) => {
       step: at + 1,
     });
   }
-  atlas.views.stepper = () => path && linked();
+  tabLinks.stepper = () => path && linked();
 
-  async function copyLink() {
-    const field = await atlas.copyLink(linked(), t("Link to this view"));
+  async function copy() {
+    const field = await copyLink(linked(), t("Link to this view"));
     copied.replaceChildren(
       field ??
         t(
@@ -244,24 +253,25 @@ AttentionAtlas.register("stepper", (root, api) => {
       type: "button",
       class: "plain",
       title: t("A link that restores this view"),
-      onclick: copyLink,
+      onclick: copy,
     },
     t("Copy link"),
   );
   const copied = el("span", { class: "caption", role: "status" });
-  const transport = atlas.stepperTransport.create(
-    { go, move, isAtEnd: () => at >= path.length, force },
-    [el("label", { class: "caption shading" }, `${t("Shade by")} `, shading), sharing, copied],
-  );
+  const transport = createTransport({ go, move, isAtEnd: () => at >= path.length, force }, [
+    el("label", { class: "caption shading" }, `${t("Shade by")} `, shading),
+    sharing,
+    copied,
+  ]);
   const jump = (step) => (transport.pause(), move(() => step));
   const about = (title) => ({
     title: () => `${title} · ${transport.where()}`,
     caption: () => `${tree.text} → ${written(branch.tokens)}`,
   });
-  const say = (words) => (said.textContent = words);
-  const said = el("p", { class: "caption said", "aria-live": "polite" });
-  const sentences = atlas.stepperTokens.sentences({ jump, say });
-  const candidates = atlas.stepperTokens.candidates({
+  const say = (words) => (news.textContent = words);
+  const news = el("p", { class: "caption said", "aria-live": "polite" });
+  const sentences = createSentences({ jump, say });
+  const candidates = createCandidates({
     force,
     forceText,
     about,
@@ -272,21 +282,21 @@ AttentionAtlas.register("stepper", (root, api) => {
     },
   });
   const panels = {
-    branches: atlas.stepperPanels.branches({
+    branches: branches({
       open: (number) => ask("open", { branch: number }, true),
     }),
-    compare: atlas.stepperPanels.comparison({
+    compare: comparison({
       compare: (a, b) => ask("compare", { first: a, second: b }),
       select,
       about,
     }),
-    lens: atlas.stepperPanels.lens({ jump, about }),
-    beam: atlas.stepperBeam.create({
+    lens: lens({ jump, about }),
+    beam: createBeam({
       search: (width, penalty) => ask("beam", { width, penalty }),
       node: (ids) => ask("node", { ids }, true),
       about,
     }),
-    own: atlas.stepperPanels.ownTarget({ target: (text) => ask("target", { text }, true) }),
+    own: ownTarget({ target: (text) => ask("target", { text }, true) }),
   };
   const tabs = Object.fromEntries(
     PANELS.map(([name, title]) => [
@@ -318,8 +328,8 @@ AttentionAtlas.register("stepper", (root, api) => {
   root.replaceChildren(
     alert,
     transport.root,
-    atlas.pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
-    said,
+    pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
+    news,
     el(
       "div",
       { class: "segmented choose-panel", role: "group", "aria-label": t("More") },
@@ -388,8 +398,8 @@ AttentionAtlas.register("stepper", (root, api) => {
   ).observe(root);
   showPanel("branches");
   root.setAttribute("aria-busy", "false"); // what it opens with is here: nothing is asked for yet
-  const rpc = atlas.rpc(api, told);
+  const rpc = connect(api, told);
   rpc.take(api.value());
   window.addEventListener("hashchange", openLink);
   openLink();
-});
+}

@@ -1,235 +1,232 @@
 // The two sentences as tokens, and the candidates of the step.
-(function (atlas) {
-  "use strict";
+import { el } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { pictured } from "../picture/copy.js";
+import { percent } from "./path.js";
 
-  const { element: el, t } = atlas;
-  const { percent } = atlas.stepperPath;
-  const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
-  const chipClass = (token, i) =>
-    `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
+export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
+export const chipClass = (token, i) =>
+  `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
 
-  // hooks: jump(step), say(words)
-  function sentences(hooks) {
-    const source = el("div", { class: "chips", dir: "auto" }),
-      target = el("div", {
-        class: "chips",
-        role: "group",
-        "aria-label": t("Tokens written; choose one to go there"),
-      });
-    const note = el("p", { class: "caption" }),
-      respelled = el("p", { class: "caption respelled" });
-    const root = el(
-      "div",
-      { class: "sentences" },
-      el("div", { class: "line" }, el("span", { class: "label" }, t("reads")), source),
-      el("div", { class: "line" }, el("span", { class: "label" }, t("writes")), target),
-      note,
-      respelled,
+// hooks: jump(step), say(words)
+export function createSentences(hooks) {
+  const source = el("div", { class: "chips", dir: "auto" }),
+    target = el("div", {
+      class: "chips",
+      role: "group",
+      "aria-label": t("Tokens written; choose one to go there"),
+    });
+  const note = el("p", { class: "caption" }),
+    respelled = el("p", { class: "caption respelled" });
+  const root = el(
+    "div",
+    { class: "sentences" },
+    el("div", { class: "line" }, el("span", { class: "label" }, t("reads")), source),
+    el("div", { class: "line" }, el("span", { class: "label" }, t("writes")), target),
+    note,
+    respelled,
+  );
+  let sourceChips = [],
+    targetChips = [],
+    how = "";
+
+  function open(path, branch) {
+    how = branch.decoding;
+    sourceChips = path.source.map((token, i) =>
+      el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)),
     );
-    let sourceChips = [],
-      targetChips = [],
-      how = "";
-
-    function open(path, branch) {
-      how = branch.decoding;
-      sourceChips = path.source.map((token, i) =>
-        el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)),
-      );
-      source.replaceChildren(...sourceChips);
-      targetChips = branch.tokens.map((token, i) =>
-        el(
-          "button",
-          {
-            type: "button",
-            class: `${chipClass(token, i)}${i < branch.given && i >= branch.fork && branch.origin !== "own" ? " given" : ""}`,
-            "aria-label": t("Step {step}: {token}, probability {p}", {
-              step: i + 1,
-              token: token.text,
-              p: percent(branch.probabilities[i]),
-            }),
-            onclick: () => hooks.jump(i),
-            onmouseenter: () => hooks.say(tokenWords(path, branch, i)),
-            onfocus: () => hooks.say(tokenWords(path, branch, i)),
-          },
-          chipText(token),
-        ),
-      );
-      target.replaceChildren(...targetChips);
-      respelled.textContent = path.respelled
-        ? t("The tokenizer would spell this text otherwise: {pieces}", {
-            pieces: path.respelled.map((piece) => piece.text).join(" "),
-          })
-        : "";
-      respelled.hidden = !path.respelled;
-    }
-
-    function tokenWords(path, branch, i) {
-      return t("Step {step}: “{token}”, probability {p}, rank {rank}", {
-        step: i + 1,
-        token: branch.tokens[i].text,
-        p: percent(branch.probabilities[i]),
-        rank: path.steps[i].rank,
-      });
-    }
-
-    // weights: over the source, or null; about: what they are
-    function step(at, weights, about) {
-      targetChips.forEach((chip, i) => {
-        chip.classList.toggle("ahead", i > at);
-        chip.classList.toggle("next", i === at);
-        if (i === at) chip.setAttribute("aria-current", "step");
-        else chip.removeAttribute("aria-current");
-      });
-      const largest = weights ? Math.max(...weights) : 0;
-      sourceChips.forEach((chip, i) => {
-        chip.style.setProperty("--p", weights ? (weights[i] / largest).toFixed(4) : "0");
-        chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
-      });
-      note.textContent =
-        (weights
-          ? t("Source shaded by {what} at this step; full colour is {p}.", {
-              what: about,
-              p: percent(largest),
-            })
-          : t("The sentence is complete.")) +
-        ` ${t("Decoding: {how}.", { how })}` +
-        (root.querySelector(".given") ? ` ${t("Underlined tokens were given, not decoded.")}` : "");
-    }
-
-    // While the server works: the token just chosen, at once.
-    function expect(at, text) {
-      targetChips.slice(at).forEach((chip) => chip.remove());
-      target.append(
-        el("span", { class: "chip starts next waiting" }, text.replaceAll("\u2581", "") || "␣"),
-      );
-    }
-
-    return { root, open, step, expect };
-  }
-
-  // hooks: force(candidate), forceText(text, joined), temperature(value), about(title): of a picture
-  function candidates(hooks) {
-    const facts = el("p", { class: "facts", "aria-live": "polite" }),
-      list = el("ol", { class: "candidates" });
-    const heat = el("input", {
-      type: "range",
-      min: "0.1",
-      max: "2",
-      step: "0.1",
-      value: "1",
-      "aria-label": t("Temperature"),
-    });
-    const heatValue = el("output", {}, "1.0");
-    heat.addEventListener("input", () => {
-      heatValue.textContent = Number(heat.value).toFixed(1);
-      hooks.temperature(Math.round(Number(heat.value) * 10) / 10);
-    });
-    const text = el("input", {
-      type: "text",
-      placeholder: t("any text"),
-      "aria-label": t("Text to put here"),
-      maxlength: "500",
-      autocomplete: "off",
-    });
-    const joined = el("input", { type: "checkbox" });
-    const form = el(
-      "form",
-      {
-        class: "force",
-        onsubmit: (event) => {
-          event.preventDefault();
-          hooks.forceText(text.value, joined.checked);
-        },
-      },
-      text,
-      el("label", {}, joined, t("no space before")),
-      el("button", { type: "submit", class: "plain" }, t("Put here")),
-    );
-    const root = el(
-      "section",
-      { class: "next-token" },
-      el("h2", {}, t("Next token")),
-      facts,
-      atlas.pictured(list, hooks.about(t("Next token"))),
-      el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
+    source.replaceChildren(...sourceChips);
+    targetChips = branch.tokens.map((token, i) =>
       el(
-        "p",
-        { class: "caption" },
-        t(
-          "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.",
-        ),
-      ),
-      form,
-    );
-    const rows = [];
-
-    function row(i) {
-      const token = el("span", { class: "token" }),
-        value = el("span", { class: "value" });
-      const button = el(
         "button",
-        { type: "button", class: "candidate", onclick: () => hooks.force(i) },
-        el("span", { class: "rank" }, i + 1),
-        token,
-        el("span", { class: "meter" }, el("i", {})),
-        value,
-      );
-      list.append(el("li", {}, button));
-      return { button, token, value };
-    }
-
-    function draw(path, at, temperature) {
-      form.querySelector("button").disabled = false;
-      if (at >= path.length) {
-        facts.textContent = t(
-          "Nothing follows: this is the end of the branch. Go back to choose otherwise.",
-        );
-        list.hidden = true;
-        return;
-      }
-      list.hidden = false;
-      const shown = path.candidates(at, temperature) || path.steps[at].candidates;
-      while (rows.length < shown.length) rows.push(row(rows.length));
-      const step = path.steps[at];
-      rows.forEach(({ button, token, value }, i) => {
-        const candidate = shown[i];
-        button.parentElement.hidden = !candidate;
-        if (!candidate) return;
-        const taken = candidate.id === step.id;
-        token.textContent = candidate.text;
-        value.textContent = percent(candidate.probability);
-        button.style.setProperty("--p", candidate.probability.toFixed(4));
-        button.classList.toggle("taken", taken);
-        button.setAttribute(
-          "aria-label",
-          taken
-            ? t("{token}, {p}, taken", { token: candidate.text, p: percent(candidate.probability) })
-            : t("{token}, {p}, choose instead", {
-                token: candidate.text,
-                p: percent(candidate.probability),
-              }),
-        );
-        if (taken) button.setAttribute("aria-current", "true");
-        else button.removeAttribute("aria-current");
-      });
-      const p = path.taken(at, temperature),
-        entropy = path.entropy(at, temperature);
-      facts.textContent =
-        p === null
-          ? t("Computing …")
-          : t(
-              "Taken: rank {rank}, {p}. Entropy {bits} bits, as undecided as between {n} equal choices.",
-              {
-                rank: step.rank,
-                p: percent(p),
-                bits: entropy.toFixed(2),
-                n: (2 ** entropy).toFixed(1),
-              },
-            );
-    }
-
-    return { root, draw, clearText: () => (text.value = "") };
+        {
+          type: "button",
+          class: `${chipClass(token, i)}${i < branch.given && i >= branch.fork && branch.origin !== "own" ? " given" : ""}`,
+          "aria-label": t("Step {step}: {token}, probability {p}", {
+            step: i + 1,
+            token: token.text,
+            p: percent(branch.probabilities[i]),
+          }),
+          onclick: () => hooks.jump(i),
+          onmouseenter: () => hooks.say(tokenWords(path, branch, i)),
+          onfocus: () => hooks.say(tokenWords(path, branch, i)),
+        },
+        chipText(token),
+      ),
+    );
+    target.replaceChildren(...targetChips);
+    respelled.textContent = path.respelled
+      ? t("The tokenizer would spell this text otherwise: {pieces}", {
+          pieces: path.respelled.map((piece) => piece.text).join(" "),
+        })
+      : "";
+    respelled.hidden = !path.respelled;
   }
 
-  atlas.stepperTokens = { sentences, candidates, chipText, chipClass };
-})(globalThis.AttentionAtlas || (globalThis.AttentionAtlas = { components: {} }));
+  function tokenWords(path, branch, i) {
+    return t("Step {step}: “{token}”, probability {p}, rank {rank}", {
+      step: i + 1,
+      token: branch.tokens[i].text,
+      p: percent(branch.probabilities[i]),
+      rank: path.steps[i].rank,
+    });
+  }
+
+  // weights: over the source, or null; about: what they are
+  function step(at, weights, about) {
+    targetChips.forEach((chip, i) => {
+      chip.classList.toggle("ahead", i > at);
+      chip.classList.toggle("next", i === at);
+      if (i === at) chip.setAttribute("aria-current", "step");
+      else chip.removeAttribute("aria-current");
+    });
+    const largest = weights ? Math.max(...weights) : 0;
+    sourceChips.forEach((chip, i) => {
+      chip.style.setProperty("--p", weights ? (weights[i] / largest).toFixed(4) : "0");
+      chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
+    });
+    note.textContent =
+      (weights
+        ? t("Source shaded by {what} at this step; full colour is {p}.", {
+            what: about,
+            p: percent(largest),
+          })
+        : t("The sentence is complete.")) +
+      ` ${t("Decoding: {how}.", { how })}` +
+      (root.querySelector(".given") ? ` ${t("Underlined tokens were given, not decoded.")}` : "");
+  }
+
+  // While the server works: the token just chosen, at once.
+  function expect(at, text) {
+    targetChips.slice(at).forEach((chip) => chip.remove());
+    target.append(
+      el("span", { class: "chip starts next waiting" }, text.replaceAll("\u2581", "") || "␣"),
+    );
+  }
+
+  return { root, open, step, expect };
+}
+
+// hooks: force(candidate), forceText(text, joined), temperature(value), about(title): of a picture
+export function createCandidates(hooks) {
+  const facts = el("p", { class: "facts", "aria-live": "polite" }),
+    list = el("ol", { class: "candidates" });
+  const heat = el("input", {
+    type: "range",
+    min: "0.1",
+    max: "2",
+    step: "0.1",
+    value: "1",
+    "aria-label": t("Temperature"),
+  });
+  const heatValue = el("output", {}, "1.0");
+  heat.addEventListener("input", () => {
+    heatValue.textContent = Number(heat.value).toFixed(1);
+    hooks.temperature(Math.round(Number(heat.value) * 10) / 10);
+  });
+  const text = el("input", {
+    type: "text",
+    placeholder: t("any text"),
+    "aria-label": t("Text to put here"),
+    maxlength: "500",
+    autocomplete: "off",
+  });
+  const joined = el("input", { type: "checkbox" });
+  const form = el(
+    "form",
+    {
+      class: "force",
+      onsubmit: (event) => {
+        event.preventDefault();
+        hooks.forceText(text.value, joined.checked);
+      },
+    },
+    text,
+    el("label", {}, joined, t("no space before")),
+    el("button", { type: "submit", class: "plain" }, t("Put here")),
+  );
+  const root = el(
+    "section",
+    { class: "next-token" },
+    el("h2", {}, t("Next token")),
+    facts,
+    pictured(list, hooks.about(t("Next token"))),
+    el("label", { class: "heat" }, `${t("Temperature")} `, heat, heatValue),
+    el(
+      "p",
+      { class: "caption" },
+      t(
+        "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.",
+      ),
+    ),
+    form,
+  );
+  const rows = [];
+
+  function row(i) {
+    const token = el("span", { class: "token" }),
+      value = el("span", { class: "value" });
+    const button = el(
+      "button",
+      { type: "button", class: "candidate", onclick: () => hooks.force(i) },
+      el("span", { class: "rank" }, i + 1),
+      token,
+      el("span", { class: "meter" }, el("i", {})),
+      value,
+    );
+    list.append(el("li", {}, button));
+    return { button, token, value };
+  }
+
+  function draw(path, at, temperature) {
+    form.querySelector("button").disabled = false;
+    if (at >= path.length) {
+      facts.textContent = t(
+        "Nothing follows: this is the end of the branch. Go back to choose otherwise.",
+      );
+      list.hidden = true;
+      return;
+    }
+    list.hidden = false;
+    const shown = path.candidates(at, temperature) || path.steps[at].candidates;
+    while (rows.length < shown.length) rows.push(row(rows.length));
+    const step = path.steps[at];
+    rows.forEach(({ button, token, value }, i) => {
+      const candidate = shown[i];
+      button.parentElement.hidden = !candidate;
+      if (!candidate) return;
+      const taken = candidate.id === step.id;
+      token.textContent = candidate.text;
+      value.textContent = percent(candidate.probability);
+      button.style.setProperty("--p", candidate.probability.toFixed(4));
+      button.classList.toggle("taken", taken);
+      button.setAttribute(
+        "aria-label",
+        taken
+          ? t("{token}, {p}, taken", { token: candidate.text, p: percent(candidate.probability) })
+          : t("{token}, {p}, choose instead", {
+              token: candidate.text,
+              p: percent(candidate.probability),
+            }),
+      );
+      if (taken) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    });
+    const p = path.taken(at, temperature),
+      entropy = path.entropy(at, temperature);
+    facts.textContent =
+      p === null
+        ? t("Computing …")
+        : t(
+            "Taken: rank {rank}, {p}. Entropy {bits} bits, as undecided as between {n} equal choices.",
+            {
+              rank: step.rank,
+              p: percent(p),
+              bits: entropy.toFixed(2),
+              n: (2 ** entropy).toFixed(1),
+            },
+          );
+  }
+
+  return { root, draw, clearText: () => (text.value = "") };
+}

@@ -1,12 +1,14 @@
 // The way into the tours: the button beside the examples, and links to a stop (#tour=..&stop=..). All else of them is
 // fetched when one is started.
-AttentionAtlas.register("guide", (root, api) => {
-  const atlas = AttentionAtlas;
+import { learn } from "../core/language.js";
+import { pageLink } from "../core/links.js";
+
+export default function guide(root, api) {
   let loading = null;
 
   function load() {
-    loading ||= Promise.all([atlas.fetched(api.options), atlas.learn(api.options.words)])
-      .then(() => atlas.tour(root, api))
+    loading ||= Promise.all([import("./tour.js"), learn(api.options.words)])
+      .then(([module]) => module.ready(root, api))
       .catch(() => (loading = null)); // whoever asks again has it tried again
     return loading;
   }
@@ -17,7 +19,7 @@ AttentionAtlas.register("guide", (root, api) => {
 
   // A link names a tour, its stop and a direction; while a stop is shown, its own view is a link, too.
   function follow() {
-    const link = atlas.link();
+    const link = pageLink();
     if (link.get("tour"))
       start({
         tour: link.get("tour"),
@@ -30,4 +32,4 @@ AttentionAtlas.register("guide", (root, api) => {
   document.addEventListener("atlas-tour", ({ detail }) => start({ ...detail, stop: 1 }));
   window.addEventListener("hashchange", follow);
   follow();
-});
+}

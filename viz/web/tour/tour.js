@@ -1,259 +1,265 @@
 // A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
 // it as they follow any other (viz/ui/tours/).
-(function (atlas) {
-  "use strict";
-  const PATIENCE = 15000; // milliseconds for what a stop points at to appear
-  const SETTLING = 2500; // and to grow to its size
+import { debounce, el, styled } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { copyLink, pageLink } from "../core/links.js";
+import { connect } from "../core/rpc.js";
 
-  atlas.tour = function (root, api) {
-    const { element: el, t, said } = atlas;
-    let shown = null,
-      wanted = null,
-      asked = 0,
-      pointed = null,
-      opener = null;
+const PATIENCE = 15000; // milliseconds for what a stop points at to appear
+const SETTLING = 2500; // and to grow to its size
 
-    const heading = el("h2", { tabindex: "-1", id: "atlas-tour-title" });
-    const text = el("p", { class: "text" }),
-      claim = el("p", { class: "claim" });
-    const story = el("div", { class: "story", "aria-live": "polite" }, heading, text, claim);
-    const list = el("select", {
-      "aria-label": t("Choose a tour"),
-      onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
-    });
-    const count = el("span", { class: "count" });
-    const button = (words, onclick, kind = "plain") =>
-      el("button", { type: "button", class: kind, onclick }, words);
-    const back = button(t("Back"), () => move(-1)),
-      next = button(t("Next"), () => move(1), "strong");
-    const link = button(t("Copy link"), copy),
-      leaving = button(t("Leave the tour"), leave);
-    const sheet = el(
-      "section",
-      { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
-      el("div", { class: "bar" }, list, count, link, leaving),
-      story,
-      el("div", { class: "moves" }, back, next),
+// A promise of the tours, once their style sheet is there.
+export const ready = async (root, api) => {
+  await styled(import.meta.url);
+  return createTour(root, api);
+};
+
+function createTour(root, api) {
+  let shown = null,
+    wanted = null,
+    asked = 0,
+    pointed = null,
+    opener = null;
+
+  const heading = el("h2", { tabindex: "-1", id: "atlas-tour-title" });
+  const text = el("p", { class: "text" }),
+    claim = el("p", { class: "claim" });
+  const story = el("div", { class: "story", "aria-live": "polite" }, heading, text, claim);
+  const list = el("select", {
+    "aria-label": t("Choose a tour"),
+    onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
+  });
+  const count = el("span", { class: "count" });
+  const button = (words, onclick, kind = "plain") =>
+    el("button", { type: "button", class: kind, onclick }, words);
+  const back = button(t("Back"), () => move(-1)),
+    next = button(t("Next"), () => move(1), "strong");
+  const link = button(t("Copy link"), copy),
+    leaving = button(t("Leave the tour"), leave);
+  const sheet = el(
+    "section",
+    { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
+    el("div", { class: "bar" }, list, count, link, leaving),
+    story,
+    el("div", { class: "moves" }, back, next),
+  );
+  root.replaceChildren(sheet);
+
+  const rpc = connect(api, () => {});
+
+  // place: {tour, stop, direction}. What is on its way, or shown, is not asked for again: a stop's own view comes here, too.
+  function go(place) {
+    const name = `${place.tour} ${place.stop}`;
+    if (name === wanted) return;
+    wanted = name;
+    if (sheet.hidden) opener = document.activeElement;
+    const mine = ++asked;
+    sheet.setAttribute("aria-busy", "true");
+    rpc.ask("stop", place, (answer) => mine === asked && wanted && draw(answer), PATIENCE);
+  }
+
+  function draw(answer) {
+    const first = sheet.hidden;
+    sheet.hidden = false;
+    sheet.setAttribute("aria-busy", "false");
+    if (answer.error) {
+      heading.textContent = said(answer.error);
+      text.replaceChildren();
+      claim.replaceChildren();
+      [back, next, link].forEach((one) => (one.hidden = true));
+      return settle(first);
+    }
+    shown = answer;
+    heading.textContent = said(answer.title);
+    text.textContent = said(answer.missing ?? answer.text);
+    text.classList.toggle("missing", Boolean(answer.missing));
+    claim.hidden = !answer.claim;
+    if (answer.claim) drawClaim(answer.claim);
+    list.replaceChildren(
+      ...answer.tours.map((one) =>
+        el(
+          "option",
+          { value: one.name, selected: one.name === answer.tour },
+          t("{title} ({n} min)", { title: said(one.title), n: one.minutes }),
+        ),
+      ),
     );
-    root.replaceChildren(sheet);
+    count.textContent = t("{n} of {all}", { n: answer.stop, all: answer.stops });
+    [back, next, link].forEach((one) => (one.hidden = false));
+    back.disabled = answer.stop === 1;
+    next.textContent = answer.stop < answer.stops ? t("Next") : t("Finish");
+    settle(first);
+    open(answer);
+  }
 
-    const rpc = atlas.rpc(api, () => {});
-
-    // place: {tour, stop, direction}. What is on its way, or shown, is not asked for again: a stop's own view comes here, too.
-    function go(place) {
-      const name = `${place.tour} ${place.stop}`;
-      if (name === wanted) return;
-      wanted = name;
-      if (sheet.hidden) opener = document.activeElement;
-      const mine = ++asked;
-      sheet.setAttribute("aria-busy", "true");
-      rpc.ask("stop", place, (answer) => mine === asked && wanted && draw(answer), PATIENCE);
-    }
-
-    function draw(answer) {
-      const first = sheet.hidden;
-      sheet.hidden = false;
-      sheet.setAttribute("aria-busy", "false");
-      if (answer.error) {
-        heading.textContent = said(answer.error);
-        text.replaceChildren();
-        claim.replaceChildren();
-        [back, next, link].forEach((one) => (one.hidden = true));
-        return settle(first);
-      }
-      shown = answer;
-      heading.textContent = said(answer.title);
-      text.textContent = said(answer.missing ?? answer.text);
-      text.classList.toggle("missing", Boolean(answer.missing));
-      claim.hidden = !answer.claim;
-      if (answer.claim) drawClaim(answer.claim);
-      list.replaceChildren(
-        ...answer.tours.map((one) =>
-          el(
-            "option",
-            { value: one.name, selected: one.name === answer.tour },
-            t("{title} ({n} min)", { title: said(one.title), n: one.minutes }),
-          ),
-        ),
-      );
-      count.textContent = t("{n} of {all}", { n: answer.stop, all: answer.stops });
-      [back, next, link].forEach((one) => (one.hidden = false));
-      back.disabled = answer.stop === 1;
-      next.textContent = answer.stop < answer.stops ? t("Next") : t("Finish");
-      settle(first);
-      open(answer);
-    }
-
-    function drawClaim({ text: words, holds, learned }) {
-      claim.className = `claim ${holds ? "holds" : "fails"}`;
-      claim.replaceChildren(
+  function drawClaim({ text: words, holds, learned }) {
+    claim.className = `claim ${holds ? "holds" : "fails"}`;
+    claim.replaceChildren(
+      el(
+        "span",
+        {
+          class: "mark",
+          role: "img",
+          "aria-label": holds ? t("The claim holds") : t("The claim does not hold"),
+        },
+        holds ? "✓" : "✗",
+      ),
+      el(
+        "span",
+        {},
+        said(words),
+        " ",
         el(
-          "span",
+          "small",
           {
-            class: "mark",
-            role: "img",
-            "aria-label": holds ? t("The claim holds") : t("The claim does not hold"),
+            title: learned
+              ? t("Training brought this about: a model with random weights fails here.")
+              : t("Any network of this construction fulfils this, trained or not."),
           },
-          holds ? "✓" : "✗",
+          learned ? t("learned") : t("by construction"),
         ),
-        el(
-          "span",
-          {},
-          said(words),
-          " ",
-          el(
-            "small",
-            {
-              title: learned
-                ? t("Training brought this about: a model with random weights fails here.")
-                : t("Any network of this construction fulfils this, trained or not."),
-            },
-            learned ? t("learned") : t("by construction"),
-          ),
-        ),
+      ),
+    );
+  }
+
+  // The focus is where the person moves on from; what the page needs below, so that nothing stays covered.
+  function settle(first) {
+    document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
+    document.body.classList.add("atlas-touring");
+    if (
+      first ||
+      !sheet.contains(document.activeElement) ||
+      document.activeElement.disabled ||
+      document.activeElement.hidden
+    )
+      (next.hidden ? leaving : next).focus({ preventScroll: true });
+  }
+
+  const fieldsOf = (answer) =>
+    new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
+
+  // The stop's view, by the address: every tab that is concerned follows.
+  function open(answer) {
+    point(null);
+    const fields = fieldsOf(answer).toString();
+    if (pageLink().toString() !== fields) location.hash = fields;
+    const mine = asked,
+      since = performance.now();
+    const look = () => {
+      if (mine !== asked || sheet.hidden) return;
+      const found = [...document.querySelectorAll(answer.look)].find(
+        (one) => one.getClientRects().length,
       );
-    }
+      if (found && ready(answer)) point(found);
+      else if (performance.now() - since < PATIENCE) setTimeout(look, 80);
+      else if (found) point(found);
+    };
+    look();
+  }
 
-    // The focus is where the person moves on from; what the page needs below, so that nothing stays covered.
-    function settle(first) {
-      document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
-      document.body.classList.add("atlas-touring");
+  // Whether the explorer already draws the sentence of the stop.
+  const ready = ({ open }) =>
+    document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
+
+  function point(element) {
+    pointed?.element.classList.remove("atlas-pointed");
+    pointed?.sizes.disconnect();
+    pointed = null;
+    if (!element) return;
+    element.classList.add("atlas-pointed");
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
+      since = performance.now();
+    const show = () => {
+      const { top, bottom, height } = element.getBoundingClientRect(),
+        free = innerHeight - sheet.offsetHeight;
+      if (top >= 8 && bottom <= free - 8) return;
+      const to = height > free - 24 ? top - 12 : top - (free - height) / 2;
+      scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
+    };
+    const sizes = new ResizeObserver(() => performance.now() - since < SETTLING && show());
+    sizes.observe(element);
+    pointed = { element, sizes };
+    show();
+  }
+
+  function move(by) {
+    if (!shown) return;
+    const stop = shown.stop + by;
+    if (stop < 1) return;
+    if (stop > shown.stops) return leave();
+    go({ tour: shown.tour, stop, direction: shown.direction });
+  }
+
+  // The view of the last stop stays; only its address forgets the tour.
+  function leave() {
+    if (sheet.hidden) return;
+    sheet.hidden = true;
+    wanted = null;
+    asked += 1;
+    point(null);
+    document.body.classList.remove("atlas-touring");
+    const fields = pageLink();
+    fields.delete("tour");
+    fields.delete("stop");
+    history.replaceState(
+      history.state,
+      "",
+      `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
+    );
+    (opener?.isConnected && opener !== document.body
+      ? opener
+      : document.querySelector(".atlas-examples .tour")
+    )?.focus({ preventScroll: true });
+  }
+
+  async function copy() {
+    const fields = new URLSearchParams({
+      tour: shown.tour,
+      stop: shown.stop,
+      direction: shown.direction,
+    });
+    const field = await copyLink(fields, t("Link to this stop"));
+    count.replaceChildren(field ?? t("Link copied."));
+    field?.focus();
+  }
+
+  // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.
+  function keys(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (
+      !by ||
+      event.target.closest("select, input") ||
+      event.altKey ||
+      event.ctrlKey ||
+      event.metaKey
+    )
+      return;
+    event.preventDefault();
+    move(by);
+  }
+  document.addEventListener(
+    "keydown",
+    (event) => {
       if (
-        first ||
-        !sheet.contains(document.activeElement) ||
-        document.activeElement.disabled ||
-        document.activeElement.hidden
-      )
-        (next.hidden ? leaving : next).focus({ preventScroll: true });
-    }
-
-    const fieldsOf = (answer) =>
-      new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
-
-    // The stop's view, by the address: every tab that is concerned follows.
-    function open(answer) {
-      point(null);
-      const fields = fieldsOf(answer).toString();
-      if (atlas.link().toString() !== fields) location.hash = fields;
-      const mine = asked,
-        since = performance.now();
-      const look = () => {
-        if (mine !== asked || sheet.hidden) return;
-        const found = [...document.querySelectorAll(answer.look)].find(
-          (one) => one.getClientRects().length,
-        );
-        if (found && ready(answer)) point(found);
-        else if (performance.now() - since < PATIENCE) setTimeout(look, 80);
-        else if (found) point(found);
-      };
-      look();
-    }
-
-    // Whether the explorer already draws the sentence of the stop.
-    const ready = ({ open }) =>
-      document.querySelector("#source-text :is(textarea, input)")?.value === open.text;
-
-    function point(element) {
-      pointed?.element.classList.remove("atlas-pointed");
-      pointed?.sizes.disconnect();
-      pointed = null;
-      if (!element) return;
-      element.classList.add("atlas-pointed");
-      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches,
-        since = performance.now();
-      const show = () => {
-        const { top, bottom, height } = element.getBoundingClientRect(),
-          free = innerHeight - sheet.offsetHeight;
-        if (top >= 8 && bottom <= free - 8) return;
-        const to = height > free - 24 ? top - 12 : top - (free - height) / 2;
-        scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
-      };
-      const sizes = new ResizeObserver(() => performance.now() - since < SETTLING && show());
-      sizes.observe(element);
-      pointed = { element, sizes };
-      show();
-    }
-
-    function move(by) {
-      if (!shown) return;
-      const stop = shown.stop + by;
-      if (stop < 1) return;
-      if (stop > shown.stops) return leave();
-      go({ tour: shown.tour, stop, direction: shown.direction });
-    }
-
-    // The view of the last stop stays; only its address forgets the tour.
-    function leave() {
-      if (sheet.hidden) return;
-      sheet.hidden = true;
-      wanted = null;
-      asked += 1;
-      point(null);
-      document.body.classList.remove("atlas-touring");
-      const fields = atlas.link();
-      fields.delete("tour");
-      fields.delete("stop");
-      history.replaceState(
-        history.state,
-        "",
-        `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`,
-      );
-      (opener?.isConnected && opener !== document.body
-        ? opener
-        : document.querySelector(".atlas-examples .tour")
-      )?.focus({ preventScroll: true });
-    }
-
-    async function copy() {
-      const fields = new URLSearchParams({
-        tour: shown.tour,
-        stop: shown.stop,
-        direction: shown.direction,
-      });
-      const field = await atlas.copyLink(fields, t("Link to this stop"));
-      count.replaceChildren(field ?? t("Link copied."));
-      field?.focus();
-    }
-
-    // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.
-    function keys(event) {
-      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (
-        !by ||
-        event.target.closest("select, input") ||
-        event.altKey ||
-        event.ctrlKey ||
-        event.metaKey
+        event.key !== "Escape" ||
+        sheet.hidden ||
+        (event.target !== document.body && !sheet.contains(event.target))
       )
         return;
       event.preventDefault();
-      move(by);
-    }
-    document.addEventListener(
-      "keydown",
-      (event) => {
-        if (
-          event.key !== "Escape" ||
-          sheet.hidden ||
-          (event.target !== document.body && !sheet.contains(event.target))
-        )
-          return;
-        event.preventDefault();
-        event.stopPropagation();
-        leave();
-      },
-      true,
-    );
-    addEventListener(
-      "resize",
-      atlas.debounce(
-        () =>
-          !sheet.hidden &&
-          document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`),
-        100,
-      ),
-    );
+      event.stopPropagation();
+      leave();
+    },
+    true,
+  );
+  addEventListener(
+    "resize",
+    debounce(
+      () =>
+        !sheet.hidden && document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`),
+      100,
+    ),
+  );
 
-    return { go, leave };
-  };
-})(globalThis.AttentionAtlas);
+  return { go, leave };
+}

@@ -1,8 +1,17 @@
 // The Train tab. The page asks for one turn of training after the other: whoever stops asking has stopped.
-AttentionAtlas.register("train", (root, api) => {
-  const { element: el, t, said } = AttentionAtlas,
-    options = api.options,
-    colours = AttentionAtlas.steps(options.scale);
+import { colourSteps } from "../core/colours.js";
+import { el, onTheme, shorten } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { plotly } from "../core/plotly.js";
+import { connect } from "../core/rpc.js";
+import { pictured } from "../picture/copy.js";
+import { drawCurves } from "./curves.js";
+import { TITLES, drawMaps } from "./maps.js";
+import { createSettings } from "./settings.js";
+
+export default function train(root, api) {
+  const options = api.options,
+    colours = colourSteps(options.scale);
   const runs = new Map(); // side -> {side, name, pairs, floor, guess, words, points, frames, done, going}
   let kind = "cross",
     pair = 0,
@@ -32,8 +41,8 @@ AttentionAtlas.register("train", (root, api) => {
   });
   const pointed = el("p", { class: "note pointed" });
   const sides = {
-    a: AttentionAtlas.toySettings("a", options, t("First setting")),
-    b: AttentionAtlas.toySettings("b", options, t("Second setting")),
+    a: createSettings("a", options, t("First setting")),
+    b: createSettings("b", options, t("Second setting")),
   };
   sides.b.node.hidden = true;
 
@@ -96,7 +105,7 @@ AttentionAtlas.register("train", (root, api) => {
       slider,
       counter,
     ),
-    AttentionAtlas.pictured(chart, {
+    pictured(chart, {
       title: () => chart.getAttribute("aria-label"),
       caption: () => updated(),
     }),
@@ -116,8 +125,8 @@ AttentionAtlas.register("train", (root, api) => {
           "div",
           { class: `side ${side}` },
           headings[side],
-          AttentionAtlas.pictured(boxes[side], {
-            title: () => `${said(AttentionAtlas.toyTitles[kind])} · ${headings[side].textContent}`,
+          pictured(boxes[side], {
+            title: () => `${said(TITLES[kind])} · ${headings[side].textContent}`,
             caption: () => `${pairs.selectedOptions[0].textContent} · ${updated()}`,
           }),
         ),
@@ -259,7 +268,7 @@ AttentionAtlas.register("train", (root, api) => {
     pairs.replaceChildren(
       ...run.pairs
         .slice(0, options.mapped)
-        .map((one, i) => el("option", { value: i }, AttentionAtlas.shorten(one.text, 40))),
+        .map((one, i) => el("option", { value: i }, shorten(one.text, 40))),
     );
     words.hidden = false;
     words.replaceChildren(
@@ -298,16 +307,16 @@ AttentionAtlas.register("train", (root, api) => {
     if (!found.has(kind)) kind = found.has("alignment") ? "alignment" : [...found][0];
     if ([...kinds.options].map((o) => o.value).join() !== [...found].join())
       kinds.replaceChildren(
-        ...[...found].map((name) => el("option", { value: name }, AttentionAtlas.toyTitles[name])),
+        ...[...found].map((name) => el("option", { value: name }, TITLES[name])),
       );
     kinds.value = kind;
-    AttentionAtlas.toyCurves(chart, shown(), at);
+    drawCurves(chart, shown(), at);
     outputs.replaceChildren(table());
     for (const side of ["a", "b"]) {
       const run = shown().find((one) => one.side === side);
       boxes[side].closest(".side").hidden = !run;
       if (run)
-        AttentionAtlas.toyMaps(boxes[side], {
+        drawMaps(boxes[side], {
           frame: frameOf(run),
           at: pair,
           kind,
@@ -396,7 +405,7 @@ AttentionAtlas.register("train", (root, api) => {
     });
   }
 
-  const rpc = AttentionAtlas.rpc(api, () => {});
+  const rpc = connect(api, () => {});
   // Once the tab has been opened, the server makes ready while it is read.
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -404,7 +413,7 @@ AttentionAtlas.register("train", (root, api) => {
     ask({ action: "prepare" });
   });
   seen.observe(root);
-  AttentionAtlas.plotly().then(draw);
-  AttentionAtlas.onTheme(draw);
+  plotly().then(draw);
+  onTheme(draw);
   buttons();
-});
+}

@@ -1,14 +1,15 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
-AttentionAtlas.register("question", (root, api) => {
-  "use strict";
-  const atlas = AttentionAtlas,
-    { element: el, t, said } = atlas;
+import { el, invite } from "../core/dom.js";
+import { said, saidParts, t } from "../core/language.js";
+import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
+import { connect } from "../core/rpc.js";
+import * as kept from "./kept.js";
+
+export default function question(root, api) {
   const percent = (p) =>
     p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`;
   const emphasised = (sentence) =>
-    atlas.saidParts(sentence, ["token", "contrast", "word"], (text) =>
-      el("em", { dir: "auto" }, text),
-    );
+    saidParts(sentence, ["token", "contrast", "word"], (text) => el("em", { dir: "auto" }, text));
   let shown = null; // the last answer
   let visible = false,
     sent = 0,
@@ -58,7 +59,7 @@ AttentionAtlas.register("question", (root, api) => {
       type: "button",
       class: "plain",
       title: t("A link that restores this question"),
-      onclick: copyLink,
+      onclick: copy,
     },
     t("Copy link"),
   );
@@ -176,7 +177,7 @@ AttentionAtlas.register("question", (root, api) => {
       return void (visible && needed(answer.asked));
     if (answer.asked && !answer.tokens && answer.asked !== shown?.asked) return; // on its way
     root.setAttribute("aria-busy", "false");
-    atlas.invite(root, answer.invitation);
+    invite(root, answer.invitation);
     failed.hidden = !answer.error;
     failed.textContent = said(answer.error) || "";
     if (answer.error && shown) draw(shown);
@@ -214,7 +215,7 @@ AttentionAtlas.register("question", (root, api) => {
 
   // --- links ----------------------------------------------------------------------------------------------------------
   function openLink() {
-    const fields = atlas.link();
+    const fields = pageLink();
     if (fields.get("tab") !== "why") return;
     wanted = fields.has("step") ? fields : null;
     follow();
@@ -222,13 +223,13 @@ AttentionAtlas.register("question", (root, api) => {
 
   // Ask what a link asks, once its sentence is the one that is shown.
   function follow() {
-    if (!wanted || !shown || !atlas.isAbout(wanted, shown)) return;
+    if (!wanted || !shown || !isAbout(wanted, shown)) return;
     const [step, against, alone] = [
       Number(wanted.get("step")) - 1,
       wanted.get("against"),
       wanted.has("alone"),
     ];
-    atlas.kept.restore(shown.about, wanted);
+    kept.restore(shown.about, wanted);
     wanted = null;
     ask({
       step,
@@ -252,15 +253,14 @@ AttentionAtlas.register("question", (root, api) => {
       (one) => one.offsetParent,
     );
     if (panel) fields.set("panel", panel.id.replace("panel-", ""));
-    for (const [name, value] of Object.entries(atlas.kept.fields(shown.about)))
-      fields.set(name, value);
+    for (const [name, value] of Object.entries(kept.fields(shown.about))) fields.set(name, value);
     return fields;
   }
-  atlas.views.why = () => shown && linked();
+  tabLinks.why = () => shown && linked();
 
-  async function copyLink() {
+  async function copy() {
     failed.hidden = true;
-    const field = await atlas.copyLink(linked(), t("Link to this question"));
+    const field = await copyLink(linked(), t("Link to this question"));
     copied.replaceChildren(
       field ??
         t(
@@ -284,8 +284,8 @@ AttentionAtlas.register("question", (root, api) => {
   )
     new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
   new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
-  const rpc = atlas.rpc(api, take);
+  const rpc = connect(api, take);
   window.addEventListener("hashchange", openLink);
   look();
   openLink();
-});
+}

@@ -1,47 +1,46 @@
 // The sentence's words, to click: each click asks for the sentence with another word in its place (viz/ui/lab/why/patch.py).
-(function (atlas) {
-  "use strict";
-  const { element: el } = atlas;
-  let drawn = null; // {about, ask} of the block that stands on the page now
-  let sentence = null; // the translated one, of the last block
+import { el } from "../core/dom.js";
+import { keptOf } from "./kept.js";
 
-  // A second sentence that a link names goes into the panel's line of text, whenever both are there.
-  function takeOver() {
-    const kept = drawn && atlas.kept(drawn.about);
-    if (!kept || kept.wanted === null) return;
-    const text = kept.wanted;
-    kept.wanted = null;
-    drawn.ask("fill", { text });
-  }
-  document.addEventListener("atlas-kept", takeOver);
+let drawn = null; // {about, ask} of the block that stands on the page now
+let sentence = null; // the translated one, of the last block
 
-  atlas.panelBlocks.words = function (block, keep, api) {
-    // The line of text still holds what was set for the sentence before.
-    const kept = atlas.kept(block.about),
-      another = sentence !== null && sentence !== block.sentence;
-    sentence = block.sentence;
-    if (!another) kept.second = block.second;
-    else if (kept.second !== block.second) kept.wanted ??= kept.second;
-    keep.push(() => {
-      drawn = { about: block.about, ask: api.ask };
-      takeOver();
-    });
-    return el(
-      "div",
-      { class: "words" },
-      el("p", { class: "caption" }, block.hint),
-      block.words.map((word) =>
-        el(
-          "button",
-          {
-            type: "button",
-            class: "chip",
-            dir: "auto",
-            onclick: () => api.ask("fill", { position: word.position }),
-          },
-          word.text,
-        ),
+// A second sentence that a link names goes into the panel's line of text, whenever both are there.
+function takeOver() {
+  const kept = drawn && keptOf(drawn.about);
+  if (!kept || kept.wanted === null) return;
+  const text = kept.wanted;
+  kept.wanted = null;
+  drawn.ask("fill", { text });
+}
+document.addEventListener("atlas-kept", takeOver);
+
+export function words(block, keep, api) {
+  // The line of text still holds what was set for the sentence before.
+  const kept = keptOf(block.about),
+    another = sentence !== null && sentence !== block.sentence;
+  sentence = block.sentence;
+  if (!another) kept.second = block.second;
+  else if (kept.second !== block.second) kept.wanted ??= kept.second;
+  keep.push(() => {
+    drawn = { about: block.about, ask: api.ask };
+    takeOver();
+  });
+  return el(
+    "div",
+    { class: "words" },
+    el("p", { class: "caption" }, block.hint),
+    block.words.map((word) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          dir: "auto",
+          onclick: () => api.ask("fill", { position: word.position }),
+        },
+        word.text,
       ),
-    );
-  };
-})(globalThis.AttentionAtlas);
+    ),
+  );
+}

@@ -1,158 +1,159 @@
 // Two sentences under the same head, side by side, or the last sentences x the heads of a layer.
-(function (atlas) {
-  "use strict";
+import { el } from "../../core/dom.js";
+import { t } from "../../core/language.js";
+import { palette, scale } from "../colouring.js";
+import { segmented, select } from "../controls.js";
+import * as states from "../state.js";
+import { paint } from "./atlas.js";
+import { createDetail } from "./detail.js";
+import * as naming from "../words.js";
 
-  // hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there; askFor(trace): its thumbnails
-  function create(hooks) {
-    const { element: el, t } = atlas;
-    const quiet = { hover: () => {}, pin: () => {} };
-    const left = atlas.explorerDetail.create(quiet),
-      right = atlas.explorerDetail.create(quiet);
-    const mode = atlas.explorerControls.segmented(
-      t("Layout of the comparison"),
-      [
-        ["pair", t("Side by side")],
-        ["grid", t("Sentences × heads")],
-      ],
-      (value) => hooks.update({ compare: value }),
-    );
-    const picker = atlas.explorerControls.select(t("Compare with"), [], (value) => {
-      picked = value;
-      hooks.update({});
+// hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there; askFor(trace): its thumbnails
+export function createCompare(hooks) {
+  const quiet = { hover: () => {}, pin: () => {} };
+  const left = createDetail(quiet),
+    right = createDetail(quiet);
+  const mode = segmented(
+    t("Layout of the comparison"),
+    [
+      ["pair", t("Side by side")],
+      ["grid", t("Sentences × heads")],
+    ],
+    (value) => hooks.update({ compare: value }),
+  );
+  const picker = select(t("Compare with"), [], (value) => {
+    picked = value;
+    hooks.update({});
+  });
+  const body = el("div", { class: "compare-body" });
+  const root = el(
+    "div",
+    { class: "compare" },
+    el("div", { class: "compare-bar" }, mode.root, picker.root),
+    body,
+  );
+  let drawn = []; // of the pair: {title, detail}
+  let picked = null; // key of the sentence that a person chose to compare with
+  let kept = null; // key of the one that is shown: that, else the last before this
+
+  const others = () => hooks.traces().filter((one) => one !== hooks.trace());
+  const name = (trace, limit) => naming.name(trace, hooks.traces(), limit);
+  const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
+
+  function pair(state, map, colouring, titles) {
+    const other = others().find((one) => one.key === kept);
+    const beside = hooks.mapOf(other, states.fitted(state, other));
+    if (!beside) {
+      return body.replaceChildren(
+        el(
+          "p",
+          { class: "waiting" },
+          state.overlay
+            ? t("Computing …")
+            : t(
+                "This layer of the kept sentence was never loaded: open it while that sentence is shown.",
+              ),
+        ),
+      );
+    }
+    const columns = [
+      [other, beside, left],
+      [hooks.trace(), map, right],
+    ].map(([trace, shown, view]) => {
+      return {
+        nodes: [title(trace), el("div", { class: "compare-plot" }, view.root)],
+        draw: () =>
+          view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }),
+      };
     });
-    const body = el("div", { class: "compare-body" });
-    const root = el(
-      "div",
-      { class: "compare" },
-      el("div", { class: "compare-bar" }, mode.root, picker.root),
-      body,
+    body.replaceChildren(
+      el(
+        "div",
+        { class: "compare-pair" },
+        columns.flatMap((c) => c.nodes),
+      ),
     );
-    let drawn = []; // of the pair: {title, detail}
-    let picked = null; // key of the sentence that a person chose to compare with
-    let kept = null; // key of the one that is shown: that, else the last before this
+    columns.forEach((c) => c.draw());
+    drawn = [
+      { title: name(other, 200), detail: left },
+      { title: name(hooks.trace(), 200), detail: right },
+    ];
+  }
 
-    const others = () => hooks.traces().filter((one) => one !== hooks.trace());
-    const name = (trace, limit) => atlas.explorerWords.name(trace, hooks.traces(), limit);
-    const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
+  // The thumbnails are attention's, whatever the map shows.
+  function grid(state, shown) {
+    const colouring = state.overlay
+      ? palette(scale(state, hooks.trace().payload.colours), state.transform, 1)
+      : shown;
+    const rows = hooks.traces().flatMap((trace) => {
+      const { heads } = trace.kinds[state.kind];
+      if (trace.lacks(state.kind)) hooks.askFor(trace);
+      const thumbnails = Array.from({ length: heads }, (_, head) => {
+        const canvas = el("canvas", { "aria-hidden": "true" });
+        paint(
+          canvas,
+          trace.thumbnail(
+            state.kind,
+            Math.min(state.layer, trace.kinds[state.kind].layers - 1),
+            head,
+            64,
+          ),
+          colouring,
+        );
+        return el(
+          "button",
+          {
+            type: "button",
+            class: `thumbnail${head === state.head ? " selected" : ""}`,
+            "aria-label": t("Head {head}: {text}", { head: head + 1, text: trace.text }),
+            onclick: () => hooks.update({ head }),
+          },
+          canvas,
+        );
+      });
+      return [
+        title(trace),
+        el("div", { class: "compare-row", style: `--heads: ${heads}` }, thumbnails),
+      ];
+    });
+    body.replaceChildren(
+      el(
+        "p",
+        { class: "caption" },
+        t("Layer {layer}, all heads; the last {n} sentences", {
+          layer: state.layer + 1,
+          n: hooks.traces().length,
+        }),
+      ),
+      ...rows,
+    );
+  }
 
-    function pair(state, map, colouring, titles) {
-      const other = others().find((one) => one.key === kept);
-      const beside = hooks.mapOf(other, atlas.explorerState.fitted(state, other));
-      if (!beside) {
-        return body.replaceChildren(
+  return {
+    root,
+    draw(state, map, colouring, titles) {
+      mode.show(state.compare);
+      drawn = [];
+      const found = others();
+      kept = (found.find((one) => one.key === picked) || found[found.length - 1])?.key ?? null;
+      picker.field.replaceChildren(
+        ...found.map((one) => el("option", { value: one.key }, name(one, 48))),
+      );
+      picker.show(kept);
+      picker.root.hidden = state.compare !== "pair" || !found.length;
+      if (state.compare === "grid") grid(state, colouring);
+      else if (kept) pair(state, map, colouring, titles);
+      else
+        body.replaceChildren(
           el(
             "p",
             { class: "waiting" },
-            state.overlay
-              ? t("Computing …")
-              : t(
-                  "This layer of the kept sentence was never loaded: open it while that sentence is shown.",
-                ),
+            t(
+              "Translate a second sentence: this one is kept, and both appear here under the same head.",
+            ),
           ),
         );
-      }
-      const columns = [
-        [other, beside, left],
-        [hooks.trace(), map, right],
-      ].map(([trace, shown, view]) => {
-        return {
-          nodes: [title(trace), el("div", { class: "compare-plot" }, view.root)],
-          draw: () =>
-            view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }),
-        };
-      });
-      body.replaceChildren(
-        el(
-          "div",
-          { class: "compare-pair" },
-          columns.flatMap((c) => c.nodes),
-        ),
-      );
-      columns.forEach((c) => c.draw());
-      drawn = [
-        { title: name(other, 200), detail: left },
-        { title: name(hooks.trace(), 200), detail: right },
-      ];
-    }
-
-    // The thumbnails are attention's, whatever the map shows.
-    function grid(state, shown) {
-      const { palette, scale } = atlas.explorerColouring;
-      const colouring = state.overlay
-        ? palette(scale(state, hooks.trace().payload.colours), state.transform, 1)
-        : shown;
-      const rows = hooks.traces().flatMap((trace) => {
-        const { heads } = trace.kinds[state.kind];
-        if (trace.lacks(state.kind)) hooks.askFor(trace);
-        const thumbnails = Array.from({ length: heads }, (_, head) => {
-          const canvas = el("canvas", { "aria-hidden": "true" });
-          atlas.explorerAtlas.paint(
-            canvas,
-            trace.thumbnail(
-              state.kind,
-              Math.min(state.layer, trace.kinds[state.kind].layers - 1),
-              head,
-              64,
-            ),
-            colouring,
-          );
-          return el(
-            "button",
-            {
-              type: "button",
-              class: `thumbnail${head === state.head ? " selected" : ""}`,
-              "aria-label": t("Head {head}: {text}", { head: head + 1, text: trace.text }),
-              onclick: () => hooks.update({ head }),
-            },
-            canvas,
-          );
-        });
-        return [
-          title(trace),
-          el("div", { class: "compare-row", style: `--heads: ${heads}` }, thumbnails),
-        ];
-      });
-      body.replaceChildren(
-        el(
-          "p",
-          { class: "caption" },
-          t("Layer {layer}, all heads; the last {n} sentences", {
-            layer: state.layer + 1,
-            n: hooks.traces().length,
-          }),
-        ),
-        ...rows,
-      );
-    }
-
-    return {
-      root,
-      draw(state, map, colouring, titles) {
-        mode.show(state.compare);
-        drawn = [];
-        const found = others();
-        kept = (found.find((one) => one.key === picked) || found[found.length - 1])?.key ?? null;
-        picker.field.replaceChildren(
-          ...found.map((one) => el("option", { value: one.key }, name(one, 48))),
-        );
-        picker.show(kept);
-        picker.root.hidden = state.compare !== "pair" || !found.length;
-        if (state.compare === "grid") grid(state, colouring);
-        else if (kept) pair(state, map, colouring, titles);
-        else
-          body.replaceChildren(
-            el(
-              "p",
-              { class: "waiting" },
-              t(
-                "Translate a second sentence: this one is kept, and both appear here under the same head.",
-              ),
-            ),
-          );
-      },
-      pair: () => drawn,
-    };
-  }
-
-  atlas.explorerCompare = { create };
-})(globalThis.AttentionAtlas);
+    },
+    pair: () => drawn,
+  };
+}

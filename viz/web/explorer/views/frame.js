@@ -1,186 +1,177 @@
 // What stands around a heatmap: token labels, axis titles, grid lines, colour bar. Plain elements, built anew only when
 // the tokens or sizes change: labels are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change
 // of head leaves them as they are.
-(function (atlas) {
-  "use strict";
+import { el, shorten } from "../../core/dom.js";
+import { said } from "../../core/language.js";
 
-  const TICKS = 40;
-  const TICK_SPACE = 14; // pixels that a label needs at least
-  const FONT = 12;
-  const LONGEST_LABEL = 130;
-  const GRID = 40; // columns up to which cells are told apart by lines
-  const widths = new Map();
-  let measuring = null;
+const TICKS = 40;
+const TICK_SPACE = 14; // pixels that a label needs at least
+export const FONT = 12;
+const LONGEST_LABEL = 130;
+const GRID = 40; // columns up to which cells are told apart by lines
+const widths = new Map();
+let measuring = null;
 
-  function textWidth(text) {
-    if (!widths.has(text)) {
-      if (!measuring) {
-        measuring = document.createElement("canvas").getContext("2d");
-        measuring.font = `${FONT}px ${getComputedStyle(document.body).getPropertyValue("--atlas-font")}`;
-      }
-      if (widths.size > 5000) widths.clear();
-      widths.set(text, measuring.measureText(text).width);
+function textWidth(text) {
+  if (!widths.has(text)) {
+    if (!measuring) {
+      measuring = document.createElement("canvas").getContext("2d");
+      measuring.font = `${FONT}px ${getComputedStyle(document.body).getPropertyValue("--atlas-font")}`;
     }
-    return widths.get(text);
+    if (widths.size > 5000) widths.clear();
+    widths.set(text, measuring.measureText(text).width);
   }
+  return widths.get(text);
+}
 
-  function axisTicks(items, space) {
-    const step = Math.max(
-      1,
-      Math.ceil(items.length / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))),
-    );
-    const shown = items.map((_, i) => i).filter((i) => i % step === 0);
-    const texts = shown.map((i) => atlas.shorten(items[i].label));
-    return { shown, texts, widest: Math.min(LONGEST_LABEL, Math.max(8, ...texts.map(textWidth))) };
-  }
+function axisTicks(items, space) {
+  const step = Math.max(
+    1,
+    Math.ceil(items.length / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))),
+  );
+  const shown = items.map((_, i) => i).filter((i) => i % step === 0);
+  const texts = shown.map((i) => shorten(items[i].label));
+  return { shown, texts, widest: Math.min(LONGEST_LABEL, Math.max(8, ...texts.map(textWidth))) };
+}
 
-  // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
-  function measure(map, { width, compact, height }, ticks) {
-    const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
-    const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
-    const left = Math.ceil(rows.widest) + 38,
-      right = compact ? 14 : map.overlay ? unit + 28 : 58;
-    const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // the height that is given
-    const inner = Math.max(80, width - left - right),
-      widest = height ? Math.max(8, 2 * filling(90)) : 54;
-    const columns = axisTicks(map.columns, Math.min(inner, widest * map.columns.length));
-    const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // lines between cells then fall on pixels
-    const cellWidth = whole(Math.min(54, widest, inner / map.columns.length));
-    const between = cellWidth * (columns.shown[1] || 1);
-    const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
-    const top =
-      angle === 0
-        ? 46
-        : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
-    const highest = Math.max(300, inner * 1.15) / map.rows.length,
-      lowest = 130 / map.rows.length;
-    const cellHeight = whole(
-      height ? filling(top) : Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))),
-    );
-    return {
-      rows,
-      columns,
-      left,
-      right,
-      top,
-      unit,
-      cellWidth,
-      cellHeight,
-      angle,
-      plotWidth: cellWidth * map.columns.length,
-      plotHeight: cellHeight * map.rows.length,
-      width: left + cellWidth * map.columns.length + right,
-      height: top + cellHeight * map.rows.length + 8,
-    };
-  }
+// Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
+function measure(map, { width, compact, height }, ticks) {
+  const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
+  const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
+  const left = Math.ceil(rows.widest) + 38,
+    right = compact ? 14 : map.overlay ? unit + 28 : 58;
+  const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // the height that is given
+  const inner = Math.max(80, width - left - right),
+    widest = height ? Math.max(8, 2 * filling(90)) : 54;
+  const columns = axisTicks(map.columns, Math.min(inner, widest * map.columns.length));
+  const whole = (cell) => (cell >= 8 ? Math.floor(cell) : cell); // lines between cells then fall on pixels
+  const cellWidth = whole(Math.min(54, widest, inner / map.columns.length));
+  const between = cellWidth * (columns.shown[1] || 1);
+  const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
+  const top =
+    angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
+  const highest = Math.max(300, inner * 1.15) / map.rows.length,
+    lowest = 130 / map.rows.length;
+  const cellHeight = whole(
+    height ? filling(top) : Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))),
+  );
+  return {
+    rows,
+    columns,
+    left,
+    right,
+    top,
+    unit,
+    cellWidth,
+    cellHeight,
+    angle,
+    plotWidth: cellWidth * map.columns.length,
+    plotHeight: cellHeight * map.rows.length,
+    width: left + cellWidth * map.columns.length + right,
+    height: top + cellHeight * map.rows.length + 8,
+  };
+}
 
-  function label(text, kind, style) {
-    const node = atlas.element(
-      "span",
-      { class: `axis-label ${kind}` },
-      atlas.element("bdi", {}, text),
-    );
-    Object.assign(node.style, style);
-    return node;
-  }
+function label(text, kind, style) {
+  const node = el("span", { class: `axis-label ${kind}` }, el("bdi", {}, text));
+  Object.assign(node.style, style);
+  return node;
+}
 
-  function labels(size, titles) {
-    const { rows, columns, left, top, cellWidth, cellHeight, angle } = size;
-    const px = (value) => `${value}px`;
-    return [
-      ...rows.shown.map((row, i) =>
-        label(rows.texts[i], "row", {
-          right: px(size.width - left + 6),
-          top: px(top + (row + 0.5) * cellHeight),
-        }),
-      ),
-      ...columns.shown.map((column, i) =>
-        label(columns.texts[i], angle ? "column turned" : "column", {
-          left: px(left + (column + 0.5) * cellWidth),
-          bottom: px(size.height - top + 5),
-          rotate: `${angle}deg`,
-        }),
-      ),
-      label(titles.rows, "title row-title", { top: px(top + size.plotHeight / 2) }),
-      label(titles.columns, "title", { left: px(left + size.plotWidth / 2) }),
-    ];
-  }
-
-  function grid(map, size) {
-    const node = atlas.element("div", { class: "cells" });
-    Object.assign(node.style, {
-      left: `${size.left}px`,
-      top: `${size.top}px`,
-      width: `${size.plotWidth}px`,
-      height: `${size.plotHeight}px`,
-    });
-    if (map.columns.length <= GRID && map.rows.length <= GRID) {
-      node.classList.add("ruled");
-      node.style.backgroundSize = `${size.cellWidth}px ${size.cellHeight}px`;
-    }
-    if (map.joint) {
-      const divider = atlas.element("i", { class: "divider" });
-      divider.style.left = `${map.sourceColumns * size.cellWidth - 1}px`;
-      node.append(divider);
-    }
-    return node;
-  }
-
-  function colourBar({ colours, ticks, unit }, size) {
-    const bar = atlas.element(
-      "div",
-      { class: "colour-bar", style: `background: linear-gradient(to top, ${colours.join(", ")})` },
-      ticks.texts.map((text, i) => {
-        const tick = atlas.element("span", {}, text);
-        tick.style.bottom = `${100 * ticks.places[i]}%`;
-        return tick;
+function labels(size, titles) {
+  const { rows, columns, left, top, cellWidth, cellHeight, angle } = size;
+  const px = (value) => `${value}px`;
+  return [
+    ...rows.shown.map((row, i) =>
+      label(rows.texts[i], "row", {
+        right: px(size.width - left + 6),
+        top: px(top + (row + 0.5) * cellHeight),
       }),
-      unit ? atlas.element("b", { class: "unit", style: `left: ${size.unit}px` }, unit) : null,
-    );
-    Object.assign(bar.style, {
-      left: `${size.left + size.plotWidth + 12}px`,
-      top: `${size.top}px`,
-      height: `${size.plotHeight}px`,
-    });
-    return bar;
-  }
+    ),
+    ...columns.shown.map((column, i) =>
+      label(columns.texts[i], angle ? "column turned" : "column", {
+        left: px(left + (column + 0.5) * cellWidth),
+        bottom: px(size.height - top + 5),
+        rotate: `${angle}deg`,
+      }),
+    ),
+    label(titles.rows, "title row-title", { top: px(top + size.plotHeight / 2) }),
+    label(titles.columns, "title", { left: px(left + size.plotWidth / 2) }),
+  ];
+}
 
-  function create() {
-    const root = atlas.element("div", { class: "frame", "aria-hidden": "true" });
-    let drawn = "",
-      size = null;
-    return {
-      root,
-      // The sizes for this map; what stands around it is redrawn if need be.
-      draw(map, colouring, titles, given) {
-        const { ticks, colours, unit } = colouring,
-          { compact } = given;
-        const names = (items) => items.map((item) => item.label).join("\u0000");
-        const key = [
-          names(map.rows),
-          names(map.columns),
-          given.width,
-          compact,
-          given.height,
-          map.joint && map.sourceColumns,
-          titles.rows,
-          titles.columns,
-          ticks.texts,
-          colours,
-          unit && atlas.said(unit),
-        ].join("\u0001");
-        if (key === drawn) return size;
-        drawn = key;
-        size = measure(map, given, ticks);
-        root.replaceChildren(
-          grid(map, size),
-          ...labels(size, titles),
-          ...(compact ? [] : [colourBar(colouring, size)]),
-        );
-        return size;
-      },
-    };
+function grid(map, size) {
+  const node = el("div", { class: "cells" });
+  Object.assign(node.style, {
+    left: `${size.left}px`,
+    top: `${size.top}px`,
+    width: `${size.plotWidth}px`,
+    height: `${size.plotHeight}px`,
+  });
+  if (map.columns.length <= GRID && map.rows.length <= GRID) {
+    node.classList.add("ruled");
+    node.style.backgroundSize = `${size.cellWidth}px ${size.cellHeight}px`;
   }
+  if (map.joint) {
+    const divider = el("i", { class: "divider" });
+    divider.style.left = `${map.sourceColumns * size.cellWidth - 1}px`;
+    node.append(divider);
+  }
+  return node;
+}
 
-  atlas.explorerFrame = { create, FONT };
-})(globalThis.AttentionAtlas);
+function colourBar({ colours, ticks, unit }, size) {
+  const bar = el(
+    "div",
+    { class: "colour-bar", style: `background: linear-gradient(to top, ${colours.join(", ")})` },
+    ticks.texts.map((text, i) => {
+      const tick = el("span", {}, text);
+      tick.style.bottom = `${100 * ticks.places[i]}%`;
+      return tick;
+    }),
+    unit ? el("b", { class: "unit", style: `left: ${size.unit}px` }, unit) : null,
+  );
+  Object.assign(bar.style, {
+    left: `${size.left + size.plotWidth + 12}px`,
+    top: `${size.top}px`,
+    height: `${size.plotHeight}px`,
+  });
+  return bar;
+}
+
+export function createFrame() {
+  const root = el("div", { class: "frame", "aria-hidden": "true" });
+  let drawn = "",
+    size = null;
+  return {
+    root,
+    // The sizes for this map; what stands around it is redrawn if need be.
+    draw(map, colouring, titles, given) {
+      const { ticks, colours, unit } = colouring,
+        { compact } = given;
+      const names = (items) => items.map((item) => item.label).join("\u0000");
+      const key = [
+        names(map.rows),
+        names(map.columns),
+        given.width,
+        compact,
+        given.height,
+        map.joint && map.sourceColumns,
+        titles.rows,
+        titles.columns,
+        ticks.texts,
+        colours,
+        unit && said(unit),
+      ].join("\u0001");
+      if (key === drawn) return size;
+      drawn = key;
+      size = measure(map, given, ticks);
+      root.replaceChildren(
+        grid(map, size),
+        ...labels(size, titles),
+        ...(compact ? [] : [colourBar(colouring, size)]),
+      );
+      return size;
+    },
+  };
+}

@@ -1,90 +1,91 @@
 // The pane beside the atlas: the map, lines, text or a comparison; one at a time.
-(function (atlas) {
-  "use strict";
+import { el } from "../../core/dom.js";
+import { said, say, t } from "../../core/language.js";
+import * as model from "../model.js";
+import * as states from "../state.js";
+import { createCompare } from "./compare.js";
+import { createDetail } from "./detail.js";
+import { createLines } from "./lines.js";
+import { createText } from "./text.js";
 
-  const { t, say, said } = atlas;
-  const HINTS = {
-    map: say(
-      "Point at a cell for its weight. Click pins it; click a label to pin its row or column.",
-    ),
-    lines: say(
-      "Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each.",
-    ),
-    text: say("Point at a token: the others are shaded by the weight between them."),
-    compare: say(
-      "The same head on two sentences. Translate another sentence to compare it with the one kept.",
-    ),
-  };
+const HINTS = {
+  map: say(
+    "Point at a cell for its weight. Click pins it; click a label to pin its row or column.",
+  ),
+  lines: say(
+    "Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each.",
+  ),
+  text: say("Point at a token: the others are shaded by the weight between them."),
+  compare: say(
+    "The same head on two sentences. Translate another sentence to compare it with the one kept.",
+  ),
+};
 
-  // hooks: hover, pin, update, trace(), traces(), mapOf(trace, state)
-  function create(hooks) {
-    const el = atlas.element;
-    const detail = atlas.explorerDetail.create(hooks);
-    const lines = atlas.explorerLines.create(hooks);
-    const text = atlas.explorerText.create(hooks);
-    const compare = atlas.explorerCompare.create(hooks);
-    const parts = { map: detail, lines, text, compare };
-    const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
-    const root = el("div", { class: "stage" });
-    let shown = "map",
-      room = null; // room: what there is to fill, in a presentation
+// hooks: hover, pin, update, trace(), traces(), mapOf(trace, state)
+export function createViews(hooks) {
+  const detail = createDetail(hooks);
+  const lines = createLines(hooks);
+  const text = createText(hooks);
+  const compare = createCompare(hooks);
+  const parts = { map: detail, lines, text, compare };
+  const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
+  const root = el("div", { class: "stage" });
+  let shown = "map",
+    room = null; // room: what there is to fill, in a presentation
 
-    function stage(name) {
-      if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
-      shown = name;
-    }
-
-    // The heads drawn as lines, each with its colour: the chosen ones, or the one map that they were combined to.
-    function strands(state, map, { maximum }) {
-      const trace = hooks.trace(),
-        colours = trace.payload.colours.heads,
-        plain = { map, limit: map.overlay ? maximum : 1, sign: 0 };
-      if (map.signed) {
-        return [
-          { ...plain, name: t("above 0"), colour: colours[5], sign: 1 },
-          { ...plain, name: t("below 0"), colour: colours[0], sign: -1 },
-        ];
-      }
-      if (map.overlay) return [{ ...plain, name: "", colour: colours[0] }];
-      if (state.combine !== "single" || state.heads.length < 2)
-        return [{ ...plain, name: "", colour: colours[0] }];
-      const view = atlas.explorerState.viewOf(state);
-      return state.heads
-        .slice(0, colours.length)
-        .filter(([layer]) => trace.weights[state.kind][layer])
-        .map(([layer, head], i) => ({
-          ...plain,
-          name: `L${layer + 1} H${head + 1}`,
-          colour: colours[i],
-          map: atlas.explorerModel.scoreMap(trace, { ...view, layer, head }),
-        }));
-    }
-
-    return {
-      root,
-      draw(state, map, colouring, titles) {
-        stage(state.view);
-        if (shown === "map")
-          detail.draw(map, colouring, { row: null, column: null }, titles, {
-            height: room?.height,
-          });
-        else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
-        else if (shown === "compare") compare.draw(state, map, colouring, titles);
-        else text.draw(map, colouring, titles, { words: state.words });
-      },
-      fit: (given) => (room = given),
-      wait: () => root.replaceChildren(waiting),
-      pin: (pinned) => parts[shown].pin?.(pinned),
-      focus: () =>
-        (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),
-      hint: (state) => said(HINTS[state.view]),
-      shown: () => shown,
-      detail,
-      lines,
-      text,
-      compare,
-    };
+  function stage(name) {
+    if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
+    shown = name;
   }
 
-  atlas.explorerViews = { create };
-})(globalThis.AttentionAtlas);
+  // The heads drawn as lines, each with its colour: the chosen ones, or the one map that they were combined to.
+  function strands(state, map, { maximum }) {
+    const trace = hooks.trace(),
+      colours = trace.payload.colours.heads,
+      plain = { map, limit: map.overlay ? maximum : 1, sign: 0 };
+    if (map.signed) {
+      return [
+        { ...plain, name: t("above 0"), colour: colours[5], sign: 1 },
+        { ...plain, name: t("below 0"), colour: colours[0], sign: -1 },
+      ];
+    }
+    if (map.overlay) return [{ ...plain, name: "", colour: colours[0] }];
+    if (state.combine !== "single" || state.heads.length < 2)
+      return [{ ...plain, name: "", colour: colours[0] }];
+    const view = states.viewOf(state);
+    return state.heads
+      .slice(0, colours.length)
+      .filter(([layer]) => trace.weights[state.kind][layer])
+      .map(([layer, head], i) => ({
+        ...plain,
+        name: `L${layer + 1} H${head + 1}`,
+        colour: colours[i],
+        map: model.scoreMap(trace, { ...view, layer, head }),
+      }));
+  }
+
+  return {
+    root,
+    draw(state, map, colouring, titles) {
+      stage(state.view);
+      if (shown === "map")
+        detail.draw(map, colouring, { row: null, column: null }, titles, {
+          height: room?.height,
+        });
+      else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
+      else if (shown === "compare") compare.draw(state, map, colouring, titles);
+      else text.draw(map, colouring, titles, { words: state.words });
+    },
+    fit: (given) => (room = given),
+    wait: () => root.replaceChildren(waiting),
+    pin: (pinned) => parts[shown].pin?.(pinned),
+    focus: () =>
+      (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),
+    hint: (state) => said(HINTS[state.view]),
+    shown: () => shown,
+    detail,
+    lines,
+    text,
+    compare,
+  };
+}

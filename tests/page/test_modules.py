@@ -1,0 +1,77 @@
+"""The page's modules: each is fetched and runs once, from one address, with the middleware that names it or without."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import gradio as gr
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import open_tab
+from viz import assets
+from viz.ui.component import Component, serve_web_files
+
+pytestmark = pytest.mark.browser
+
+MODULES = {path.relative_to(assets.WEB).as_posix() for path in assets.WEB.rglob("*.js")}
+INLINE = {"core/early.js", "page/shell.js", "alone/alone.js"}  # stand in a page themselves
+NAMES = "() => performance.getEntriesByType('resource').map((one) => one.name)"
+VERSIONED = re.compile(r"/atlas/[0-9a-f]{16}/(.*\.js)$")
+SERVED = re.compile(rf"/gradio_api/file={re.escape(str(assets.WEB))}/(.*\.js)$")
+
+
+def fetched(page: Page) -> Counter:
+    """How often a module came to the page, by its name: two addresses of a module are two modules."""
+    names = page.evaluate(NAMES)
+    return Counter(found[1] for name in names if (found := VERSIONED.search(name) or SERVED.search(name)))
+
+
+def test_every_module_runs_once_however_many_components_need_it(app_url, open_page) -> None:
+    page = open_page("about:blank")
+    page.goto(f"{app_url}#present=1")
+    page.wait_for_selector(".atlas-lectern:popover-open")
+    page.keyboard.press("Escape")
+    page.locator(".atlas-examples .tour").click()
+    expect(page.locator(".atlas-tour .count")).to_be_visible()
+    page.get_by_role("button", name="Leave the tour").click()
+    for title in ("Step by step", "Why", "Train", "Verify", "Attention"):
+        open_tab(page, title)
+    page.wait_for_function(
+        "(names) => names.every((name) => document.querySelector(name)?.dataset.mounted === '')",
+        arg=[".atlas-stepper", ".atlas-question", ".atlas-train", ".atlas-panel"],
+    )
+    found, expected = fetched(page), MODULES - INLINE - {"page/languages.js"}  # of a model of many languages
+    assert set(found.values()) == {1} and found.keys() == expected
+    assert all(VERSIONED.search(name) for name in page.evaluate(NAMES) if "/atlas/" in name and name.endswith(".js"))
+
+
+def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are(open_page) -> None:
+    serve_web_files()
+    with gr.Blocks(analytics_enabled=False) as demo:
+        Component("prose", {"text": "Only this."})
+        Component("guide", None, events=("stop",), options={"words": {}})
+    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True)
+    try:
+        page = open_page(url)
+        expect(page.locator(".atlas-prose p")).to_have_text("Only this.")
+        expect(page.locator(".atlas-guide[data-mounted]")).to_be_attached()
+        found = fetched(page)
+        assert set(found.values()) == {1} and {"core/mount.js", "core/dom.js", "tour/guide.js"} <= found.keys()
+        assert not any("/atlas/" in name for name in page.evaluate(NAMES))
+    finally:
+        demo.close(verbose=False)
+
+
+def test_what_a_module_imports_is_read_off_its_text() -> None:
+    """Of all imports: what is fetched early, and put into files, is what the browser will ask for."""
+    for path in assets.WEB.rglob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        written = re.findall(r"^\s*(?:import|export)\b[^=;(]*?(?:from\s*)?[\"'`]([^\"'`]+)[\"'`]", text, re.MULTILINE)
+        assert written == assets.IMPORT.findall(text), path
+        named = assets.with_names(path)
+        assert set(assets.IMPORT.findall(named)) == set(), path
+    whole = assets.modules(assets.module("explorer"))
+    assert len(set(whole)) == len(whole) > 20 and whole[-1] == assets.module("explorer")
+    assert not any(path.parent.name in ("tour", "present", "stepper") for path in whole)

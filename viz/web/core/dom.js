@@ -1,0 +1,81 @@
+// What every part of the page builds its elements with, and what the browser lets it do.
+import { said } from "./language.js";
+
+// document.createElement with attributes and children; strings become text, never markup.
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "class") node.className = value;
+    else if (key === "style") node.style.cssText = value;
+    else node.setAttribute(key, value === true ? "" : String(said(value)));
+  }
+  node.append(
+    ...children
+      .flat()
+      .filter((child) => child !== null && child !== undefined)
+      .map(said),
+  );
+  return node;
+}
+
+// Words in place of a component that has nothing to show yet; without words, the component itself again.
+export function invite(root, words) {
+  root.querySelector(":scope > .invitation")?.remove();
+  root.classList.toggle("inviting", Boolean(words));
+  if (words) root.prepend(el("p", { class: "invitation" }, words));
+}
+
+// For Plotly, which reads tags and entities in labels: the same text, literally.
+export const escape = (text) =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+export const shorten = (text, limit = 18) =>
+  [...text].length <= limit ? text : [...text].slice(0, limit - 1).join("") + "…";
+
+// The callback once, `wait` milliseconds after the last call.
+export function debounce(callback, wait) {
+  let timer = null;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(callback, wait);
+  };
+}
+
+// Hand a file to the person: the browser saves it.
+export function download(name, blob) {
+  const url = URL.createObjectURL(blob);
+  const link = el("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+// Run a callback whenever the page turns light or dark.
+export const isDark = () => document.body.classList.contains("dark");
+export function onTheme(callback) {
+  let dark = isDark();
+  new MutationObserver(() => {
+    if (isDark() !== dark) {
+      dark = isDark();
+      callback(dark);
+    }
+  }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+}
+
+// What few visitors need, fetched once they do: the style sheet beside a module, whose own address this is. A promise
+// that it is there.
+export const styled = (module) =>
+  new Promise((resolve, reject) => {
+    const href = module.replace(/\.js(?=\?|$)/, ".css");
+    document.head.append(
+      el("link", {
+        rel: "stylesheet",
+        href,
+        onload: resolve,
+        onerror: () => reject(new Error(href)),
+      }),
+    );
+  });

@@ -1,0 +1,35 @@
+// What the page's address says of what is seen, and what is seen as such an address.
+import { el } from "./dom.js";
+
+// tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
+export const tabLinks = {};
+
+// What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
+export const drawn = { weights: () => null };
+
+// What the part of the page's address behind # says, as URLSearchParams. No server sees it.
+export const pageLink = () => new URLSearchParams(location.hash.replace(/^#/, ""));
+
+// Whether a link's fields are about a translation, an object that has these names; of what either does not say, any will do.
+export const isAbout = (link, { text, direction, checkpoint, beam }) =>
+  Object.entries({ text, direction, checkpoint }).every(
+    ([name, value]) => !link.get(name) || link.get(name) === value,
+  ) &&
+  (beam === null || Number(link.get("beam") ?? 1) === beam);
+
+// Copy the page's address with these fields. Where that is not allowed: a field to copy it from, to be shown; else null.
+export async function copyLink(fields, label) {
+  const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
+  try {
+    await navigator.clipboard.writeText(address);
+    return null;
+  } catch {
+    return el("input", {
+      class: "link",
+      readonly: true,
+      value: address,
+      "aria-label": label,
+      onfocus: (event) => event.target.select(),
+    });
+  }
+}

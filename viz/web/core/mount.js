@@ -1,0 +1,27 @@
+// How a component of ours comes onto Gradio's page (viz/ui/component.py).
+import { awaited, speak, t } from "./language.js";
+import { plotlyAt } from "./plotly.js";
+
+const page = document.querySelector("script[data-languages]");
+if (page) speak(JSON.parse(page.dataset.languages));
+
+// Gradio's menus of the tabs that a strip has no room for: it names them in English alone. To be called once they stand.
+function nameMenus() {
+  for (const menu of document.querySelectorAll(".overflow-menu > button[aria-label]"))
+    menu.ariaLabel = t("More tabs");
+}
+
+// component: a module's default, (root, api) => {}. options: what it is told once; plotly: where Plotly.js is.
+export async function mount(component, element, { props, trigger, watch, options, plotly }) {
+  if (plotly) plotlyAt(plotly);
+  await awaited();
+  const root = element.querySelector(".atlas-root") || element;
+  root.dataset.mounted = "";
+  component(root, {
+    value: () => props.value,
+    onValue: (callback) => watch("value", () => callback(props.value)),
+    trigger,
+    options,
+  });
+  nameMenus();
+}

@@ -1,0 +1,38 @@
+// Plotly.js is most of all that is loaded, and reading it takes longer than all else together: it is fetched when somebody
+// first asks, and after what is on the page by then has been painted.
+import { el } from "./dom.js";
+
+let address = null,
+  loading = null;
+
+// Where it is.
+export const plotlyAt = (given) => (address = given);
+
+// A promise that it is there.
+export function plotly() {
+  loading ||= window.Plotly
+    ? Promise.resolve()
+    : painted().then(
+        () =>
+          new Promise((resolve, reject) => {
+            const script = el("script", {
+              src: address,
+              onload: resolve,
+              onerror: () => reject(new Error(address)),
+            });
+            document.head.append(script);
+          }),
+      );
+  return loading;
+}
+
+// After the next frame, when nothing else waits; at once in a page that is not shown, which has no frames.
+const painted = () =>
+  new Promise((resolve) => {
+    if (document.hidden) return resolve();
+    requestAnimationFrame(() =>
+      window.requestIdleCallback
+        ? requestIdleCallback(resolve, { timeout: 500 })
+        : setTimeout(resolve),
+    );
+  });
