@@ -45,6 +45,11 @@ def module(component: str) -> Path:
     return WEB / COMPONENTS[component]
 
 
+def name(path: Path) -> str:
+    """A file's place in WEB."""
+    return path.relative_to(WEB).as_posix()
+
+
 def modules(*roots: Path) -> tuple[Path, ...]:
     """These modules and all that they import, each once and after what it imports; but what is fetched later, with
     import(), is not among them."""
@@ -76,7 +81,7 @@ def digest() -> str:
     """Names what all files of WEB hold now: an address with it in it can be kept for ever."""
     found = hashlib.sha256()
     for path in sorted(path for path in WEB.rglob("*") if path.is_file()):
-        found.update(path.relative_to(WEB).as_posix().encode() + b"\0" + path.read_bytes())
+        found.update(name(path).encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]
 
 
@@ -86,9 +91,9 @@ def early(languages: Mapping[str, str | None]) -> str:
     return f'<script data-languages="{escape(json.dumps(languages))}">{script}</script>'
 
 
-def style(component: str) -> Path:
-    """Its style sheet."""
-    return module(component).with_suffix(".css")
+def styles(component: str) -> tuple[Path, ...]:
+    """The style sheets that a component asks for: its own, unless it stands in the page."""
+    return () if component in EARLY else (module(component).with_suffix(".css"),)
 
 
 def picture_style() -> str:
@@ -98,5 +103,5 @@ def picture_style() -> str:
 
 def page_style() -> str:
     """What is part of the page itself: its own style sheet, that of pictures, and those of EARLY."""
-    own = (WEB / "page" / "page.css", *map(style, EARLY))
+    own = (WEB / "page" / "page.css", *(module(name).with_suffix(".css") for name in EARLY))
     return picture_style() + "".join(path.read_text(encoding="utf-8") for path in own)

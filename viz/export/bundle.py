@@ -33,13 +33,13 @@ class Bundle:
         """The one of the installed files. It speaks every language of the page: who will open it nobody knows, there is
         no server to ask, and beside Plotly.js the words are little."""
         modules = assets.modules(assets.module("explorer"))
-        own = assets.picture_style() + assets.style("explorer").read_text(encoding="utf-8")
+        own = assets.picture_style() + "".join(path.read_text(encoding="utf-8") for path in assets.styles("explorer"))
         return Bundle(
             json.dumps(
                 {
                     "style": theme.css_variables() + own,
                     "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
-                    "modules": {path.relative_to(assets.WEB).as_posix(): assets.with_names(path) for path in modules},
+                    "modules": {assets.name(path): assets.with_names(path) for path in modules},
                     "languages": {language: {"words": words.read(path)} for language, path in words.files().items()},
                 },
                 ensure_ascii=False,

@@ -14,8 +14,10 @@ from viz.words import for_page
 # with the files that Gradio serves. They import each other by relative addresses: either way each runs once.
 ON_LOAD = """
 const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? {web}, document.baseURI);
-Promise.all(["{mount}", "{module}"].map((path) => import(new URL(path, web)))).then(([{{ mount }}, module]) =>
-  mount(module.default, element, {{ props, trigger, watch, events: {events}, options: {options}, plotly: {plotly} }}));
+const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);
+const told = {{ events: {events}, options: {options}, plotly: {plotly} }};
+Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
+  mount(component.default, element, {{ props, trigger, watch, styles, ...told }}));
 """
 
 
@@ -46,11 +48,11 @@ class Component(gr.HTML):
             value,
             html_template=f'<div class="atlas-root atlas-{name}"></div>',
             css_template="",
-            head="" if name in assets.EARLY else f'<link rel="stylesheet" href="{url(assets.style(name))}">',
             js_on_load=ON_LOAD.format(
                 web=json.dumps(f"gradio_api/file={assets.WEB}/"),
-                mount=assets.MOUNT.relative_to(assets.WEB).as_posix(),
-                module=assets.COMPONENTS[name],
+                mount=assets.name(assets.MOUNT),
+                module=assets.name(assets.module(name)),
+                styles=json.dumps([assets.name(path) for path in assets.styles(name)]),
                 events=json.dumps(events),
                 options=json.dumps(for_page(options)),
                 plotly=json.dumps(url(assets.PLOTLY) if plotly else None),

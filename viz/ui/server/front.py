@@ -17,7 +17,6 @@ from anyio import to_thread
 
 from viz import assets
 from viz.ui import language
-from viz.ui.component import url
 from viz.ui.server.files import FRONT_END, Receive, Scope, Send, below, takes_gzip
 from viz.ui.server.shell import shell
 
@@ -81,9 +80,8 @@ def hints(components: Sequence[Mapping]) -> Iterator[str]:
     web = f"atlas/{assets.digest()}/"
     yield f'<meta name="atlas-modules" content="{web}">'
     ours = assets.modules(assets.MOUNT, *(assets.module(name) for name in FIRST if name not in hidden))
-    # Itself, and no hint: Gradio adds no style sheet of which there is a link of any kind.
-    yield f'<link rel="stylesheet" href="{url(assets.style("explorer"))}">'
-    yield from (f'<link rel="modulepreload" href="{web}{path.relative_to(assets.WEB).as_posix()}">' for path in ours)
+    yield from (f'<link rel="stylesheet" href="{web}{assets.name(path)}">' for path in assets.styles("explorer"))
+    yield from (f'<link rel="modulepreload" href="{web}{assets.name(path)}">' for path in ours)
 
 
 def front_end(kinds: Iterable[str]) -> tuple[str, ...]:

@@ -65,17 +65,30 @@ export function onTheme(callback) {
   }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 }
 
-// What few visitors need, fetched once they do: the style sheet beside a module, whose own address this is. A promise
-// that it is there.
-export const styled = (module) =>
+const sheets = new Map(); // address -> a promise that the style sheet is there
+
+// A promise that a style sheet is there: what is drawn may measure itself.
+export function styled(address) {
+  if (!sheets.has(address)) sheets.set(address, sheet(address));
+  return sheets.get(address);
+}
+
+const sheet = (address) =>
   new Promise((resolve, reject) => {
-    const href = module.replace(/\.js(?=\?|$)/, ".css");
-    document.head.append(
-      el("link", {
-        rel: "stylesheet",
-        href,
-        onload: resolve,
-        onerror: () => reject(new Error(href)),
-      }),
-    );
+    const links = [...document.querySelectorAll("link[rel=stylesheet]")];
+    if (links.some((link) => link.href === address && link.sheet)) return resolve();
+    const link = el("link", {
+      rel: "stylesheet",
+      href: address,
+      onload: resolve,
+      onerror: () => {
+        sheets.delete(address);
+        link.remove();
+        reject(new Error(address));
+      },
+    });
+    document.head.append(link);
   });
+
+// That of a module, beside which it stands.
+export const styleOf = (module) => styled(module.replace(/\.js$/, ".css"));

@@ -1,4 +1,5 @@
 // How a component of ours comes onto Gradio's page (viz/ui/component.py).
+import { styled } from "./dom.js";
 import { awaited, speak, t } from "./language.js";
 import { plotlyAt } from "./plotly.js";
 
@@ -11,10 +12,15 @@ function nameMenus() {
     menu.ariaLabel = t("More tabs");
 }
 
-// component: a module's default, (root, api) => {}. options: what it is told once; plotly: where Plotly.js is.
-export async function mount(component, element, { props, trigger, watch, options, plotly }) {
+// component: a module's default, (root, api) => {}. options: what it is told once; styles: addresses of its style sheets;
+// plotly: where Plotly.js is.
+export async function mount(
+  component,
+  element,
+  { props, trigger, watch, options, styles, plotly },
+) {
   if (plotly) plotlyAt(plotly);
-  await awaited();
+  await Promise.all([awaited(), ...styles.map((one) => styled(one).catch(() => {}))]); // drawn plainly rather than not
   const root = element.querySelector(".atlas-root") || element;
   root.dataset.mounted = "";
   component(root, {

@@ -1,6 +1,6 @@
 // A presentation: one picture of the page fills the screen, with its title, the sentence, and the keys that lead on. The
 // picture stays where it is in the page, lifted into the browser's top layer: whatever changes it changes it here, too.
-import { el, styled } from "../core/dom.js";
+import { el, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { pageLink, tabLinks } from "../core/links.js";
 import { described } from "../picture/copy.js";
@@ -24,7 +24,7 @@ const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
 // A promise of the presentation, once its style sheet is there.
 export const ready = async () => {
-  await styled(import.meta.url);
+  await styleOf(import.meta.url);
   return createPresentation();
 };
 

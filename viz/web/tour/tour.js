@@ -1,6 +1,6 @@
 // A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
 // it as they follow any other (viz/ui/tours/).
-import { debounce, el, styled } from "../core/dom.js";
+import { debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink } from "../core/links.js";
 import { connect } from "../core/rpc.js";
@@ -10,7 +10,7 @@ const SETTLING = 2500; // and to grow to its size
 
 // A promise of the tours, once their style sheet is there.
 export const ready = async (root, api) => {
-  await styled(import.meta.url);
+  await styleOf(import.meta.url);
   return createTour(root, api);
 };
 
