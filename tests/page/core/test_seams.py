@@ -22,13 +22,13 @@ pytestmark = pytest.mark.browser
 RAW = Format(
     "application/x-raw",
     "The numbers alone",
-    map=Scope(lambda taken: taken.map.values.astype("<f4").tobytes(), lambda data: np.frombuffer(data, "<f4")),
+    map=Scope(lambda trace, view, shown: shown.values.astype("<f4").tobytes(), lambda data: np.frombuffer(data, "<f4")),
 )
 COUNT = Format(
     "text/plain",
     "How many tokens",
     trace=Scope(
-        lambda taken: f"{len(taken.trace.source_ids)} to {len(taken.trace.target_ids)}".encode(), lambda data: {}
+        lambda trace, selection: f"{len(trace.source_ids)} to {len(trace.target_ids)}".encode(), lambda data: {}
     ),
 )
 
