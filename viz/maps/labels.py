@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Words, say
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
@@ -101,3 +101,20 @@ def row_tokens(trace: TranslationTrace, kind: AttentionKind, *, predicted: bool)
     if kind != AttentionKind.ENCODER_SELF and predicted:
         return trace.target_tokens
     return trace.maps(kind).query_tokens
+
+
+def row_name(trace: TranslationTrace, kind: AttentionKind, row: int) -> Words | str:
+    """A row in a sentence: a decoder's by both of its tokens, the one that it reads and the one that it then writes."""
+    read, *written = _row(trace, kind, row)
+    return say("reads {read} → writes {written}", read=read, written=written[0]) if written else read
+
+
+def row_names(trace: TranslationTrace, kind: AttentionKind) -> list[str]:
+    """The same beside a map, in short: "I → like"."""
+    return [" → ".join(_row(trace, kind, row)) for row in range(len(trace.maps(kind).query_tokens))]
+
+
+def _row(trace: TranslationTrace, kind: AttentionKind, row: int) -> tuple[str, ...]:
+    if kind.side is Side.ENCODER:
+        return (display(trace.source_tokens[row]),)
+    return display(trace.decoder_inputs[row]), display(trace.target_tokens[row])

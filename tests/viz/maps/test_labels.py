@@ -72,3 +72,16 @@ def test_decoder_rows_have_two_names(hand_made_trace):
     )
     titles = {labels.row_title(AttentionKind.CROSS, predicted=predicted) for predicted in (True, False)}
     assert len(titles) == 2
+
+
+def test_a_decoder_row_is_named_by_what_it_reads_and_what_it_then_writes(hand_made_trace):
+    trace = hand_made_trace
+    for kind in (AttentionKind.CROSS, AttentionKind.DECODER_SELF):
+        names = labels.row_names(trace, kind)
+        for row, (read, written) in enumerate(zip(trace.decoder_inputs, trace.target_tokens, strict=True)):
+            assert names[row] == f"{labels.display(read)} → {labels.display(written)}"
+            assert (
+                labels.row_name(trace, kind, row) == f"reads {labels.display(read)} → writes {labels.display(written)}"
+            )
+    assert labels.row_names(trace, AttentionKind.ENCODER_SELF) == [labels.display(one) for one in trace.source_tokens]
+    assert labels.row_name(trace, AttentionKind.ENCODER_SELF, 1) == labels.display(trace.source_tokens[1])

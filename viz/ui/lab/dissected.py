@@ -15,11 +15,11 @@ def dissected(scene: Scene, kind: str, layer: int, head: int, query: int) -> tup
     maps = scene.trace.maps(chosen)
     found = dissect(scene.output, chosen, at_layer, at_head, query=at)
     title = say(
-        "{kind}, layer {layer}, head {head}: the query is token {n}, {token}",
+        "{kind}, layer {layer}, head {head}, query {n}: {row}",
         kind=labels.KIND_TITLES[chosen],
         layer=at_layer + 1,
         head=at_head + 1,
         n=at + 1,
-        token=labels.display(maps.query_tokens[at]),
+        row=labels.row_name(scene.trace, chosen, at),
     )
     return found, title, [labels.display(token) for token in maps.key_tokens]

@@ -118,6 +118,37 @@ def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
             survey.card(scene, wrong)
 
 
+def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
+    found = surveyed.survey.directions["de-en"]
+    cross = found.kinds[AttentionKind.CROSS]
+    read = cross.statistics["diagonal"]  # whatever there is
+    better = np.where(np.arange(read.value.size).reshape(read.value.shape) % 2, 0.5, -0.5)  # at every other head
+
+    def scene_of(layer: int, head: int) -> Scene:
+        written = replace(read, value=read.value + better)
+        kinds = {
+            **found.kinds,
+            AttentionKind.CROSS: replace(
+                cross, statistics={**cross.statistics, "alignment_read": read, "alignment_predicted": written}
+            ),
+        }
+        return Scene(
+            scene.trace, Selection(AttentionKind.CROSS, layer, head), _with(surveyed, replace(found, kinds=kinds))
+        )
+
+    assert alignment.PANEL.controls[1].start == alignment.MEASURED
+    for head, row, words in ((1, Row.PREDICTED, "the token it writes"), (2, Row.READ, "the token it reads")):
+        one = scene_of(1, head)
+        assert alignment.measured_row(one, alignment.SELECTED) is row
+        note, sent, _ = alignment.alignment(one, alignment.SELECTED, alignment.MEASURED)
+        assert words in note["text"]
+        assert sent == alignment.alignment(one, alignment.SELECTED, row.value)[1]
+    assert (
+        alignment.measured_row(replace(scene, translator=_with(surveyed, replace(found, kinds={}))), alignment.ALL)
+        is Row.READ
+    )
+
+
 def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
     found = search.search(scene)
     assert "The pinned cell" in found[0]["text"]
@@ -153,7 +184,7 @@ def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
     links = [list(link) for link in sorted(alignment.best(maps[0, 3]))]
     _, both = alignment.scored(scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, Row.READ.value)
     best = next(
-        row for row in both["blocks"][1]["rows"] if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token predicted")
+        row for row in both["blocks"][1]["rows"] if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token written")
     )
     assert best[2]["text"] == "0.000"
 

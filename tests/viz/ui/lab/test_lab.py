@@ -215,7 +215,7 @@ def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene
 def test_attention_panel_shows_the_selected_head(scene) -> None:
     found = attention.attention(scene, "", 0, 0, 0)
     weights = scene.trace.decoder_self.weights[2, 3, 1]
-    assert "Decoder self-attention, layer 3, head 4: the query is token 2" in found[0]["text"]
+    assert "Decoder self-attention, layer 3, head 4, query 2: reads " in found[0]["text"]
     rows = found[2]["rows"][1:]
     assert [row[6]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
     assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]

@@ -24,7 +24,8 @@ from viz.wire.links import links as links_block
 from viz.words import Words, join, say
 
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"
-ROWS = {Row.READ: say("token read"), Row.PREDICTED: say("token predicted")}
+ROWS = {Row.READ: say("token read"), Row.PREDICTED: say("token written")}
+MEASURED = ""  # a row stands for the token by which the head was measured to link best
 SHOWN = 10
 
 
@@ -34,13 +35,14 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     chosen = chosen_heads(scene)
     if source == CHOSEN and not chosen:
         return [blocks.text(say("Nobody has chosen heads of this model that link words: python -m model.survey does."))]
-    what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, Row(row), chosen)
+    stands_for = Row(row) if row else measured_row(scene, source)
+    what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
     stands = (
         say("Each head by the row that it links by.")
         if source == CHOSEN
         else say("A row stands for the token it reads.")
-        if Row(row) is Row.READ
-        else say("A row stands for the token it predicts.")
+        if stands_for is Row.READ
+        else say("A row stands for the token it writes.")
     )
     return [
         blocks.text(
@@ -60,6 +62,27 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     ]
 
 
+def measured_row(scene: Scene, source: str) -> Row:
+    """Which token's links these heads showed over many sentences, the one read or the one then written; where nobody
+    counted, the one read."""
+    survey = surveys.surveyed(scene.translator, scene.trace.direction)
+    found = survey.kinds[AttentionKind.CROSS].statistics if survey and AttentionKind.CROSS in survey.kinds else {}
+    if not {"alignment_read", "alignment_predicted"} <= found.keys():
+        return Row.READ
+    layer, head = selected(scene)
+    at = {SELECTED: (layer, head), BY_LENGTH: (layer, head), LAYER: layer, ALTI: layer}.get(source, ...)
+    read, written = (np.nanmean(found[name].value[at]) for name in ("alignment_read", "alignment_predicted"))
+    return Row.READ if read >= written else Row.PREDICTED
+
+
+def selected(scene: Scene) -> tuple[int, int]:
+    """Layer and head of the cross-attention that is selected; where another kind is, the last layer's first."""
+    chosen = scene.selection
+    if chosen.kind is AttentionKind.CROSS:
+        return chosen.layer, chosen.head
+    return scene.trace.cross.num_layers - 1, 0
+
+
 def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
     """Those that linked words for the survey; none where there is no survey, or one without links."""
     survey = surveys.surveyed(scene.translator, scene.trace.direction)
@@ -69,11 +92,8 @@ def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
 def source_of(
     scene: Scene, maps: Mapping[Row, WordMaps], source: str, row: Row, chosen: tuple[Voter, ...]
 ) -> tuple[Words, np.ndarray]:
-    """What links are read from, in words, and how much of each source word each word has, [target word, source word].
-    Where a head of the encoder or of the prefix is selected, the last layer's first one stands for it."""
-    selected, own = scene.selection, maps[row]
-    cross = selected.kind is AttentionKind.CROSS
-    layer, head = (selected.layer, selected.head) if cross else (len(own.weights) - 1, 0)
+    """What links are read from, in words, and each word's share of each source word, [target word, source word]."""
+    own, (layer, head) = maps[row], selected(scene)
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
         return say(
@@ -216,8 +236,12 @@ PANEL = Panel(
         ),
         Choice(
             say("A row stands for"),
-            {Row.READ.value: say("the token it reads"), Row.PREDICTED.value: say("the token it predicts")},
-            Row.READ.value,
+            {
+                MEASURED: say("as measured for the head"),
+                Row.READ.value: say("the token it reads"),
+                Row.PREDICTED.value: say("the token it writes"),
+            },
+            MEASURED,
         ),
     ),
 )

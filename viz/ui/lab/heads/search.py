@@ -40,8 +40,8 @@ def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
     places = cells.places(chosen.kind, maps.query_tokens, maps.key_tokens)
     named = [name for name, place in places.items() if place.cells[chosen.query, chosen.key]]
     pinned = say(
-        "The pinned cell: {query} reads {key}.",
-        query=labels.display(maps.query_tokens[chosen.query]),
+        "The pinned cell: {row}, attending to {key}.",
+        row=labels.row_name(scene.trace, chosen.kind, chosen.query),
         key=labels.display(maps.key_tokens[chosen.key]),
     )
     if not named:

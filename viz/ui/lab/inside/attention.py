@@ -89,7 +89,7 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
     kind, layer, head, query = chosen
     found, maps = score_matrix(scene.output, kind, layer, head), scene.trace.maps(kind)
     names = {
-        "rows": [labels.display(token) for token in maps.query_tokens],
+        "rows": labels.row_names(scene.trace, kind),
         "columns": [labels.display(token) for token in maps.key_tokens],
         "frame": (query, 0, 1, len(maps.key_tokens)),
     }

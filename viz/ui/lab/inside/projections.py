@@ -36,9 +36,8 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     maps, output = scene.trace.maps(chosen), scene.output
     parts = projections(scene.translator, output, chosen, at_layer)
     d_model, width, heads = scene.translator.config.d_model, scene.translator.config.d_head, maps.num_heads
-    queries, keys = (
-        [labels.display(token) for token in tokens[:TOKENS]] for tokens in (maps.query_tokens, maps.key_tokens)
-    )
+    queries = labels.row_names(scene.trace, chosen)[:TOKENS]
+    keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
     found = [
         blocks.text(
             say(
