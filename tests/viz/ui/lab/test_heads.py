@@ -144,7 +144,7 @@ def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
         assert words in note["text"]
         assert sent == alignment.alignment(one, alignment.SELECTED, row.value)[1]
     assert (
-        alignment.measured_row(replace(scene, translator=_with(surveyed, replace(found, kinds={}))), alignment.ALL)
+        alignment.measured_row(replace(scene, made_by=_with(surveyed, replace(found, kinds={}))), alignment.ALL)
         is Row.READ
     )
 
@@ -223,7 +223,7 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
             match.chosen(two, wrong, ENCODER.value)
     (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]
-    (nothing,) = match.side_by_side(replace(scene, translator=tiny_translator), ENCODER.value)
+    (nothing,) = match.side_by_side(replace(scene, made_by=tiny_translator), ENCODER.value)
     assert "take a survey of 200 sentences" in nothing["text"]
 
 
