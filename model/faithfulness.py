@@ -19,6 +19,7 @@ from tqdm import tqdm
 from model.analysis.why import averages
 from model.analysis.why.faithful import FILE, Sentence, examine, redrawn, summarise
 from model.analysis.why.methods import attention
+from model.analysis.why.registry import METHODS
 from model.files import write_json, write_section
 from model.nets.networks import check_transformer
 from model.program import add_checkpoint, add_limit, add_output, command_line, destination, program, whole
@@ -104,15 +105,16 @@ def examined(
 
 def section(found: Faithfulness) -> str:
     """The card's section: what was done, which row leads, and the tables."""
+    titles = {slug: method.title for slug, method in METHODS.items()}
     best, bar = (
-        first(found, raw=attention.RAW.name),
+        first(found, raw=attention.RAW.slug),
         (f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's"),
     )
     lead = (
         f"No method reached the bar ({bar}), so the page leads with occlusion alone."
         if best is None
-        else f"**{best.method}** agreed best and reached the bar ({bar}): it stands first on the page, and the others "
-        "follow in this order."
+        else f"**{titles[best.method]}** agreed best and reached the bar ({bar}): it stands first on the page, and the "
+        "others follow in this order."
     )
     parts = [
         HEADING,
@@ -124,7 +126,7 @@ def section(found: Faithfulness) -> str:
             "lose, in nats, without the best words and with them alone, less a random order's. In brackets "
             "95 % bootstrap intervals. " + lead
         ),
-        found.markdown(),
+        found.markdown(titles),
     ]
     if found.stages:
         parts += [
@@ -134,7 +136,7 @@ def section(found: Faithfulness) -> str:
                 "redrawn was never about the model; class-agnostic methods do not see the output projection "
                 "and cannot pass:"
             ),
-            found.cascade(),
+            found.cascade(titles),
         ]
     return "\n\n".join(parts)
 

@@ -53,7 +53,8 @@ def test_why_is_what_python_finds(client, tiny_translator, trace):
     assert answer["parts"]["sum"]["found"] == pytest.approx(sums.found, abs=1e-4)
     one = ask(client, "why", TEXT, contrast="boat", methods=["occlusion by mask"])
     asked = pinned.ask(tiny_translator, trace, contrast="boat")  # in the place of the whole word
-    assert len(one["rows"]) == 1 and one["question"]["step"] == asked.step
+    assert [(row["method"], row["title"]) for row in one["rows"]] == [("occlusion_by_mask", "occlusion by mask")]
+    assert one["question"]["step"] == asked.step
 
 
 def test_a_heads_effect_is_a_run_without_it(client, tiny_translator, trace):

@@ -46,6 +46,7 @@ def asked_dict(question: Question, metric: float) -> dict:
 def _row(row: Row) -> dict:
     return {
         "method": row.method,
+        "title": str(row.title),
         "evidence": row.evidence.value,
         "unit": row.unit.value,
         "values": _numbers(row.values),

@@ -1,7 +1,7 @@
 """Why this token: the tokens' matrix for one question.
 
 why = attribute(translator, trace, step=3, contrast="coffee")
-why.row("occlusion by mask").values, why.columns.labels
+why.row("occlusion_by_mask").values, why.columns.labels
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against
 from model.trace.why.ranks import spearman
-from model.trace.why.rows import Why
+from model.trace.why.rows import Why, slug_of
 from model.translator import Translator
 
 
@@ -54,11 +54,12 @@ def attribute(
 
 
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
-    """The names. ValueError, in words, for one that there is not."""
+    """Their slugs, also of those that are called as they were before they had any. ValueError, in words, for one that
+    there is not."""
     for name in methods:
-        if name not in METHODS:
+        if slug_of(name) not in METHODS:
             raise ValueError(f"There is no method {name!r}: there are {', '.join(METHODS)}.")
-    return tuple(methods)
+    return tuple(map(slug_of, methods))
 
 
 def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
@@ -68,7 +69,7 @@ def answer(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
     ordinary = ~case.columns.special
 
     def agreement(name: str) -> float | None:
-        occlusion = rows.get(other_occlusion(name).name)
+        occlusion = rows.get(other_occlusion(name).slug)
         return None if occlusion is None else agree(rows[name].values, occlusion.values, ordinary)
 
     return Why(

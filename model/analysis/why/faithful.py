@@ -139,7 +139,7 @@ def judge(case: Case, *, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Cu
     chance = dict(zip((masked, replaced), means[len(orders) :].reshape(2, RANDOM_ORDERS, 2).mean(1)))
     found = {}
     for (name, mine), (_, how), (without, alone) in zip(values.items(), orders, means):
-        agreement = agree(mine, values[other_occlusion(name).name], ordinary)
+        agreement = agree(mine, values[other_occlusion(name).slug], ordinary)
         found[name] = Curves(agreement, float(without - chance[how][0]), float(alone - chance[how][1]))
     return values, found
 

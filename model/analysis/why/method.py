@@ -24,7 +24,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the matrix: what it is, and how it is computed. Its name is a key, and said to people.
+    """A row of the matrix: what it is, and how it is computed. slug: what files and answers call it; title: what people
+    read.
 
     done      what was done to get it, in a line;   misleads   where it misleads, in a line
     class_agnostic   it does not look at which token was written, so that it is the same for any contrast
@@ -32,7 +33,8 @@ class Method:
     slow   it takes many passes: the page shows the other rows first
     """
 
-    name: Words
+    slug: str
+    title: Words
     evidence: Evidence
     unit: Unit
     done: Words
@@ -45,4 +47,13 @@ class Method:
     def __call__(self, case: Case) -> Row:
         found = self.compute(case)
         assert found.values.shape == (len(case.columns),)
-        return Row(self.name, self.evidence, self.unit, found.values, self.class_agnostic, found.sum, found.notes)
+        return Row(
+            self.slug,
+            self.evidence,
+            self.unit,
+            found.values,
+            self.class_agnostic,
+            found.sum,
+            found.notes,
+            self.title,
+        )

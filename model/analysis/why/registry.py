@@ -6,7 +6,7 @@ from model.analysis.why.method import Method
 from model.analysis.why.methods import attention, flow, gradients, occlusion
 
 METHODS: dict[str, Method] = {
-    method.name: method
+    method.slug: method
     for method in (
         occlusion.MASK,
         occlusion.MEAN,
@@ -23,4 +23,4 @@ OCCLUSIONS = (occlusion.MASK, occlusion.MEAN)
 
 def other_occlusion(method: str) -> Method:
     """The occlusion that a method is compared with: by mean; occlusion by mean itself, by mask."""
-    return occlusion.MASK if method == occlusion.MEAN.name else occlusion.MEAN
+    return occlusion.MASK if method == occlusion.MEAN.slug else occlusion.MEAN

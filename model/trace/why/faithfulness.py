@@ -3,10 +3,12 @@ torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from model.trace.why.rows import slug_of
 
 RESAMPLES = 1000
 MEASURES = ("agreement", "comprehensiveness", "sufficiency")
@@ -92,23 +94,23 @@ class Faithfulness:
             )
         )
 
-    def markdown(self) -> str:
-        """The table for a model card, in the order of by_agreement()."""
+    def markdown(self, titles: Mapping[str, str]) -> str:
+        """The table for a model card, in the order of by_agreement(). titles: of methods by slug."""
         return _markdown(
             ("method", "kind", "agreement with occlusion", "comprehensiveness, nats", "sufficiency, nats"),
             [
-                (one.method, one.evidence, *map(_text, (one.agreement, one.comprehensiveness, one.sufficiency)))
+                (titles[one.method], one.evidence, *map(_text, (one.agreement, one.comprehensiveness, one.sufficiency)))
                 for one in self.by_agreement()
             ],
         )
 
-    def cascade(self) -> str:
+    def cascade(self, titles: Mapping[str, str]) -> str:
         """A second table: what is left of each method, weights redrawn stage by stage."""
         return _markdown(
             ("redrawn down to", *self.stages),
             [
                 (
-                    f"{one.method}{' (class-agnostic)' if one.class_agnostic else ''}",
+                    f"{titles[one.method]}{' (class-agnostic)' if one.class_agnostic else ''}",
                     *(
                         "none" if one.randomised[stage] is None else f"{one.randomised[stage]:.2f}"
                         for stage in self.stages
@@ -137,7 +139,13 @@ def from_dict(values: object) -> Faithfulness:
     """A table as dataclasses.asdict() takes it apart. ValueError for what is none."""
     try:
         methods = tuple(
-            MethodFaithfulness(**{**one, **{name: one[name] and Interval(**one[name]) for name in MEASURES}})
+            MethodFaithfulness(
+                **{
+                    **one,
+                    "method": slug_of(one["method"]),
+                    **{name: one[name] and Interval(**one[name]) for name in MEASURES},
+                }
+            )
             for one in values["methods"]
         )
         return Faithfulness(**{**values, "directions": tuple(values["directions"]), "methods": methods})

@@ -17,11 +17,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+FORMERLY = {  # what files and answers called the methods before they had slugs
+    "occlusion by mask": "occlusion_by_mask",
+    "occlusion by mean": "occlusion_by_mean",
+    "integrated gradients": "integrated_gradients",
+    "gradient x input": "gradient_x_input",
+    "ALTI+": "alti",
+    "norm-based attention": "norm_based_attention",
+    "cross-attention": "cross_attention",
+    "attention rollout": "attention_rollout",
+}
+
+
+def slug_of(name: str) -> str:
+    """The slug of a method that is called by it, or as it was before there were slugs."""
+    return FORMERLY.get(name, name)
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """values float64 [column], positive: speaks for the token. NaN: the method says nothing of that column.
 
-    method          its name in the registry
+    method          its slug in the registry; title: what people call it
     class_agnostic  it never looks at which token was written: the same for any contrast
     sum             what the values should add up to, and do; None where nothing is claimed
     notes           in words, what a reader must know of this answer
@@ -34,6 +51,7 @@ class Row:
     class_agnostic: bool = False
     sum: Sum | None = None
     notes: tuple[Words, ...] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +69,7 @@ class Why:
     def row(self, method: str) -> Row:
         """The row of a method. ValueError if it was not asked for."""
         for row in self.rows:
-            if row.method == method:
+            if row.method == slug_of(method):
                 return row
         raise ValueError(f"no row {method!r}: there are {', '.join(row.method for row in self.rows)}")
 
@@ -63,7 +81,7 @@ class Why:
 
         sides = ["source"] * len(self.columns.source) + ["prefix"] * len(self.columns.prefix)
         told = {"side": sides, "word": self.columns.labels, "special": self.columns.special}
-        return pd.DataFrame({**told, **{str(row.method): row.values for row in self.rows}})
+        return pd.DataFrame({**told, **{row.method: row.values for row in self.rows}})
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it."""

@@ -123,7 +123,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
 def test_the_narrow_page_asks_of_itself(why, trace) -> None:
     page = why("tab=why", width=390, dark=True, locale="de-DE")
     asked(page, default_step(trace), 0)
-    page.wait_for_selector("#panel-why-tokens tr[data-key='integrated gradients'] button")
+    page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()
     page.wait_for_function(f"{PRESSED}[1] === 5")
     expect(page.locator(f"{QUESTION} .metric").first).to_contain_text("nicht log p")

@@ -53,9 +53,9 @@ def leading(translator: Translator) -> Lead:
         return Lead(order, frozenset(), unmeasured(found, translator))
     ranked = [one.method for one in found.by_agreement()]
     order = (*ranked, *(name for name in order if name not in ranked))
-    best = first(found, raw=attention.RAW.name)
+    best = first(found, raw=attention.RAW.slug)
     if best is None:
-        measured = tuple(method.name for method in OCCLUSIONS)
+        measured = tuple(method.slug for method in OCCLUSIONS)
         order = (*measured, *(name for name in order if name not in measured))
         return Lead(
             order,
@@ -66,7 +66,7 @@ def leading(translator: Translator) -> Lead:
                 n=found.sentences,
             ),
         )
-    values = {"method": METHODS[best.method].name, "n": found.sentences, "rho": f"{best.agreement.value:.2f}"}
+    values = {"method": METHODS[best.method].title, "n": found.sentences, "rho": f"{best.agreement.value:.2f}"}
     return Lead(
         order,
         frozenset(),
@@ -86,14 +86,14 @@ def unmeasured(found: Faithfulness | None, translator: Translator) -> Words:
             "Which row to believe has not been measured for this model: {command} does. Until then {method} "
             "stands first: it is itself a measurement.",
             command=command,
-            method=occlusion.MASK.name,
+            method=occlusion.MASK.title,
         )
     return say(
         "Which row to believe was measured for other weights ({digest}); {command} does it for these. Until "
         "then {method} stands first: it is itself a measurement.",
         command=command,
         digest=found.digest,
-        method=occlusion.MASK.name,
+        method=occlusion.MASK.title,
     )
 
 
@@ -104,7 +104,7 @@ def measured(found: Faithfulness, lead: str) -> dict:
         method, last = METHODS[one.method], next(reversed(one.randomised.values()), None)
         rows.append(
             [
-                method.name,
+                method.title,
                 EVIDENCE[method.evidence],
                 _interval(one.agreement),
                 _interval(one.comprehensiveness),
@@ -161,7 +161,7 @@ def agreements(found: Faithfulness) -> dict:
             xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
             yaxis={
                 "tickvals": list(range(len(known))),
-                "ticktext": [one.method for one in known],
+                "ticktext": [METHODS[one.method].title for one in known],
                 "automargin": True,
                 "range": [len(known) - 0.5, -0.5],
                 **theme.AXIS,
@@ -174,7 +174,7 @@ def agreements(found: Faithfulness) -> dict:
         picture,
         height=120 + 26 * len(known),
         width=620,
-        rows=[METHODS[one.method].name for one in known],
+        rows=[METHODS[one.method].title for one in known],
         label=say("How well each row agrees with occlusion"),
     )
 
@@ -182,7 +182,7 @@ def agreements(found: Faithfulness) -> dict:
 def drawn(name: str) -> dict:
     """A method's line, the same in every picture. Rows that do not look at the token are dashed, each in its own way:
     where two of them are equal, both are seen."""
-    dashed = [one.name for one in METHODS.values() if one.class_agnostic]
+    dashed = [one.slug for one in METHODS.values() if one.class_agnostic]
     dash = DASHES[dashed.index(name) % len(DASHES)] if name in dashed else "solid"
     return {"color": theme.HEAD_COLOURS[list(METHODS).index(name) % len(theme.HEAD_COLOURS)], "width": 2, "dash": dash}
 
@@ -195,10 +195,10 @@ def cascade(found: Faithfulness) -> dict:
         picture.add_scatter(
             x=list(range(len(found.stages) + 1)),
             y=[1.0, *(one.randomised[stage] for stage in found.stages)],
-            name=method.name,
+            name=method.title,
             mode="lines+markers",
             marker_size=4,
-            line=drawn(method.name),
+            line=drawn(method.slug),
         )
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
     picture.update_layout(

@@ -37,6 +37,7 @@ def _over_source(case: Case, layers: torch.Tensor) -> Answer:
 
 
 RAW = Method(
+    "cross_attention",
     say("cross-attention"),
     Evidence.PROXY,
     Unit.SHARE,
@@ -47,6 +48,7 @@ RAW = Method(
     by_layer=True,
 )
 NORMS = Method(
+    "norm_based_attention",
     say("norm-based attention"),
     Evidence.PROXY,
     Unit.SHARE,

@@ -46,6 +46,7 @@ def _shared(case: Case, row: np.ndarray) -> Answer:
 
 
 ALTI = Method(
+    "alti",
     say("ALTI+"),
     Evidence.PROXY,
     Unit.SHARE,
@@ -55,6 +56,7 @@ ALTI = Method(
     class_agnostic=True,
 )
 ROLLOUT = Method(
+    "attention_rollout",
     say("attention rollout"),
     Evidence.PROXY,
     Unit.SHARE,

@@ -151,6 +151,7 @@ class _Line:
 
 
 GRADIENT_X_INPUT = Method(
+    "gradient_x_input",
     say("gradient x input"),
     Evidence.PROXY,
     Unit.NATS,
@@ -159,6 +160,7 @@ GRADIENT_X_INPUT = Method(
     gradient_x_input,
 )
 INTEGRATED_GRADIENTS = Method(
+    "integrated_gradients",
     say("integrated gradients"),
     Evidence.EXACT_SPLIT,
     Unit.NATS,

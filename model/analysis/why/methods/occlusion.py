@@ -42,6 +42,7 @@ def by_mean(case: Case) -> Answer:
 
 
 MASK = Method(
+    "occlusion_by_mask",
     say("occlusion by mask"),
     Evidence.MEASURED,
     Unit.NATS,
@@ -50,6 +51,7 @@ MASK = Method(
     by_mask,
 )
 MEAN = Method(
+    "occlusion_by_mean",
     say("occlusion by mean"),
     Evidence.MEASURED,
     Unit.NATS,

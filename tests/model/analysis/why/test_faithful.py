@@ -24,8 +24,10 @@ from model.analysis.why.registry import METHODS
 from model.faithfulness import HEADING, main, section
 from model.files import BEFORE, with_section
 from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, bootstrap, from_dict
+from model.trace.why.rows import FORMERLY
 from tests import ROOT
 
+SAMPLES = ROOT / "tests" / "samples"  # written by earlier versions
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
 
@@ -67,8 +69,8 @@ def test_sets_of_words_that_orders_share_run_once(case, monkeypatch):
 
 
 def test_a_method_is_judged_by_another_replacement_than_its_own():
-    assert faithful.deletion(occlusion.MASK.name) is replaced and faithful.deletion(occlusion.MEAN.name) is masked
-    assert all(faithful.deletion(name) is replaced for name in METHODS if name != occlusion.MEAN.name)
+    assert faithful.deletion(occlusion.MASK.slug) is replaced and faithful.deletion(occlusion.MEAN.slug) is masked
+    assert all(faithful.deletion(name) is replaced for name in METHODS if name != occlusion.MEAN.slug)
 
 
 def test_orders_leave_symbols_out_and_put_what_is_not_said_last():
@@ -160,7 +162,9 @@ def test_the_program_writes_its_table_and_two_processes_find_the_same(tiny_check
     table = capsys.readouterr().out
     one = json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8"))
     assert one["sentences"] == 2 and [method["method"] for method in one["methods"]] == list(METHODS)
-    assert all(name in table for name in METHODS) and "| redrawn down to | decoder layer 3 |" in table
+    assert (
+        all(method.title in table for method in METHODS.values()) and "| redrawn down to | decoder layer 3 |" in table
+    )
     for method in one["methods"]:
         assert set(method["randomised"]) == {name for name, _ in faithful_stages()}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -211,11 +215,12 @@ def test_the_card_says_which_row_leads_and_stands_in_its_order():
         interval = agreement and Interval(agreement, agreement - 0.1, agreement + 0.1, 9)
         return MethodFaithfulness(name, "proxy", class_agnostic, interval, None, None, {"everything": 0.2})
 
-    methods = (method("cross-attention", 0.3, True), method("a", None), method("b", 0.7))
+    methods = (method("cross_attention", 0.3, True), method("alti", None), method("attention_rollout", 0.7))
     found = Faithfulness("tiny", "0" * 16, ("de-en",), "some dev", 9, "mean embedding", methods)
     text = section(found)
-    assert "**b** agreed best" in text and text.index("| b |") < text.index("| cross-attention |") < text.index("| a |")
-    assert "| cross-attention (class-agnostic) | 0.20 |" in text and "| a | proxy | none | none | none |" in text
+    assert "**attention rollout** agreed best" in text
+    assert text.index("| attention rollout |") < text.index("| cross-attention |") < text.index("| ALTI+ |")
+    assert "| cross-attention (class-agnostic) | 0.20 |" in text and "| ALTI+ | proxy | none | none | none |" in text
     assert "leads with occlusion alone" in section(changed(found, methods=methods[:2]))
 
 
@@ -262,3 +267,9 @@ def test_without_sentences_it_is_said(tiny_checkpoint, tmp_path):
     empty.write_text("\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no sentences"):
         main(["--checkpoint", str(tiny_checkpoint), "--sentences", str(empty)])
+
+
+def test_a_table_that_was_written_when_methods_had_only_titles_opens():
+    found = from_dict(json.loads((SAMPLES / "faithfulness-titles.json").read_text(encoding="utf-8")))
+    assert [one.method for one in found.methods] == list(METHODS)
+    assert METHODS.keys() == set(FORMERLY.values()) and all(slug.replace("_", "").isalpha() for slug in METHODS)

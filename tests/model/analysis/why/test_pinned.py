@@ -71,10 +71,10 @@ def test_one_method_alone_runs_no_other(tiny_translator, trace, monkeypatch):
     def never(_):
         raise AssertionError("nobody asked for an occlusion")
 
-    others = {name: replace(method, compute=never) for name, method in METHODS.items() if name != "cross-attention"}
+    others = {name: replace(method, compute=never) for name, method in METHODS.items() if name != "cross_attention"}
     monkeypatch.setattr("model.analysis.why.attribution.METHODS", METHODS | others)
-    why = attribute(tiny_translator, trace, step=3, methods=["cross-attention"])
-    assert [row.method for row in why.rows] == ["cross-attention"] and why.agreement == {"cross-attention": None}
+    why = attribute(tiny_translator, trace, step=3, methods=["cross_attention"])
+    assert [row.method for row in why.rows] == ["cross_attention"] and why.agreement == {"cross_attention": None}
 
 
 def test_the_runner_up_is_the_most_probable_other_token(tiny_translator, trace):

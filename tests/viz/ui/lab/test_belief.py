@@ -31,7 +31,7 @@ def scene(tiny_translator) -> Scene:
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
 def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
     found = list(faithful.trials(scene.case, judge))
-    assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.name}
+    assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.slug}
     words = int((~scene.case.columns.special).sum())
     for one in found:
         assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithful.POINTS + 1
@@ -40,7 +40,7 @@ def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene,
     first_left = next(one for one in found if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
     best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
     column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
-    other = attribute(scene.translator, scene.trace, step=3, methods=[judge.name]).rows[0].values[column]
+    other = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
     assert first_left.left[1] == pytest.approx(best.metric - other, abs=1e-4), "the best word gone, by the other means"
     shown = list(holds.holds(scene, how))[-1]
     assert len(next(one for one in shown if one["type"] == "table")["rows"]) == len(METHODS)
@@ -66,9 +66,9 @@ def table(**agreements: float | None) -> Faithfulness:
 @pytest.mark.parametrize(
     ("agreements", "expected"),
     [
-        ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.name),
-        ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated gradients"),
-        ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.name),
+        ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.slug),
+        ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated_gradients"),
+        ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.slug),
         ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
         ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
         ({"cross_attention": 0.9}, None),
@@ -79,7 +79,7 @@ def test_what_stands_first_is_decided_by_what_was_measured(
     tiny_translator, tmp_path, monkeypatch, agreements, expected
 ) -> None:
     found = table(**agreements)
-    best = first(found, raw=attention.RAW.name)
+    best = first(found, raw=attention.RAW.slug)
     assert (best and best.method) == expected
     assert from_dict(json.loads(json.dumps(asdict(found)))) == found
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
@@ -92,7 +92,7 @@ def test_what_stands_first_is_decided_by_what_was_measured(
         values = [agreements[name.replace(" ", "_").replace("-", "_")] for name in ranked]
         assert values == sorted(values, reverse=True), "the rows stand as they agree"
     else:
-        assert lead.order[:2] == (occlusion.MASK.name, occlusion.MEAN.name) and len(lead.folded) == len(METHODS) - 2
+        assert lead.order[:2] == (occlusion.MASK.slug, occlusion.MEAN.slug) and len(lead.folded) == len(METHODS) - 2
 
 
 def test_without_a_table_of_these_weights_the_page_says_so(
@@ -103,7 +103,7 @@ def test_without_a_table_of_these_weights_the_page_says_so(
     write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
     lead = belief.leading(tiny_translator)
     assert "other weights (0000000000000000)" in lead.reason and not lead.folded
-    assert lead.order[0] == occlusion.MASK.name
+    assert lead.order[0] == occlusion.MASK.slug
     assert "other weights" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]
     for damaged in ("{", "[]", '{"methods": [{"method": "x"}]}'):
         (tmp_path / faithful.FILE).write_text(damaged)
@@ -133,7 +133,7 @@ def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monke
     assert [points[i][1] for i in range(3)] == [0.9, 0.6, 0.4] and points[0][2] == pytest.approx(0.1)
     lines = {line["name"]["say"]: line for line in cascade["figure"]["data"]}
     assert len(lines) == len(METHODS) and all(line["y"] == [1.0, 0.6, 0.1] for line in lines.values())
-    dashed = {METHODS[one.method].name for one in found.methods if one.class_agnostic}
+    dashed = {METHODS[one.method].title for one in found.methods if one.class_agnostic}
     assert {name for name, line in lines.items() if line["line"]["dash"] != "solid"} == dashed
     looks = {name: line["line"] for name, line in lines.items()}
     assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each is told from all others"

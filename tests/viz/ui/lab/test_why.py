@@ -95,7 +95,7 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
     assert found["headline"][0].values["n"] == nats(abs(lead)) and found["contrast_id"] == rival
-    effects = attribute(tiny_translator, trace, step=step, methods=[occlusion.MASK.name])
+    effects = attribute(tiny_translator, trace, step=step, methods=[occlusion.MASK.slug])
     ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
     said = found["headline"][1]
     if ordinary.max() > 0:
@@ -112,7 +112,7 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace, 3))
     lost = occlusion.losses(case)
     for found, contrast in ((lost.of_metric, Against.RUNNER_UP), (lost.of_log_p, Against.NOTHING)):
-        alone = attribute(tiny_translator, trace, step=3, contrast=contrast, methods=[occlusion.MASK.name])
+        alone = attribute(tiny_translator, trace, step=3, contrast=contrast, methods=[occlusion.MASK.slug])
         np.testing.assert_allclose(found, alone.rows[0].values, atol=1e-5)
     one, other = np.flatnonzero(~case.columns.special)[:2]
     of_metric, of_log_p = np.zeros((2, len(case.columns)))
@@ -164,7 +164,7 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
         assert ("the same for any contrast" in str(line["margins"][0])) == method.class_agnostic
         agreement = why.agreement[line["key"]]
         assert number(line["margins"][1][0]["text"]) == pytest.approx(agreement, abs=0.0051)
-    by_layer = [tokens.row(scene, {"row": attention.RAW.name, "layer": layer})[0]["cells"] for layer in (0, 1, 3)]
+    by_layer = [tokens.row(scene, {"row": attention.RAW.slug, "layer": layer})[0]["cells"] for layer in (0, 1, 3)]
     weights = scene.trace.cross.weights[:, :, 3].mean(1)
     end = len(why.columns.source) - 1  # a column of one token
     for cells, expected in zip(by_layer, (weights.mean(0), weights[0], weights[2])):
@@ -173,7 +173,7 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
 
 def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
     whole = dict(zip(scene.trace.top_ids[3].tolist(), scene.trace.top_probabilities[3].tolist()))
-    for name in (occlusion.MASK.name, occlusion.MEAN.name):
+    for name in (occlusion.MASK.slug, occlusion.MEAN.slug):
         cell = next(line for line in block(tokens.tokens(scene), "matrix")["lines"] if line["key"] == name)["cells"][2]
         told, table = tokens.taken_away(scene, {"row": name, "column": 2})
         values = told["text"].values
@@ -191,7 +191,7 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
         question = scene.question
         ratio = math.log(after[labels.display(question.token)] / after[labels.display(question.contrast)])
         assert ratio == pytest.approx(number(values["after"]), abs=0.06)
-    for wrong in ({"row": occlusion.MASK.name, "column": 99}, {"column": "2"}, {}):
+    for wrong in ({"row": occlusion.MASK.slug, "column": 99}, {"column": "2"}, {}):
         with pytest.raises(ValueError, match="column"):
             tokens.taken_away(scene, wrong)
 

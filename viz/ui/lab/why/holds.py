@@ -74,7 +74,9 @@ def _curves(done: list[Trial]) -> Blocks:
 
 def _row(trial: Trial, chance: Trial) -> list:
     name, kind = (
-        (RANDOM, "") if trial.method is None else (METHODS[trial.method].name, EVIDENCE[METHODS[trial.method].evidence])
+        (RANDOM, "")
+        if trial.method is None
+        else (METHODS[trial.method].title, EVIDENCE[METHODS[trial.method].evidence])
     )
     fall, rise = (
         float(np.mean(mine) - np.mean(base)) for mine, base in ((chance.left, trial.left), (trial.kept, chance.kept))
@@ -89,7 +91,7 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
         picture.add_scatter(
             x=list(trial.counts),
             y=[round(value, 4) for value in getattr(trial, which).tolist()],
-            name=RANDOM if chance else METHODS[trial.method].name,
+            name=RANDOM if chance else METHODS[trial.method].title,
             mode="lines+markers",
             marker_size=4,
             line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else belief.drawn(trial.method),

@@ -76,13 +76,13 @@ def row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     if name not in METHODS or not isinstance(layer, int):
         raise ValueError(f"there is no method {name!r} of layer {layer!r}")
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
-    found = answer(case, (*(method.name for method in OCCLUSIONS), name))
+    found = answer(case, (*(method.slug for method in OCCLUSIONS), name))
     return [_line(scene, found, name, layer).payload()]
 
 
 def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """What the model would write without the word of a cell's column, taken away as the cell's row does it."""
-    column, by_mean = data.get("column"), data.get("row") == occlusion.MEAN.name
+    column, by_mean = data.get("column"), data.get("row") == occlusion.MEAN.slug
     if not isinstance(column, int):
         raise ValueError(f"a column is a whole number, found {column!r}")
     found = without(scene.case, column, replaced if by_mean else masked)
@@ -119,8 +119,8 @@ def _tested(scene: Scene, word: str, found: Removal, by_mean: bool) -> Words:
 def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
     method = METHODS[name]
     about = {
-        "key": str(method.name),
-        "name": method.name,
+        "key": method.slug,
+        "name": method.title,
         "evidence": method.evidence,
         "folded": folded,
         "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0,
@@ -142,13 +142,13 @@ def _line(scene: Scene, found: Why, name: str, layer: int = 0, *, folded: bool =
 
 def _weightiest(found: Why) -> int | None:
     """The column of the word without which the most is lost: the headline names it."""
-    column, loss = weightiest(found.row(occlusion.MASK.name).values, found.columns)
+    column, loss = weightiest(found.row(occlusion.MASK.slug).values, found.columns)
     return None if loss == -np.inf else column
 
 
 def _limit(found: Why) -> float:
     """The largest effect of one word that was measured: full colour for all rows in nats."""
-    measured = [found.row(method.name).values for method in OCCLUSIONS]
+    measured = [found.row(method.slug).values for method in OCCLUSIONS]
     return max(float(np.nanmax(np.abs(values), initial=0.0)) for values in measured) or 1.0
 
 
