@@ -25,7 +25,7 @@ JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(
     JAVASCRIPT,
     """(call_expression function: (identifier) @name arguments: (arguments . (_) @english)
-         (#any-of? @name "t" "parts" "say"))""",
+         (#any-of? @name "t" "say"))""",
 )
 
 
@@ -77,7 +77,7 @@ def update(path: Path, wanted: Collection[str]) -> list[str]:
     kept = {english: text for english, text in there.items() if english in wanted} | {
         english: "" for english in wanted if english not in there
     }
-    path.write_text(json.dumps({"words": kept}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(kept, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     dropped = len(there.keys() - kept.keys())
     lacking = [english for english, text in kept.items() if not text]
     print(f"{path.relative_to(words.FOLDER)}: {len(lacking)} of {len(kept)} sentences to translate, {dropped} dropped")

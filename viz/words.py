@@ -35,4 +35,4 @@ def files() -> dict[str, Path]:
 
 def read(path: Path) -> dict[str, str]:
     """A language's words: English -> text. What it lacks, or has an empty text for, is shown in English."""
-    return json.loads(path.read_text(encoding="utf-8"))["words"]
+    return json.loads(path.read_text(encoding="utf-8"))

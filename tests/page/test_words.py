@@ -171,7 +171,7 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
     folder = tmp_path / "words"
     shutil.copytree(FOLDER, folder)
     (folder / "nl.json").write_text(
-        json.dumps({"words": {"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"}})
+        json.dumps({"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"})
     )
     monkeypatch.setattr("viz.words.FOLDER", folder)
     demo = app.build_demo(Translators([tiny_translator]))

@@ -40,7 +40,7 @@ class Bundle:
                     "style": theme.css_variables() + own,
                     "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
                     "modules": {assets.name(path): assets.with_names(path) for path in modules},
-                    "languages": {language: {"words": words.read(path)} for language, path in words.files().items()},
+                    "languages": {language: words.read(path) for language, path in words.files().items()},
                 },
                 ensure_ascii=False,
             )

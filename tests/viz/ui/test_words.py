@@ -120,7 +120,7 @@ NO_CONTROL = {
 LANGUAGES = {language: read(path) for language, path in files().items()}
 TOURS_LANGUAGES = {path.stem: read(path) for path in TOURS.glob("*.json")}
 KEYS = set(used())
-CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(t|parts|say)\(\s*("(?:[^"\\]|\\.)*")?')
+CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(t|say)\(\s*("(?:[^"\\]|\\.)*")?')
 LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
 
 
@@ -130,12 +130,12 @@ def test_a_sentence_is_found_wherever_it_is_said(tmp_path, monkeypatch) -> None:
     (tmp_path / "model").mkdir()
     script, module = tmp_path / "viz" / "one.js", tmp_path / "model" / "one.py"
     script.write_text(
-        """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts('e' + 1 ? "e" : "e"))"""
+        """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts(say('e' + 1)))"""
     )
     with pytest.raises(ValueError, match=r"viz/one\.js:1: words that are not a string"):
         used()
     script.write_text(
-        """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts("e"), own.say(f))"""
+        """a(t("A {b}", { b: c ?? t("b") }), `it's ${d || t("c {d}", { d: {} })}`, ...parts(say("e")), own.say(f))"""
     )
     module.write_text('raise Refusal("g" "h", i=say("i"))\n')
     assert used() == ["A {b}", "b", "c {d}", "e", "gh", "i"]

@@ -14,12 +14,12 @@ function keep(language) {
   new MutationObserver(set).observe(page, { attributeFilter: ["lang"] });
 }
 
-const sections = (address) =>
+const fetched = (address) =>
   fetch(address, { signal: AbortSignal.timeout(10000) }).then((answer) =>
     answer.ok ? answer.json() : Promise.reject(answer.status),
   );
 
-const learnt = (more) => Object.assign((words ??= Object.create(null)), ...Object.values(more));
+const learnt = (more) => Object.assign((words ??= Object.create(null)), more);
 
 // languages: code -> a file of viz/web/words/, as its address or as what stands in it. Without the visitor's, or if it
 // cannot be had, the page is in English.
@@ -33,7 +33,7 @@ export function speak(languages) {
   if (given === undefined) english();
   else if (typeof given === "object") settle(given);
   else {
-    spoken = sections(given)
+    spoken = fetched(given)
       .then(settle)
       .catch(english)
       .finally(() => (spoken = null));
@@ -47,30 +47,27 @@ export const awaited = () => spoken;
 export const learn = (languages) =>
   own(languages) === undefined
     ? Promise.resolve()
-    : sections(own(languages))
+    : fetched(own(languages))
         .then(learnt)
         .catch(() => {});
 
-// English words, with {names} in braces -> the same in the page's language as a list of texts and values; a value may be
-// a node, or a list of them. A component may use this once it is mounted: before, the words may still be on their way.
+// Words of the page: English with {names} in braces, and their values, each of which may be words, too. Python says them
+// alike (model/trace/language.py), and sends them like this.
+export const say = (english, values = {}) => ({ say: english, with: values });
+
+// Words in the page's language as a list of texts and values; a value may be a node, or a list of them, and drawn(value,
+// name) what stands in its place. A component may use this once it is mounted: before, the words may still be on their way.
+export const parts = ({ say: english, with: values }, drawn = (value) => value) =>
+  (words?.[english] || english)
+    .split(/\{(\w+)\}/)
+    .flatMap((part, i) => (i % 2 ? drawn(written(values[part]), part) : part));
+
 // A whole number in words has its thousands apart by a narrow space: no language reads that as a decimal point.
 const written = (value) =>
   Number.isInteger(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : said(value);
-const split = (english, value) =>
-  (words?.[english] || english)
-    .split(/\{(\w+)\}/)
-    .flatMap((part, i) => (i % 2 ? value(part) : part));
-export const parts = (english, values = {}) => split(english, (name) => written(values[name]));
-export const t = (english, values) => parts(english, values).join("");
 
-// The same for later, such as a module's constants: words that said() and el() put into the page's language.
-export const say = (english, values = {}) => ({ say: english, with: values });
+// Words as a text of the page's language; all else stays.
+export const said = (given) => (given?.say === undefined ? given : parts(given).join(""));
 
-// What the server sends to be shown: words of viz/words.py ({say, with}) in the page's language; all else stays.
-export const said = (given) => (given?.say === undefined ? given : t(given.say, given.with));
-
-// Words of the server as a list of texts and nodes: wrap(text) in place of each value whose name is among these.
-export const saidParts = (given, names, wrap) =>
-  split(given.say, (name) =>
-    names.includes(name) ? wrap(written(given.with[name])) : written(given.with[name]),
-  );
+// A text of the page's language, at once.
+export const t = (english, values) => said(say(english, values));

@@ -1,6 +1,6 @@
 // The attention explorer: its state, its memory of translations, and the drawing of what the state says.
 import { debounce, el, invite, onTheme } from "../core/dom.js";
-import { parts, said, t } from "../core/language.js";
+import { parts, said, say, t } from "../core/language.js";
 import { drawn, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { createActions } from "./actions.js";
@@ -286,7 +286,7 @@ export default function explorer(root, api) {
     views.pin({ row, column });
     if (row !== null || column !== null)
       status.replaceChildren(
-        ...parts("Pinned: {what}", { what: words.pointing(map, row, column) }),
+        ...parts(say("Pinned: {what}", { what: words.pointing(map, row, column) })),
       );
     else status.replaceChildren(views.hint(state));
   }

@@ -182,10 +182,12 @@ export function pointing(map, row, column) {
         : top(map, 5, (r) => at(r, column), map.rows);
     const one = row !== null ? map.rows[row] : map.columns[column];
     return [
-      ...parts("{token}: furthest from 0 with {others}", {
-        token: token(one.label),
-        others: list(others),
-      }),
+      ...parts(
+        say("{token}: furthest from 0 with {others}", {
+          token: token(one.label),
+          others: list(others),
+        }),
+      ),
       ...unit,
     ];
   }
@@ -195,13 +197,15 @@ export function pointing(map, row, column) {
       others: list(top(map, 5, (c) => at(row, c), map.columns)),
     };
     return map.attention
-      ? parts("{token} attends to {others}", found)
-      : parts("{token} scores highest with {others}", found);
+      ? parts(say("{token} attends to {others}", found))
+      : parts(say("{token} scores highest with {others}", found));
   }
-  return parts("{token} gets most from {others}", {
-    token: token(map.columns[column].label),
-    others: list(top(map, 5, (r) => at(r, column), map.rows)),
-  });
+  return parts(
+    say("{token} gets most from {others}", {
+      token: token(map.columns[column].label),
+      others: list(top(map, 5, (r) => at(r, column), map.rows)),
+    }),
+  );
 }
 
 // For screen readers: the selected map in a sentence or two.

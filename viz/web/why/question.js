@@ -1,6 +1,6 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
 import { el, invite } from "../core/dom.js";
-import { said, saidParts, t } from "../core/language.js";
+import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import * as kept from "./kept.js";
@@ -9,7 +9,9 @@ export default function question(root, api) {
   const percent = (p) =>
     p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`;
   const emphasised = (sentence) =>
-    saidParts(sentence, ["token", "contrast", "word"], (text) => el("em", { dir: "auto" }, text));
+    parts(sentence, (text, name) =>
+      ["token", "contrast", "word"].includes(name) ? el("em", { dir: "auto" }, text) : text,
+    );
   let shown = null; // the last answer
   let visible = false,
     sent = 0,
@@ -63,7 +65,7 @@ export default function question(root, api) {
     },
     t("Copy link"),
   );
-  const parts = [
+  const drawn = [
     headline,
     failed,
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
@@ -115,7 +117,7 @@ export default function question(root, api) {
 
   function draw(answer) {
     shown = answer;
-    if (!headline.isConnected) root.replaceChildren(...parts);
+    if (!headline.isConnected) root.replaceChildren(...drawn);
     const { tokens, step } = answer;
     chips(
       written,
@@ -181,7 +183,7 @@ export default function question(root, api) {
     failed.hidden = !answer.error;
     failed.textContent = said(answer.error) || "";
     if (answer.error && shown) draw(shown);
-    if (answer.error && !headline.isConnected) root.replaceChildren(...parts);
+    if (answer.error && !headline.isConnected) root.replaceChildren(...drawn);
     if (!answer.tokens) return;
     pending = answer.asked;
     typed.value = "";

@@ -1,6 +1,6 @@
 // Two columns of tokens joined by lines: width and opacity are the weight, colour is the head.
 import { el, shorten } from "../../core/dom.js";
-import { parts, t } from "../../core/language.js";
+import { parts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 
 const ROW = 24,
@@ -69,7 +69,7 @@ export function createLines(hooks) {
       el(
         "label",
         {},
-        parts("Edges that cover {share} of each row's weight", { share: amount }),
+        parts(say("Edges that cover {share} of each row's weight", { share: amount })),
         slider,
       ),
       key,
