@@ -51,7 +51,7 @@ def build_demo(translators: Translators) -> gr.Blocks:
     """The whole page over these translators."""
     serve_web_files()
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
-        header.title(TITLE)
+        header.title(TITLE, translators)
         api.build(translators)  # first: a handler of the page may not take an endpoint's name
         tabs.build(translators, header.build(translators))
     demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)

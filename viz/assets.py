@@ -28,6 +28,7 @@ COMPONENTS = {
     "train": "train/train.js",
     "question": "why/question.js",
     "prose": "page/prose.js",
+    "title": "page/title.js",
     "examples": "page/examples.js",
     "languages": "page/languages.js",
     "translation": "page/translation.js",
@@ -35,7 +36,7 @@ COMPONENTS = {
 }
 # Components above the tabs. Their style sheets are small, and if one came after its component had drawn, all below
 # would jump.
-EARLY = ("prose", "languages", "examples", "translation", "guide")
+EARLY = ("title", "prose", "languages", "examples", "translation", "guide")
 
 IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.{1,2}/[^"]+)";', re.MULTILINE)  # as oxfmt lays it out
 

@@ -82,6 +82,19 @@ def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
         in_menu.click()
 
 
+def pick_example(page: Page, number: int) -> None:
+    """Translate the example with this number, from 0, of the menu."""
+    page.locator(".atlas-examples .opens").click()
+    page.locator(".atlas-examples .example").nth(number).click()
+
+
+def open_details(page: Page) -> None:
+    """How the translation came about, the way it is decoded, and what the model is."""
+    button = page.locator(".atlas-translation .more")
+    if button.get_attribute("aria-expanded") == "false":
+        button.click()
+
+
 def no_violations(page: Page, part: str | Locator | None = None, *, hidden: bool = False) -> None:
     """Fail on what axe-core finds wrong with the page, or the part of it that a selector or a locator names.
 

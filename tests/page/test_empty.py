@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 import app
 from model import checkpoint
 from model.translators import Translators
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, pick_example, screenshot
 
 pytestmark = pytest.mark.browser
 
@@ -38,16 +38,16 @@ def translate(page: Page, text: str) -> None:
 
 
 def open_tab(page: Page, name: str) -> None:
-    page.wait_for_selector(".atlas-translation .facts")
+    page.wait_for_selector(".atlas-translation .more")
     page.locator(f"#tab-{name}-button").click()
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width, dark) -> None:
     page = open_page(empty_url, width=width, dark=dark)
-    page.wait_for_selector(".atlas-translation .facts")
+    page.wait_for_selector(".atlas-translation .more")
     expect(page.locator(".atlas-translation .invitation")).to_have_text(INVITATION)
-    expect(page.locator(".atlas-examples .example:not(.tour)")).to_have_count(0)
+    expect(page.locator(".atlas-examples .example")).to_have_count(0)
     expect(page.locator(".atlas-explorer .invitation")).to_have_text(INVITATION)
     assert not page.locator(".atlas-explorer .panes").is_visible()
     page.evaluate("document.activeElement.blur()")
@@ -87,12 +87,12 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
     field, panel = page.locator(REFERENCE).first, page.locator("#panel-bleu .atlas-panel")
     expect(field).to_have_value(first.reference)
     expect(panel.locator(".card p").nth(1)).to_have_text(first.reference)
-    page.locator(".atlas-examples .example").nth(1).click()
+    pick_example(page, 1)
     expect(field).to_have_value("")
     expect(panel).to_contain_text("nothing to compare with")
     field.fill("A boat.")
     expect(panel.locator(".card p").nth(1)).to_have_text("A boat.")
-    page.locator(".atlas-examples .example").first.click()
+    pick_example(page, 0)
     expect(field).to_have_value(first.reference)
     expect(panel.locator(".card p").nth(1)).to_have_text(first.reference)
     translate(page, "Der Hund.")

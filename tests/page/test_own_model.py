@@ -16,7 +16,7 @@ from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
 from tests.model.families.test_real_weights import trained_marian
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, open_details, screenshot
 from tests.page.explorer.page import download
 from tests.page.lab.test_lab import TABS, open_panel
 from tests.page.test_stepper import STEPPER, act, idle
@@ -63,19 +63,18 @@ def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own
     translator = own.all[0]
     page = open_page(url)
     expect(page.locator(".atlas-translation .invitation")).to_be_visible()  # it brings no sentences
+    open_details(page)
     choose(page, "decoding", "beam 5")
     type_in(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(SENTENCES[1])  # what it was trained to write
     assert translator.translate(TEXT, beam=5).translation == SENTENCES[1]
     expect(page.locator(".atlas-translation .facts").first).to_contain_text("beam 5, ")
     expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
-    page.locator(".atlas-translation summary").first.click()
-    expect(page.locator(".atlas-translation .facts details")).to_contain_text(
+    expect(page.locator(".atlas-translation .about")).to_contain_text(
         "Made by others: opus-mt-de-en. Licence, as its own card states it: cc-by-4.0 <b>."
     )
     no_violations(page)
     passes_every_check(page)
-    expect(page.locator(".atlas-panel:visible .about")).to_contain_text("decoding: beam 5")
     panel = open_panel(page, "Inside", "Map")
     expect(panel).to_contain_text("post-norm")
     expect(open_panel(page, "Inside", "Logits").locator(".formula")).to_contain_text("E · x + b")
@@ -91,7 +90,7 @@ def test_a_link_brings_back_model_search_and_head(url, own, open_page) -> None:
 
 def test_any_two_of_many_languages_by_name(url, open_page) -> None:
     page = open_page(url)
-    page.wait_for_selector(".atlas-translation .facts")
+    page.wait_for_selector(".atlas-translation .more")
     assert page.locator("#languages input").count() == 0
     choose(page, "direction", "nllb")
     source, target = (page.locator(f"#languages input[data-side={side}]") for side in ("source", "target"))
@@ -125,7 +124,7 @@ def test_the_whole_page_walked_with_an_opus_model(url, own, open_page, tmp_path:
     translator = own.all[0]
     trace = translator.translate(TEXT)
     page = open_page(url)
-    page.wait_for_selector(".atlas-translation .facts")
+    page.wait_for_selector(".atlas-translation .more")
     type_in(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(trace.translation)
 

@@ -121,7 +121,7 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
         "[...document.querySelectorAll('.atlas-explorer option')].some(o => "
         "o.textContent.includes('tiny') || o.textContent.includes('grüne'))"
     )
-    names = page.locator(".atlas-explorer .field.history option").all_inner_texts()
+    names = page.locator(".atlas-explorer .field.history option").all_text_contents()
     assert len(names) > 2 and len(set(names)) == len(names), "branches of one sentence are told apart"
 
 

@@ -25,7 +25,7 @@ FIELD = re.compile(r"\{\w+\}")
 # Every text and spoken label in the page, shown or not, but for tokens, sentences and what is English by nature.
 TEXTS = """() => {
   const found = new Set();
-  const skip = ".token, .chip, bdi, [lang=en], #translation-text, .atlas-examples button, script, style, svg text.node";
+  const skip = ".token, .chip, bdi, [lang=en], #translation-text, .source, .example, script, style, svg text.node";
   const walk = document.createTreeWalker(document.querySelector('.gradio-container'), NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(skip)) found.add(walk.currentNode.data.trim());
   for (const node of document.querySelectorAll('.gradio-container *'))
@@ -113,7 +113,7 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
     assert menus and set(menus) == {korean["More tabs"]}
     texts = page.evaluate(TEXTS)
     assert english_in(texts, "ko") == set()
-    assert korean["Tokens and probabilities"] in texts
+    assert korean["Details"] in texts
 
 
 def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -> None:
@@ -162,7 +162,7 @@ def test_a_visitor_asks_for_their_own_language_alone(tiny_url, open_page, locale
     ready(page)
     assert names == asked
     own = words(language)["About this model"] if language else "About this model"
-    expect(page.locator(".atlas-translation summary").first).to_have_text(own)
+    expect(page.locator(".atlas-translation .about h2")).to_have_text(own)
     assert page.evaluate("document.documentElement.lang").startswith(language or "en")
 
 
@@ -182,8 +182,8 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
     ready(page)
     assert names == ["nl.json"]
     expect(page.locator("#translate")).to_have_text("Vertaal het")
-    expect(page.locator(".atlas-translation summary").first).to_have_text("Over dit <b>model</b>")
-    expect(page.locator(".atlas-translation summary").last).to_have_text("Tokens and probabilities")
+    expect(page.locator(".atlas-translation .about h2")).to_have_text("Over dit <b>model</b>")
+    expect(page.locator(".atlas-translation .more")).to_have_text("Details")
 
 
 def test_nothing_is_drawn_before_its_words_are_there(tiny_url, open_page) -> None:
@@ -205,5 +205,5 @@ def test_the_page_is_english_where_the_words_cannot_be_had(tiny_url, open_page) 
     page.route("**/words/de.json*", lambda route: route.fulfill(status=200, body="<html>not the words</html>"))
     page.goto(tiny_url)
     ready(page)
-    expect(page.locator(".atlas-translation summary").first).to_have_text("About this model")
+    expect(page.locator(".atlas-translation .about h2")).to_have_text("About this model")
     assert page.evaluate("document.documentElement.lang") == "en"

@@ -20,6 +20,7 @@ from viz.ui.tours import guide
 from viz.wire.summary import inviting, summarise
 from viz.words import say
 
+DETAILS = "atlas-details"  # the id of what is rarely asked for: how a translation is decoded
 SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # how a translation is decoded: the beam's width -> label
 
 
@@ -37,17 +38,12 @@ class Header:
     showing: Callable[[TranslationTrace], dict]  # a trace as `result` shows it: for who changes the session's trace
 
 
-def title(name: str) -> None:
-    """The page's name and what one can do here."""
+def title(name: str, translators: Translators) -> None:
+    """The page's name, what one can do here, and the ways into a tour and a presentation."""
     Component(
-        "prose",
-        {
-            "heading": name,
-            "text": say(
-                "A Transformer translates your sentence. Look at every attention head it has, step through its "
-                "choices, and check each claim."
-            ),
-        },
+        "title",
+        {"heading": name, "text": say("See every attention head, replay each decision, test every claim.")},
+        options={"tour": guide.invitation(translators)},
         elem_id="atlas-title",
     )
 
@@ -64,6 +60,7 @@ def build(translators: Translators) -> Header:
         text = gr.Textbox(
             example,
             label=label(say("Sentence")),
+            show_label=False,
             lines=1,
             max_lines=4,
             autofocus=True,
@@ -72,25 +69,23 @@ def build(translators: Translators) -> Header:
             elem_id="source-text",
             submit_btn=False,
         )
+        examples = Component(
+            "examples",
+            direction.offer(translators, default),
+            events=("pick",),
+            elem_id="examples",
+        )
         menu = gr.Dropdown(
             direction.entries(translators),
             value=direction.entry_of(translators, default),
             label=label(say("Direction")),
-            scale=3,
+            show_label=False,
+            scale=2,
             min_width=160,
             elem_id="direction",
             filterable=False,
         )
-        search = gr.Dropdown(
-            choices(SEARCHES),
-            value="1",
-            label=label(say("Decoding")),
-            scale=1,
-            min_width=130,
-            elem_id="decoding",
-            filterable=False,
-        )
-        go = gr.Button(label(say("Translate")), variant="primary", scale=1, min_width=110, elem_id="translate")
+        go = gr.Button(label(say("Translate")), variant="primary", scale=0, min_width=110, elem_id="translate")
     languages = Component(
         "languages",
         direction.menus(translators, default),
@@ -98,19 +93,23 @@ def build(translators: Translators) -> Header:
         elem_id="languages",
         visible=any(translator.languages for translator in translators.all),
     )
-    examples = Component(
-        "examples",
-        direction.offer(translators, default),
-        events=("pick",),
-        options={"tour": guide.invitation(translators)},
-        elem_id="examples",
-    )
     result = Component(
         "translation",
         summarise(first, model, registry.lacking(first, model)) if first else inviting(model),
         events=("pin", "open"),
+        options={"details": DETAILS},
         elem_id="translation",
     )
+    with gr.Row(elem_id=DETAILS):  # the component above opens it
+        search = gr.Dropdown(
+            choices(SEARCHES),
+            value="1",
+            label=label(say("Decoding")),
+            scale=0,
+            min_width=150,
+            elem_id="decoding",
+            filterable=False,
+        )
     do = _Handlers(translators)
     private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
     at_once = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}

@@ -9,6 +9,8 @@ import numpy as np
 from model.trace.kinds import AttentionKind
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
+from model.trace.words import SPACE, word_groups
+from viz.maps.labels import word_label
 from viz.words import Words, say
 
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens, above which the input is said to look foreign
@@ -23,6 +25,8 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
     """
     return {
         "text": trace.translation,
+        "read": in_text(trace.source_text, trace.source_tokens),
+        "written": in_text(trace.translation, trace.target_tokens),
         "source": [
             {"text": token, "byte": is_byte(token), "symbol": is_symbol(token)} for token in trace.source_tokens
         ],
@@ -42,6 +46,24 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
         ],
         "about": {**about(model), "lacking": list(lacking)},
     }
+
+
+def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
+    """The words of a text, so that what stands before each ("gap") and their own ("text") put together are the text;
+    `tokens`: positions of a word's tokens, and `pieces` what each of them spells, [] where they do not spell it one by
+    one, as bytes. Empty where the tokens do not spell the text, such as one that the tokenizer has normalised."""
+    words, end = [], 0
+    for group in word_groups(tokens):
+        if is_symbol(tokens[group[0]]):
+            continue
+        label, pieces = word_label([tokens[i] for i in group]), [tokens[i].replace(SPACE, "") for i in group]
+        start = text.find(label, end)
+        if start < 0 or text[end:start].strip():
+            return []
+        whole = "".join(pieces) == label and all(pieces)
+        words.append({"gap": text[end:start], "text": label, "tokens": list(group), "pieces": pieces if whole else []})
+        end = start + len(label)
+    return words if not text[end:].strip() else []
 
 
 def inviting(model) -> dict:

@@ -95,7 +95,14 @@ def status(page) -> str:
     return page.inner_text(".atlas-explorer .status").replace("\xa0", " ")
 
 
+def view_options(page) -> None:
+    """Open what is rarely asked for, where it is not open."""
+    if page.locator(".atlas-explorer .view-options:not([open])").count():
+        page.locator(".atlas-explorer .view-options summary").click()
+
+
 def choose(page, label: str, value: str) -> None:
+    view_options(page)
     page.locator(f".atlas-explorer .field:has(> span:text-is('{label}')) select").select_option(value)
 
 

@@ -110,10 +110,10 @@ def test_a_selection_that_comes_back_late_takes_nobody_back(open_traces, hand_ma
 def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     cells = page.locator(".atlas-explorer .detail .cells")
-    box = cells.bounding_box()
     weights = hand_made_trace.cross.weights
 
     def at(row: int, column: int) -> tuple[float, float]:
+        box = cells.bounding_box()  # the page scrolls to what is clicked
         return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 6
 
     page.mouse.move(*at(2, 3))
@@ -128,9 +128,9 @@ def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
     page.wait_for_function("document.querySelector('#selection textarea, #selection input').value === 'cross 2 3 4 5'")
     page.keyboard.press("Escape")
     assert page.locator(".mark.pinned").count() == 0
-    page.mouse.click(box["x"] - 20, at(3, 0)[1])  # a row's label
+    page.mouse.click(cells.bounding_box()["x"] - 20, at(3, 0)[1])  # a row's label
     assert status(page).startswith("Pinned: שלום attends to") or "attends to" in status(page)
-    page.mouse.click(at(0, 6)[0], box["y"] - 12)  # a column's label
+    page.mouse.click(at(0, 6)[0], cells.bounding_box()["y"] - 12)  # a column's label
     assert "gets most from" in status(page)
 
 

@@ -11,7 +11,7 @@ from bench.made.synthetic import random_trace
 from model.trace import storage
 from model.trace.kinds import AttentionKind
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import KEYS, choose, download, drawn, status
+from tests.page.explorer.page import KEYS, choose, download, drawn, status, view_options
 from tests.viz.export.test_export import assert_equal
 from viz.export import table
 from viz.maps import labels
@@ -106,6 +106,7 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
+    view_options(page)
     page.locator(".field.history select").select_option(index=5)
     page.keyboard.press("m")
     assert drawn(page)["z"].shape == (len(traces[2].target_ids), len(traces[2].source_ids))
@@ -161,6 +162,7 @@ def test_a_phone_works_by_touch(open_traces, hand_made_trace):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator(".thumbnail[data-layer='1'][data-head='2']").tap()
     assert drawn(page)["heading"] == "Layer 2 · Head 3"
+    view_options(page)
     page.locator(".several").tap()
     page.locator(".thumbnail[data-layer='0'][data-head='0']").tap()
     assert drawn(page)["heading"] == "Mean of 2 chosen heads"

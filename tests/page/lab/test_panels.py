@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 import app
 from model.translators import Translators
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_violations, pick_example, screenshot
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import registry
 from viz.ui.lab.controls import Choice, Slider
@@ -83,7 +83,7 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     page.get_by_label("decoder (writes the target)").locator("visible=true").check()
     expect(panel).to_contain_text(f"{text}: pair 15 of decoder")
     assert page.locator("[role=tabpanel]:visible input[type=range]:visible").get_attribute("max") == "15"
-    page.locator(".atlas-examples .example").nth(1).click()
+    pick_example(page, 1)
     expect(panel).to_contain_text(f"{tiny_translator.examples['de-en'][1].text}: pair 15 of decoder")
     no_violations(page)
     screenshot(page, "panel-registered")
@@ -100,6 +100,6 @@ def test_what_comes_in_parts_is_there_whole_when_all_parts_come_at_once(url, ope
     expect(panel).to_contain_text(f"{first.text}: part 2")
     page.evaluate(LATE)
     with page.expect_request(lambda request: '"event_data":{"id"' in (request.post_data or "")):
-        page.locator(".atlas-examples .example").nth(1).click()
+        pick_example(page, 1)
     page.locator(".atlas-translation button.chip").nth(1).click()  # an event that opens the stream meanwhile
     expect(panel).to_contain_text(f"{second.text}: part 2")

@@ -46,7 +46,7 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     assert field.input_value().endswith("f") and page.locator(LECTERN).count() == 0, "whoever types is left alone"
     if width < 600:  # as in a frame that may not have the whole screen
         page.evaluate(REFUSED)
-    page.locator(".atlas-examples .present").click()
+    page.locator(".atlas-title .present").click()
     expect(page.locator(LECTERN)).to_be_visible()
     shares = drawn_within(page, f"{PRESENTED} .detail", width, height)
     assert max(shares) > 0.55, shares
@@ -76,7 +76,7 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     assert link(page)["present"] == "1" and link(page)["tab"] == "explorer"
     page.keyboard.press("Escape")
     expect(page.locator(PRESENTED)).to_have_count(0)
-    expect(page.locator(".atlas-examples .present")).to_be_focused()
+    expect(page.locator(".atlas-title .present")).to_be_focused()
     assert page.locator("[inert]").count() == 0 and "present" not in link(page)
     assert not page.evaluate("document.fullscreenElement")
     if width > 600:  # another tab's own steps

@@ -72,7 +72,7 @@ def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, 
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
     assert not page.evaluate(ASKED, "/tour/tour.js"), "the page pays for tours before one is started"
-    button = page.locator(".atlas-examples .tour")
+    button = page.locator(".atlas-title .tour")
     button.click()
     at_stop(page, 1, 8)
     no_violations(page, ".atlas-tour")

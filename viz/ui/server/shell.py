@@ -15,11 +15,8 @@ import gradio as gr
 
 from viz import assets, theme, words
 
-NEEDED = ("atlas-title", "source-text", "direction", "decoding", "translate", "languages", "examples", "translation")
-TOLD = (
-    "The stronger the colour, the more probable. Point at a token the model wrote for its probability and the "
-    "runners-up; click it to ask why it was written."
-)  # below the tokens: as many lines as it takes
+NEEDED = ("atlas-title", "source-text", "direction", "translate", "languages", "examples", "translation")
+TOLD = "Stronger colour, more probable. Click a word to follow it in every view."  # below the translation
 LABEL = "__i18n__"  # begins a label that Gradio translates: {"key": English}
 SAID = re.compile(r"<[^>]* data-say>([^<]*)<")
 SHELL = assets.WEB / "page" / "shell.js"
@@ -54,35 +51,39 @@ def shell(config: Mapping) -> str:
 
 
 def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
-    title = found["atlas-title"]["value"]
+    title, sentence, menu = found["atlas-title"]["value"], found["source-text"], found["direction"]
     yield f'<div class="name">{_said("h1", title["heading"])}{_said("p", title["text"])}</div>'
-    yield '<div class="asked"><div class="form">'
-    sentence = found["source-text"]
-    yield _field("sentence", sentence["label"], _plain("b", sentence["value"] or ""))
-    for name in ("direction", "decoding"):
-        menu = found[name]
-        chosen = next(text for text, value in menu["choices"] if value == menu["value"])
-        yield _field(name, menu["label"], _said("b", chosen))
-    yield f"</div>{_said('i', found['translate']['value'])}</div>"
+    chosen = next(text for text, value in menu["choices"] if value == menu["value"])
+    offer, shown = found["examples"]["value"], found["translation"]["value"]
+    yield (
+        '<div class="asked">'
+        + "".join(
+            (
+                _plain("b", sentence["value"] or "", "sentence"),
+                _said("u", {"say": "Examples"}) if offer["sentences"] else "",
+                _said("b", chosen, "direction"),
+                _said("i", found["translate"]["value"]),
+            )
+        )
+        + "</div>"
+    )
     # Below stands only what has a known height: menus of languages have none, nor has what a large model costs, nor a
     # page without an example.
-    offer, written = found["examples"]["value"], found["translation"]["value"].get("text")
-    if not found["languages"]["visible"] and not offer["cost"] and written is not None:
-        examples = "".join(_plain("b", text) for text in offer["sentences"])
-        yield f'<div class="offered">{_said("span", {"say": "Try"})}{examples}</div>'
-        yield f'<div class="written">{_plain("b", written)}<i></i>{_said("p", {"say": TOLD})}</div>'
+    if not found["languages"]["visible"] and not offer["cost"] and shown.get("text") is not None:
+        source = "".join(word["gap"] + word["text"] for word in shown["read"])
+        yield (
+            f'<div class="written"><p>{_plain("span", source)} → {_plain("b", shown["text"])}</p>'
+            f"{_said('p', {'say': TOLD})}</div>"
+        )
         yield f'<div class="tabs">{"".join(_said("span", tab) for tab in tabs)}</div>'
         yield '<div class="drawn"><i></i><i></i></div>'
 
 
-def _field(kind: str, label: object, content: str) -> str:
-    return f'<div class="field {kind}">{_said("span", label)}{content}</div>'
-
-
-def _said(tag: str, value: object) -> str:
+def _said(tag: str, value: object, kind: str = "") -> str:
     """An element with a text as a component's properties hold it, marked if the languages have words for it."""
     english = value["say"] if isinstance(value, dict) else _english(str(value))
-    return _plain(tag, str(value)) if english is None else f"<{tag} data-say>{escape(english)}</{tag}>"
+    name = f' class="{kind}"' if kind else ""
+    return _plain(tag, str(value), kind) if english is None else f"<{tag}{name} data-say>{escape(english)}</{tag}>"
 
 
 def _english(text: str) -> str | None:
@@ -94,6 +95,7 @@ def _english(text: str) -> str | None:
     return label["key"] if isinstance(label, dict) and isinstance(label.get("key"), str) else None
 
 
-def _plain(tag: str, text: str) -> str:
+def _plain(tag: str, text: str, kind: str = "") -> str:
     """An element with what somebody wrote."""
-    return f'<{tag} dir="auto">{escape(text)}</{tag}>'
+    name = f' class="{kind}"' if kind else ""
+    return f'<{tag}{name} dir="auto">{escape(text)}</{tag}>'

@@ -15,6 +15,7 @@ import * as states from "./state.js";
 import { Trace } from "./trace.js";
 import { createAtlas } from "./views/atlas.js";
 import { viewPicture } from "./views/picture.js";
+import { createSentence } from "./views/sentence.js";
 import { createViews } from "./views/views.js";
 import { createEcho } from "./wire/echo.js";
 import { createRequests } from "./wire/requests.js";
@@ -42,6 +43,7 @@ export default function explorer(root, api) {
     hover: hoverThumbnail,
   });
   const views = createViews({
+    root,
     hover: showCell,
     pin,
     update,
@@ -97,18 +99,34 @@ export default function explorer(root, api) {
       if (trace) draw(state);
     },
   });
+  const sentence = createSentence({ pin: pinOf });
+  const lines = pictured(sentence.root, {
+    title: () => `${said(words.TITLES[state.kind])}, ${heading.textContent}`,
+    caption,
+    ...moves,
+  });
   const all = [
-    el("div", { class: "bar" }, controls.kind, guide),
     el(
       "div",
       { class: "panes" },
       el(
         "section",
+        { class: "reader", "aria-label": t("What each word read") },
+        el("div", { class: "bar" }, controls.kind),
+        lines,
+      ),
+      el(
+        "section",
         { class: "atlas-pane", "aria-label": t("All heads") },
         heads,
         tip,
-        thumbnails.several,
-        controls.options,
+        el(
+          "details",
+          { class: "view-options" },
+          el("summary", {}, t("View options")),
+          thumbnails.several,
+          controls.options,
+        ),
       ),
       el(
         "section",
@@ -121,6 +139,7 @@ export default function explorer(root, api) {
         ),
         shown,
         status,
+        guide,
         cut.root,
       ),
     ),
@@ -194,6 +213,7 @@ export default function explorer(root, api) {
     if (repaint) drawAtlas();
     else if (before.overlay !== state.overlay) hoverThumbnail(null);
     thumbnails.select(state);
+    drawSentence();
     guide.textContent = words.guide(state, overlay);
     showPinned();
     requests.ahead(trace, state.kind);
@@ -202,6 +222,18 @@ export default function explorer(root, api) {
       () => map && (summary.textContent = words.summary(state, trace, map, used, overlay)),
       400,
     );
+  }
+
+  function drawSentence() {
+    const view = {
+      ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
+      words: true,
+      special: "hide",
+      predicted: true,
+    };
+    if (model.missing(trace, view).length) return; // drawn when they have come
+    const small = model.scoreMap(trace, view);
+    sentence.draw(small, states.pinnedCells(state, small, trace), words.lines(state));
   }
 
   function drawAtlas() {
@@ -266,6 +298,14 @@ export default function explorer(root, api) {
     return map ? states.pinnedCells(state, map, trace) : { row: null, column: null }; // still on its way
   }
 
+  // From the sentences' picture, whose words may be hidden or cut into pieces in the large map.
+  function pinOf(shown, row, column) {
+    state = states.withPin(state, shown, trace, { row, column });
+    if (map) views.pin(pinnedCells());
+    showPinned();
+    tellOthers();
+  }
+
   function pin(row, column) {
     if (!map) return;
     state = states.withPin(state, map, trace, { row, column });
@@ -281,6 +321,7 @@ export default function explorer(root, api) {
 
   function showPinned() {
     cut.follow();
+    if (sentence.map()) sentence.pin(states.pinnedCells(state, sentence.map(), trace));
     if (!map) return status.replaceChildren();
     const { row, column } = pinnedCells();
     views.pin({ row, column });

@@ -24,6 +24,14 @@ const GUIDES = {
   ),
 };
 
+const LINES = {
+  alignment: say("What each word of the translation read in the sentence. Point at a word."),
+  cross: say("What each word of the translation read in the sentence. Point at a word."),
+  encoder_self: say("What each word, below, read of its own sentence. Point at a word."),
+  decoder_self: say("What the model read of its own words while it wrote the next. Point at one."),
+};
+export const lines = (state) => said(LINES[state.kind]);
+
 // What is drawn large may be another measure (viz/ui/overlays.py); the thumbnails always show attention.
 export function guide(state, overlay) {
   if (!overlay) return said(GUIDES[state.kind]);

@@ -47,7 +47,6 @@ export default async function panel(root, api) {
     drawing = String(value.drawing);
     about = value.about;
     place(root, value.blocks);
-    if (value.about) root.prepend(el("p", { class: "about", dir: "auto" }, value.about));
     if (value.more && api.options?.stops) root.prepend(stop);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
   }

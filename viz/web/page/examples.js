@@ -1,45 +1,66 @@
-// Example sentences as a row of buttons, and the ways into what goes through the page.
+// Example sentences in a menu.
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { presenting } from "../present/way.js";
 
 export default function examples(root, api) {
-  const { tour } = api.options;
-  const present = presenting();
-  const begin = () =>
-    document.dispatchEvent(new CustomEvent("atlas-tour", { detail: { tour: tour.name } }));
-  const draw = ({ sentences, cost }) => {
-    root.replaceChildren(
-      el(
-        "div",
-        { class: "ways" },
-        tour
-          ? el(
-              "button",
-              { type: "button", class: "way tour", onclick: begin },
-              t("Take the tour ({n} minutes)", { n: tour.minutes }),
-            )
-          : null,
+  // A button with a list of sentences below it, which the keyboard walks through.
+  function menuOf(sentences) {
+    const list = el(
+      "div",
+      { class: "list", role: "menu", hidden: true, "aria-label": t("Examples") },
+      sentences.map((text) =>
         el(
           "button",
           {
             type: "button",
-            class: "way present",
-            title: t("One picture fills the screen, for a class (f)"),
-            onclick: present,
+            class: "example",
+            role: "menuitem",
+            onclick: () => {
+              show(false);
+              api.trigger("pick", { text });
+            },
           },
-          t("Present"),
-        ),
-      ),
-      cost ? el("p", { class: "cost" }, cost) : "",
-      sentences.length ? el("span", { class: "label" }, t("Try")) : "",
-      ...sentences.map((text) =>
-        el(
-          "button",
-          { type: "button", class: "example", onclick: () => api.trigger("pick", { text }) },
           text,
         ),
       ),
+    );
+    const button = el(
+      "button",
+      {
+        type: "button",
+        class: "opens",
+        "aria-haspopup": "menu",
+        "aria-expanded": "false",
+        onclick: () => show(list.hidden),
+      },
+      t("Examples"),
+    );
+    const show = (open) => {
+      list.hidden = !open;
+      button.setAttribute("aria-expanded", String(open));
+    };
+    const menu = el("div", { class: "menu" }, button, list);
+    menu.addEventListener("focusout", (event) => menu.contains(event.relatedTarget) || show(false));
+    menu.addEventListener("keydown", (event) => {
+      const items = [...list.children],
+        at = items.indexOf(document.activeElement);
+      if (event.key === "Escape") {
+        show(false);
+        button.focus();
+      } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        show(true);
+        const next = event.key === "ArrowDown" ? at + 1 : at < 0 ? -1 : at - 1;
+        items.at(next % items.length).focus();
+        event.preventDefault();
+      }
+    });
+    return menu;
+  }
+
+  const draw = ({ sentences, cost }) => {
+    root.replaceChildren(
+      cost ? el("p", { class: "cost" }, cost) : "",
+      sentences.length ? menuOf(sentences) : "",
     );
   };
   // Gradio translates labels, but no placeholders.

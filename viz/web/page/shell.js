@@ -14,7 +14,7 @@
   shell.classList.toggle("dark", dark);
   // A link names another sentence.
   for (const node of location.hash.length > 1
-    ? shell.querySelectorAll(".sentence > b, .written > b")
+    ? shell.querySelectorAll(".asked > .sentence, .written :is(span, b)")
     : [])
     node.textContent = "";
   const parts = [

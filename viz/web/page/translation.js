@@ -1,4 +1,5 @@
-// The translation: the sentence large, its tokens shaded by probability, the model's facts and scores.
+// The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
+// Below it, where somebody asks for them: the model's facts, tokens and scores.
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { pageLink } from "../core/links.js";
@@ -9,27 +10,23 @@ export default function translation(root, api) {
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
 
-  function chip(token, extra, tag = "span") {
+  function chip(token, extra, tag = "span", text = shown(token)) {
     const kind = token.symbol ? " symbol" : token.byte ? " byte" : "";
-    return el(
-      tag,
-      { class: `chip${kind}${starts(token) ? " starts" : ""}`, ...extra },
-      shown(token),
-    );
+    return el(tag, { class: `chip${kind}${starts(token) ? " starts" : ""}`, ...extra }, text);
   }
 
-  function sourceRow(value) {
-    return el(
+  // The tokens of one side, for those who want to see the pieces.
+  const row = (label, tokens) =>
+    el(
       "div",
       { class: "row" },
-      el("span", { class: "label" }, t("reads")),
+      el("span", { class: "label" }, label),
       el(
         "div",
         { class: "chips" },
-        value.source.map((token) => chip(token, {})),
+        tokens.map((token) => chip(token, {})),
       ),
     );
-  }
 
   // What was last pointed at, and the way on from the token that is pinned.
   const words = el("span", {});
@@ -40,16 +37,30 @@ export default function translation(root, api) {
     onclick: () => api.trigger("open", { tab: "why", panel: null }),
   });
 
-  function targetRow(value) {
-    const chips = value.target.map((token, step) => {
+  // The words of a side as they stand in the text; where the tokens do not spell it, the tokens themselves.
+  const inText = (given, tokens) =>
+    given.length
+      ? given
+      : tokens.flatMap((token, i) =>
+          token.symbol
+            ? []
+            : [{ gap: starts(token) && i ? " " : "", text: shown(token), tokens: [i], pieces: [] }],
+        );
+
+  const plain = (given) =>
+    given.flatMap(({ gap, text }) => [gap, el("span", { class: "word" }, text)]);
+
+  function written(value) {
+    const button = (step, text) => {
+      const token = value.target[step];
       const others = token.others
-        .map(([text, p]) => `${text.replaceAll("\u2581", "") || "␣"} ${percent(p)}`)
+        .map(([other, p]) => `${other.replaceAll("\u2581", "") || "␣"} ${percent(p)}`)
         .join(" · ");
       const about =
         t(
           "{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}",
           {
-            token: shown(token),
+            token: text,
             p: percent(token.probability),
             rank: token.rank,
             bits: token.entropy.toFixed(2),
@@ -62,6 +73,7 @@ export default function translation(root, api) {
         {
           type: "button",
           "aria-label": about,
+          "data-step": step,
           onmouseenter: show,
           onfocus: show,
           onclick: () => {
@@ -70,19 +82,56 @@ export default function translation(root, api) {
           },
         },
         "button",
+        text,
       );
       node.style.setProperty("--p", token.probability.toFixed(4));
       node.classList.add("shaded");
       node.classList.toggle("given", token.given);
       return node;
-    });
-    return el(
-      "div",
-      { class: "row" },
-      el("span", { class: "label" }, t("writes")),
-      el("div", { class: "chips" }, chips),
+    };
+    const text = inText(value.written, value.target).flatMap((word) => [
+      word.gap,
+      el(
+        "span",
+        { class: "word" },
+        word.pieces.length
+          ? word.pieces.map((piece, i) => button(word.tokens[i], piece))
+          : button(word.tokens[0], word.text),
+      ),
+    ]);
+    // Marks such as the one that ends a sentence are written, too, but are no part of the text.
+    const marks = value.target.flatMap((token, step) =>
+      token.symbol ? [button(step, shown(token))] : [],
     );
+    return [
+      el(
+        "strong",
+        { class: "sentence", id: "translation-text", dir: "auto" },
+        text.length ? text : t("(nothing)"),
+      ),
+      " ",
+      ...marks,
+    ];
   }
+
+  // What few ask for: how the translation came about, what the model is, its tokens. Opened with the page's own fields.
+  const details = el("div", { class: "details" });
+  const more = el(
+    "button",
+    {
+      type: "button",
+      class: "more",
+      "aria-controls": api.options?.details,
+      onclick: () => open(more.getAttribute("aria-expanded") !== "true"),
+    },
+    t("Details"),
+  );
+  function open(wanted) {
+    more.setAttribute("aria-expanded", String(wanted));
+    details.hidden = !wanted;
+    document.getElementById(api.options?.details)?.classList.toggle("atlas-open", wanted);
+  }
+  open(false);
 
   function scoreTable(about) {
     if (!about.scores.length) return null;
@@ -119,9 +168,9 @@ export default function translation(root, api) {
       ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}`
       : "";
     return el(
-      "details",
-      {},
-      el("summary", {}, t("About this model")),
+      "section",
+      { class: "about" },
+      el("h2", {}, t("About this model")),
       el(
         "p",
         {},
@@ -145,42 +194,44 @@ export default function translation(root, api) {
       root.prepend(banner);
       return; // what was there stays readable
     }
-    const about = () =>
-      el(
-        "div",
-        { class: "facts" },
-        el("span", {}, value.facts.map(said).join("  ·  ")),
-        aboutModel(value.about),
-      );
+    details.replaceChildren(
+      el("p", { class: "facts" }, value.facts.map(said).join("  ·  ")),
+      ...(value.invitation ? [] : [row(t("reads"), value.source), row(t("writes"), value.target)]),
+      aboutModel(value.about),
+    );
     if (value.invitation)
-      return root.replaceChildren(el("p", { class: "invitation" }, value.invitation), about());
+      return root.replaceChildren(
+        el("div", { class: "strip" }, el("p", { class: "invitation" }, value.invitation), more),
+        details,
+      );
     words.textContent = t(
-      "The stronger the colour, the more probable. Point at a token the model wrote for its probability and the runners-up; click it to ask why it was written.",
+      "Stronger colour, more probable. Click a word to follow it in every view.",
     );
     why.hidden = true;
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       el(
-        "p",
-        { class: "sentence", id: "translation-text", dir: "auto" },
-        value.text || t("(nothing)"),
+        "div",
+        { class: "strip" },
+        el(
+          "p",
+          { class: "sentences" },
+          el("span", { class: "source", dir: "auto" }, plain(inText(value.read, value.source))),
+          el("span", { class: "arrow", "aria-hidden": "true" }, " → "),
+          ...written(value),
+        ),
+        more,
       ),
-      about(),
-      el(
-        "details",
-        { class: "tokens", open: true },
-        el("summary", {}, t("Tokens and probabilities")),
-        sourceRow(value),
-        targetRow(value),
-        el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
-      ),
+      el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
+      details,
     );
   }
   // Which written token is asked about, on every tab.
   function mark(step) {
-    root.querySelectorAll("button.chip").forEach((node, i) => {
-      node.classList.toggle("pinned", i === step);
-      if (i !== step) return;
+    root.querySelectorAll("button.chip").forEach((node) => {
+      const pinned = Number(node.dataset.step) === step;
+      node.classList.toggle("pinned", pinned);
+      if (!pinned) return;
       why.textContent = t("Why “{token}”? →", { token: node.textContent });
       why.hidden = false;
     });

@@ -358,7 +358,7 @@ function createPresentation() {
     const to =
       opener?.isConnected && opener !== document.body
         ? opener
-        : document.querySelector(".atlas-examples .present");
+        : document.querySelector(".atlas-title .present");
     to?.focus({ preventScroll: true });
   }
 

@@ -208,7 +208,7 @@ function createTour(root, api) {
     );
     (opener?.isConnected && opener !== document.body
       ? opener
-      : document.querySelector(".atlas-examples .tour")
+      : document.querySelector(".atlas-title .tour")
     )?.focus({ preventScroll: true });
   }
 

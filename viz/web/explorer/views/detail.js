@@ -253,9 +253,9 @@ export function createDetail(hooks) {
     root,
     // map: of explorerModel.scoreMap; pinned: {row, column}; titles: {rows, columns, label}; compact: without a colour
     // bar; height: what there is to fill, in pixels, or as high as the cells are wide
-    draw(map, colouring, pinned, titles, { compact = false, height = null } = {}) {
+    draw(map, colouring, pinned, titles, { compact = false, height = null, highest } = {}) {
       const width = root.parentElement.clientWidth || 640;
-      const size = frame.draw(map, colouring, titles, { width, compact, height });
+      const size = frame.draw(map, colouring, titles, { width, compact, height, highest });
       current = { map, colouring, size, titles, pinned };
       cursor = null;
       const { data, layout } = cells(map, colouring, size);

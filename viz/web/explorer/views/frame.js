@@ -5,6 +5,7 @@ import { el, shorten } from "../../core/dom.js";
 import { said } from "../../core/language.js";
 
 const TICKS = 40;
+const ROW = 18; // pixels of a row that is made lower, so that the map is whole on the screen
 const TICK_SPACE = 14; // pixels that a label needs at least
 export const FONT = 12;
 const LONGEST_LABEL = 130;
@@ -35,7 +36,8 @@ function axisTicks(items, space) {
 }
 
 // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
-function measure(map, { width, compact, height }, ticks) {
+// height: what there is to fill; highest: what there is at most, as far as rows stay legible.
+function measure(map, { width, compact, height, highest: most = Infinity }, ticks) {
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
   const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
   const left = Math.ceil(rows.widest) + 38,
@@ -51,9 +53,12 @@ function measure(map, { width, compact, height }, ticks) {
   const top =
     angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
   const highest = Math.max(300, inner * 1.15) / map.rows.length,
-    lowest = 130 / map.rows.length;
+    lowest = 130 / map.rows.length,
+    room = Math.max(ROW, (most - top - 8) / map.rows.length);
   const cellHeight = whole(
-    height ? filling(top) : Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15))),
+    height
+      ? filling(top)
+      : Math.min(room, Math.max(lowest, Math.min(highest, 40, Math.max(cellWidth, 15)))),
   );
   return {
     rows,
@@ -156,6 +161,7 @@ export function createFrame() {
         given.width,
         compact,
         given.height,
+        given.highest,
         map.joint && map.sourceColumns,
         titles.rows,
         titles.columns,

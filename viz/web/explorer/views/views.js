@@ -21,7 +21,10 @@ const HINTS = {
   ),
 };
 
-// hooks: hover, pin, update, trace(), traces(), mapOf(trace, state)
+const LOWEST = 320, // pixels
+  AROUND = 86;
+
+// hooks: root (the explorer's), hover, pin, update, trace(), traces(), mapOf(trace, state)
 export function createViews(hooks) {
   const detail = createDetail(hooks);
   const lines = createLines(hooks);
@@ -32,6 +35,13 @@ export function createViews(hooks) {
   const root = el("div", { class: "stage" });
   let shown = "map",
     room = null; // room: what there is to fill, in a presentation
+
+  // What the first screen has for the map, between its heading and a line of words; on a narrow page the map is as high
+  // as it likes. The heading counts as one size, so that no head's map is higher than another's.
+  const below = () => {
+    const top = hooks.root.getBoundingClientRect().top + window.scrollY;
+    return innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
+  };
 
   function stage(name) {
     if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
@@ -71,6 +81,7 @@ export function createViews(hooks) {
       if (shown === "map")
         detail.draw(map, colouring, { row: null, column: null }, titles, {
           height: room?.height,
+          highest: below(),
         });
       else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
       else if (shown === "compare") compare.draw(state, map, colouring, titles);

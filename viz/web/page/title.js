@@ -1,0 +1,19 @@
+// The page's name, what one can do here, and the ways into what goes through the page.
+import { el } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { presenting } from "../present/way.js";
+
+export default function title(root, api) {
+  const { heading, text } = api.value(),
+    { tour } = api.options;
+  const begin = () =>
+    document.dispatchEvent(new CustomEvent("atlas-tour", { detail: { tour: tour.name } }));
+  const way = (name, label, onclick, about) =>
+    el("button", { type: "button", class: `way ${name}`, title: about, onclick }, label);
+  root.replaceChildren(
+    el("h1", {}, heading),
+    el("p", {}, text),
+    tour ? way("tour", t("Take the tour ({n} minutes)", { n: tour.minutes }), begin) : "",
+    way("present", t("Present"), presenting(), t("One picture fills the screen, for a class (f)")),
+  );
+}
