@@ -20,6 +20,7 @@ import torch
 from model import checkpoint
 from model.analysis.why.case import Case
 from model.analysis.why.experiments import cutting, heads, patching, smallest
+from model.analysis.why.experiments.patching import Direction, StreamGrid
 from model.analysis.why.methods import attention, flow, gradients, occlusion
 from model.analysis.why.split import parts
 from model.config import ModelConfig
@@ -29,7 +30,6 @@ from model.program import CHECKPOINT, command_line, program, whole
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind, Side
 from model.trace.why.columns import Columns
-from model.trace.why.patches import Direction, StreamGrid
 from model.trace.why.question import Question
 
 LENGTH = 16

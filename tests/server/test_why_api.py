@@ -8,10 +8,10 @@ from gradio_client import Client
 
 from model.analysis import why
 from model.analysis.why import pinned
+from model.analysis.why.experiments.patching import Direction, HeadGrid
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from model.trace.why.heads import Replacement
-from model.trace.why.patches import Direction, HeadGrid
 from tests.conftest import SENTENCES
 from tests.server.test_api import ask, refused
 

@@ -7,25 +7,25 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 
 from model.trace.why.parts import Parts
+from model.trace.why.plain import plain
 from model.trace.why.rows import Why
-from viz.wire.why import parts_dict, why_dict
 
 HEAD = ("row", "evidence", "unit")
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """fields   JSON-ready, as of viz.wire.why: "columns", and "rows" with evidence, unit and values, null for none
-    named    the fields of a row that name it
+    """fields   JSON-ready (model.trace.why.plain): "columns", and "rows" with what names them, then evidence, unit, and
+             values, null for none
     arrays   what an archive holds besides
     """
 
     fields: Mapping[str, object]
-    named: tuple[str, ...]
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
@@ -33,8 +33,7 @@ class Explained:
         """The tokens' matrix and the parts of the decoder, both about one question."""
         arrays = {f"parts.{kind.value}": keys for kind, keys in parts.keys.items()}
         return cls(
-            {**why_dict(why), "parts": parts_dict(parts)},
-            ("method",),
+            {**plain(why), "parts": plain(parts)},
             {"special": why.columns.special, **arrays, "parts.feed_forward": parts.feed_forward},
         )
 
@@ -46,7 +45,7 @@ class Explained:
     def heads(self) -> list[tuple[str, str, str]]:
         """Of every row its name, evidence and unit."""
         return [
-            (" ".join(str(row[name]) for name in self.named), row["evidence"], row["unit"])
+            (" ".join(str(row[name]) for name in takewhile("evidence".__ne__, row)), row["evidence"], row["unit"])
             for row in self.fields["rows"]
         ]
 

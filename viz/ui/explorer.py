@@ -140,6 +140,7 @@ def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
 
 def layers(trace: TranslationTrace, data: Mapping[str, object]) -> dict:
     """Thumbnails of kinds and blocks of layers that the page asks for, up to about 1 MB; it asks again for the rest."""
+    data = {"thumbnails": [], "wanted": [], **data}
     small = [thumbnails(trace, kind) for kind in dict.fromkeys(fields.each(data, "thumbnails", fields.kind))]
     size, blocks = sum(len(one["data"]) for one in small), []
     for kind, layer in fields.each(data, "wanted", fields.kind_and_layer):

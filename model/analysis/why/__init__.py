@@ -7,6 +7,7 @@ why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_
 """
 
 from model.analysis.why.attribution import attribute
-from model.analysis.why.experiments.asking import heads, parts, patch, smallest_set
+from model.analysis.why.experiments.asking import heads, parts, smallest_set
+from model.analysis.why.experiments.patching import patch
 
 __all__ = ["attribute", "heads", "parts", "patch", "smallest_set"]

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from model.analysis.again import check_again
+from model.analysis.why.means_cache import stored_means
 from model.analysis.why.metric import measure
+from model.analysis.why.pinned import ask
 from model.nets.layer import SourceMemory
 from model.nets.masks import causal_mask
 from model.nets.networks import check_transformer
@@ -22,7 +24,7 @@ from model.trace.language import Refusal, Words, say
 from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns, columns
 from model.trace.why.means import Means
-from model.trace.why.question import Question
+from model.trace.why.question import Against, Question
 from model.translator import Translator
 
 CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds memory, costs no speed
@@ -244,3 +246,8 @@ def open_case(
         means,
         cross_layer=cross_layer,
     )
+
+
+def ask_case(translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against) -> Case:
+    """The case of a question that is asked as in pinned.ask(), with the checkpoint's own means. The errors of both."""
+    return open_case(translator, trace, ask(translator, trace, step, contrast), means=stored_means(translator))

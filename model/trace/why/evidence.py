@@ -37,6 +37,10 @@ class Sum:
     found: float
     tolerance: float
 
+    def as_plain(self) -> dict:
+        """For model.trace.why.plain."""
+        return {"expected": self.expected, "found": self.found, "error": self.error, "holds": self.holds}
+
     @property
     def error(self) -> float:
         """found - expected"""

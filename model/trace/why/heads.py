@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from model.trace.kinds import AttentionKind
 from model.trace.why.evidence import Evidence, Unit
+from model.trace.why.rows import by_layer
 
 Head = tuple[AttentionKind, int, int]  # kind, layer, head: as in Interventions.heads_off
 
@@ -57,6 +59,18 @@ class HeadEffects:
         return [head for head, _ in sorted(self.ranked(), key=lambda pair: -abs(pair[1]))]
 
 
+def effects_table(*several: HeadEffects) -> dict:
+    """For model.trace.why.plain: a row for each kind and layer of each, a column a head; flips: None where not seen."""
+    rows = [
+        {**row, "flips": None if found.flips is None else found.flips[kind][row["layer"]]}
+        for found in several
+        for kind, effects in found.effects.items()
+        for row in by_layer(effects, found.evidence, found.unit, kind=kind)
+    ]
+    first = several[0]
+    return {"replacement": first.replacement, "draws": first.draws, "columns": _columns(rows), "rows": rows}
+
+
 @dataclass(frozen=True)
 class SmallestSet:
     """Heads with which alone the model still writes the same translation, and no fewer of them.
@@ -70,3 +84,31 @@ class SmallestSet:
     total: int
     passes: int
     verified: bool
+
+    def as_plain(self) -> dict:
+        """For model.trace.why.plain."""
+        return {"kept": self.kept, "heads": self.total, "tried": self.passes, "verified": self.verified}
+
+
+def sets_table(
+    sets: Sequence[SmallestSet], replacement: Replacement, layers: Mapping[AttentionKind, int], heads: int
+) -> dict:
+    """For model.trace.why.plain: a row for each order, kind and layer, 1 for a head that the translation needs, 0 for
+    one that could go. layers: of each kind; heads: of a layer."""
+    rows = [
+        row
+        for order, one in enumerate(sets)
+        for kind, depth in layers.items()
+        for row in by_layer(
+            np.array([[float((kind, layer, head) in one.kept) for head in range(heads)] for layer in range(depth)]),
+            Evidence.MEASURED,
+            "needed",
+            order=order,
+            kind=kind,
+        )
+    ]
+    return {"replacement": replacement, "columns": _columns(rows), "sets": sets, "rows": rows}
+
+
+def _columns(rows: Sequence[Mapping]) -> list[str]:
+    return [f"head {head}" for head in range(len(rows[0]["values"]))]

@@ -42,6 +42,12 @@ class Parts:
     evidence: Evidence = Evidence.EXACT_SPLIT
     unit: Unit = Unit.NATS
 
+    def as_plain(self) -> dict:
+        """For model.trace.why.plain: heads without the keys that they read, which an archive has."""
+        names = ("evidence", "unit", "token", "position", "feed_forward", "output_biases", "norm_biases", "constant")
+        heads = {kind: self.heads(kind) for kind in self.keys}
+        return {**{name: getattr(self, name) for name in names}, "heads": heads, "sum": self.sum}
+
     def heads(self, kind: AttentionKind) -> np.ndarray:
         """[layers, heads] of one kind. ValueError for the encoder's."""
         if kind not in self.keys:

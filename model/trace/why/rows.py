@@ -11,6 +11,7 @@ import numpy as np
 from model.trace.language import Words
 from model.trace.why.columns import Columns
 from model.trace.why.evidence import Evidence, Sum, Unit
+from model.trace.why.plain import plain
 from model.trace.why.question import Question
 
 if TYPE_CHECKING:
@@ -54,6 +55,13 @@ class Row:
     title: str = ""
 
 
+def by_layer(values: np.ndarray, evidence: Evidence, unit: Unit | str, **names: object) -> list[dict]:
+    """Rows of a file, one a layer of values [layers, column]. What stands before the evidence names a row."""
+    return [
+        {**names, "layer": layer, "evidence": evidence, "unit": unit, "values": row} for layer, row in enumerate(values)
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class Why:
     """The tokens' matrix for one question. metric: the measured value that the question asks about, in nats. agreement:
@@ -65,6 +73,18 @@ class Why:
     metric: float
     rows: tuple[Row, ...]
     agreement: dict[str, float | None]
+
+    def as_plain(self) -> dict:
+        """For model.trace.why.plain: of columns the first `source_columns` are the source's."""
+        return {
+            "question": self.question,
+            "metric": self.metric,
+            "unit": Unit.NATS,
+            "columns": self.columns.labels,
+            "source_columns": len(self.columns.source),
+            "special": self.columns.special,
+            "rows": [{**plain(row), "agreement": self.agreement[row.method]} for row in self.rows],
+        }
 
     def row(self, method: str) -> Row:
         """The row of a method. ValueError if it was not asked for."""

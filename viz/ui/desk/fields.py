@@ -27,8 +27,8 @@ def wholes(data: Data, name: str) -> list[int]:
 
 
 def each(data: Data, name: str, read: Callable[[object], Value]) -> list[Value]:
-    """A list, each entry of it as `read` makes it of what came: none where there is no such field."""
-    value = _given(data, name, ())
+    """A list, each entry of it as `read` makes it of what came."""
+    value = _given(data, name, _NEEDED)
     try:
         return [read(one) for one in value] if isinstance(value, list | tuple) else _refuse(name, value)
     except (ValueError, TypeError):

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from model.analysis.why import split
 from model.analysis.why.attribution import answer
+from model.trace.why.evidence import Unit
 from viz.export.explained import Explained
 from viz.export.formats import FORMATS
+from viz.ui.desk.fields import entry
 from viz.ui.desk.scene import Scene
-from viz.wire.why import asked_dict
 
 EXPORT = "export"
 
@@ -38,25 +39,19 @@ def about_step(name: str, scene: Scene) -> str:
 
 def file(data: Mapping[str, object], found: Explained, name: str) -> list[dict]:
     """An answer in the format that the page names. ValueError for one that there is not."""
-    form = data.get("format")
-    if form not in FORMATS or not FORMATS[form].why:
-        raise ValueError(f"unknown export {form!r}")
+    form = entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
+    written = base64.b64encode(form.why.write(found)).decode("ascii")
     return [
-        {
-            "type": "download",
-            "file": f"{name}.{form}",
-            "media": FORMATS[form].media_type,
-            "data": base64.b64encode(FORMATS[form].why.write(found)).decode("ascii"),
-        }
+        {"type": "download", "file": f"{name}.{data['format']}", "media": form.media_type, "data": written},
     ]
 
 
 def translation(scene: Scene) -> dict:
-    """What was translated, for the file of an experiment."""
+    """What was translated, for the file of an experiment; model.trace.why.plain makes it JSON-ready."""
     trace = scene.trace
-    return {"text": trace.source_text, "translation": trace.translation, "target_tokens": list(trace.target_tokens)}
+    return {"text": trace.source_text, "translation": trace.translation, "target_tokens": trace.target_tokens}
 
 
 def asked(scene: Scene) -> dict:
     """The same with what was asked."""
-    return {**translation(scene), **asked_dict(scene.question, scene.case.metric())}
+    return {**translation(scene), "question": scene.question, "metric": scene.case.metric(), "unit": Unit.NATS}

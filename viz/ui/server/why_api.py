@@ -9,22 +9,22 @@ import gradio as gr
 from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.experiments.asking import voices
+from model.analysis.why.experiments.patching import GRIDS, Direction
 from model.analysis.why.means_cache import MeansCache
 from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
 from model.trace.translation import TranslationTrace
-from model.trace.why.heads import Replacement
-from model.trace.why.patches import Direction
+from model.trace.why.heads import Replacement, effects_table, sets_table
+from model.trace.why.plain import plain
 from model.trace.why.question import Against
 from model.translator import Translator
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.taking import asked, translation
-from viz.ui.lab.why.patch import GRIDS, patched_with
+from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
 from viz.ui.server.answers import answering, one_of, string, whole
 from viz.ui.session import Selection
-from viz.wire.why import heads_dict, parts_dict, patch_dict, sets_dict, why_dict
 
 ENDPOINTS = ("why", "why_heads", "why_patch", "why_smallest")
 Traced = Callable[[str, str], tuple[Translator, TranslationTrace]]  # (text, direction) -> who translated it, and how
@@ -62,7 +62,7 @@ def build(traced: Traced) -> None:
         """
         about = scene(text, step, contrast, direction)
         found = answer(about.case, check_methods(methods or tuple(METHODS)))
-        return {**translation(about), **why_dict(found), "parts": parts_dict(parts(about.case))}
+        return {**translation(about), **plain(found), "parts": plain(parts(about.case))}
 
     @answering
     def why_heads(text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = "") -> dict:
@@ -85,7 +85,7 @@ def build(traced: Traced) -> None:
         about = scene(text, step, contrast, direction)
         heard = voices(about.case, about.translator, about.trace, replacement)
         found = heads.measured(about.case, heard), heads.estimated(about.case, heard)
-        return {**asked(about), **heads_dict(*found)}
+        return plain({**asked(about), **effects_table(*found)})
 
     @answering
     def why_patch(
@@ -122,7 +122,7 @@ def build(traced: Traced) -> None:
         how = one_of("way", way, Direction)
         about = scene(text, step, contrast, direction)
         found = patched_with(about, string("second", second), place, how)
-        return {**asked(about), "second": second, "place": place, **patch_dict(found.effects, found.columns)}
+        return plain({**asked(about), "second": second, "place": place, **found.as_plain()})
 
     @answering
     def why_smallest(text: str, instead: str = "zero", orders: int = 1, direction: str = "") -> dict:
@@ -149,7 +149,7 @@ def build(traced: Traced) -> None:
         heard = voices(found.case, about.translator, about.trace, replacement).draws[0]
         sets = [smallest.smallest_set(found, heard, seed=seed) for seed in ORDERS[:orders]]
         layers, width = about.translator.model.num_layers, about.translator.config.num_heads
-        return {**translation(about), **sets_dict(sets, replacement, layers, width)}
+        return plain({**translation(about), **sets_table(sets, replacement, layers, width)})
 
     for endpoint in (why, why_heads, why_patch, why_smallest):
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")

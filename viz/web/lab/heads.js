@@ -154,7 +154,7 @@ export function heads(block, keep, api) {
   return root;
 }
 
-// One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/wire/experiments/patches.py).
+// One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/ui/lab/why/patch.py).
 export function grid(block, keep, api) {
   const status = el("p", { class: "status", role: "status" });
   const { root } = createCells(block, {

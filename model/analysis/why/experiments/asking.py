@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from model.analysis.sentences import languages, sentences
 from model.analysis.why import split
-from model.analysis.why.case import Case, open_case
+from model.analysis.why.case import Case, ask_case
 from model.analysis.why.experiments import smallest
 from model.analysis.why.experiments.heads import Voices, mean_voices, measured, other_voices, silence
-from model.analysis.why.experiments.patching import corrupted, patched
-from model.analysis.why.means_cache import stored_means
-from model.analysis.why.pinned import ask
 from model.trace.directions import parse_direction
-from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import HeadEffects, Replacement, SmallestSet
 from model.trace.why.parts import Parts
-from model.trace.why.patches import Direction, Grid, PatchEffects, StreamGrid
 from model.trace.why.question import Against
 from model.translator import Translator
 
@@ -38,7 +33,7 @@ def parts(
 ) -> Parts:
     """Direct logit attribution of one written token (model.analysis.why.split.parts). step, contrast: as in
     attribute(). ValueError, in words, for what cannot be asked."""
-    return split.parts(_case(translator, trace, step, contrast))
+    return split.parts(ask_case(translator, trace, step, contrast))
 
 
 def heads(
@@ -51,26 +46,8 @@ def heads(
 ) -> HeadEffects:
     """What one written token loses without each head alone, measured, in nats. step, contrast: as in attribute().
     ValueError, in words, for what cannot be asked, and where there is nothing to be heard in a head's place."""
-    case = _case(translator, trace, step, contrast)
+    case = ask_case(translator, trace, step, contrast)
     return measured(case, voices(case, translator, trace, replacement))
-
-
-def patch(
-    translator: Translator,
-    trace: TranslationTrace,
-    other: str,
-    *,
-    step: int | None = None,
-    contrast: str | int | Against = Against.RUNNER_UP,
-    grid: Grid = StreamGrid(Side.DECODER),
-    direction: Direction = Direction.DENOISE,
-) -> PatchEffects:
-    """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
-    step, contrast: as in attribute(). ValueError, in words, for what cannot be asked or patched.
-
-    Seven parameters: besides the question a patch is told by the other sentence, the places and the way."""
-    case = _case(translator, trace, step, contrast)
-    return patched(case, corrupted(case, translator.encode(other, trace.direction)), grid, direction)
 
 
 def smallest_set(
@@ -82,7 +59,7 @@ def smallest_set(
 ) -> SmallestSet:
     """Heads with which alone every token of the translation is still written, found along one order; seed: of another
     one. ValueError, in words, if the plain model does not write this translation."""
-    found = smallest.whole(_case(translator, trace, 0, Against.NOTHING), translator, trace)
+    found = smallest.whole(ask_case(translator, trace, 0, Against.NOTHING), translator, trace)
     if replacement is Replacement.RESAMPLE:
         raise Refusal("The smallest set is of heads that are silent or say what they say on average.")
     return smallest.smallest_set(found, voices(found.case, translator, trace, replacement).draws[0], seed=seed)
@@ -108,7 +85,3 @@ def other_sentences(translator: Translator, trace: TranslationTrace) -> list[str
         for text in sentences(language)[::APART]
         if text != trace.source_text and translator.fits(text, trace.direction)
     ][:DRAWS]
-
-
-def _case(translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against) -> Case:
-    return open_case(translator, trace, ask(translator, trace, step, contrast), means=stored_means(translator))

@@ -8,20 +8,140 @@ tokens that both sentences share, in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from enum import Enum
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.why.case import Case
+from model.analysis.why.case import Case, ask_case
 from model.nets.records import ForwardOutput
 from model.nets.sweep import PatchValue, Sweep
 from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.language import Refusal
-from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, StreamGrid
+from model.trace.translation import TranslationTrace
+from model.trace.why.evidence import Evidence, Unit
+from model.trace.why.question import Against
+from model.trace.why.rows import by_layer
+from model.translator import Translator
+
+LEAST_GAP = 1.0  # nats between the two runs: below it a recovered share is a quotient of nothings
+
+
+class Direction(str, Enum):
+    """DENOISE: the corrupt run receives what the clean one had there: is it enough? NOISE: the clean run receives the
+    corrupt one's: is it needed? (Heimersheim and Nanda 2024)"""
+
+    DENOISE = "denoise"
+    NOISE = "noise"
+
+
+@dataclass(frozen=True)
+class StreamGrid:
+    """The residual stream after each layer of a side, at each position."""
+
+    side: Side
+
+
+@dataclass(frozen=True)
+class SubLayerGrid:
+    """What one kind of sub-layer adds in each layer of a side, at each position."""
+
+    side: Side
+    sublayer: SubLayerName
+
+
+@dataclass(frozen=True)
+class HeadGrid:
+    """What each head of a kind says, at all positions together."""
+
+    kind: AttentionKind
+
+
+Grid = StreamGrid | SubLayerGrid | HeadGrid
+GRIDS: dict[str, Grid] = {
+    "decoder stream": StreamGrid(Side.DECODER),
+    "encoder stream": StreamGrid(Side.ENCODER),
+    "decoder self": SubLayerGrid(Side.DECODER, SubLayerName.SELF_ATTENTION),
+    "decoder cross": SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION),
+    "decoder feed": SubLayerGrid(Side.DECODER, SubLayerName.FEED_FORWARD),
+    "encoder self": SubLayerGrid(Side.ENCODER, SubLayerName.SELF_ATTENTION),
+    "encoder feed": SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
+    "cross heads": HeadGrid(AttentionKind.CROSS),
+    "decoder heads": HeadGrid(AttentionKind.DECODER_SELF),
+    "encoder heads": HeadGrid(AttentionKind.ENCODER_SELF),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PatchEffects:
+    """metrics float64 [layers, positions or heads], in nats, of the receiving run with one place patched; NaN where the
+    two sentences have no common place. base: the receiving run as it was; other: the run that gave.
+
+    pairs    position of the giving run for each position of the receiving one, -1 for none; empty for heads
+    columns  what stands at each: the receiving run's tokens, or heads by number
+    """
+
+    grid: Grid
+    direction: Direction
+    metrics: np.ndarray
+    base: float
+    other: float
+    pairs: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+    evidence: Evidence = Evidence.MEASURED
+    unit: Unit = Unit.NATS
+
+    def as_plain(self) -> dict:
+        """For model.trace.why.plain: a row a layer."""
+        names = ("direction", "base", "other", "pairs", "columns", "recovered")
+        rows = by_layer(self.metrics, self.evidence, self.unit)
+        return {**{name: getattr(self, name) for name in names}, "rows": rows}
+
+    @property
+    def recovered(self) -> np.ndarray | None:
+        """How much of the way from the receiving run to the giving one each place goes: 0 none, 1 all; it may be below
+        or beyond. None where the two runs are less than 1 nat apart."""
+        gap = self.other - self.base
+        return None if abs(gap) < LEAST_GAP else (self.metrics - self.base) / gap
+
+
+def patch(
+    translator: Translator,
+    trace: TranslationTrace,
+    other: str,
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+    grid: Grid = StreamGrid(Side.DECODER),
+    direction: Direction = Direction.DENOISE,
+) -> PatchEffects:
+    """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
+    step, contrast: as in attribute(). ValueError, in words, for what cannot be asked or patched.
+
+    Seven parameters: besides the question a patch is told by the other sentence, the places and the way."""
+    case = ask_case(translator, trace, step, contrast)
+    return between(case, translator, trace, other, grid, direction)
+
+
+def between(
+    clean: Case, translator: Translator, trace: TranslationTrace, other: str, grid: Grid, direction: Direction
+) -> PatchEffects:
+    """The same of a case, with its columns named. Six parameters: those of patch()."""
+    ids = translator.encode(other, trace.direction)
+    found = patched(clean, corrupted(clean, ids), grid, direction)
+    if isinstance(grid, HeadGrid):
+        columns = [str(head + 1) for head in range(translator.config.num_heads)]
+    elif grid.side is Side.DECODER:
+        columns = trace.decoder_inputs[: clean.question.step + 1]
+    elif direction is Direction.NOISE:
+        columns = trace.source_tokens
+    else:
+        columns = translator.tokenizer.source_tokens(ids, other)
+    return replace(found, columns=tuple(columns))
 
 
 def corrupted(case: Case, source_ids: Sequence[int]) -> Case:

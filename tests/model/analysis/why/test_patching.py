@@ -10,10 +10,10 @@ import torch
 
 from model.analysis.why.case import Case
 from model.analysis.why.experiments import cutting, patching
+from model.analysis.why.experiments.patching import Direction, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.why.columns import Columns
-from model.trace.why.patches import Direction, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
 from model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 

@@ -7,11 +7,11 @@ import torch
 
 from model.analysis.why.case import Case
 from model.analysis.why.experiments import heads, patching
+from model.analysis.why.experiments.patching import Direction, HeadGrid
 from model.analysis.why.methods import occlusion
 from model.analysis.why.split import parts
 from model.trace.kinds import AttentionKind
 from model.trace.why.columns import Columns
-from model.trace.why.patches import Direction, HeadGrid
 from model.trace.why.question import Question
 from tests.conftest import build_tiny_model
 

@@ -10,7 +10,7 @@ import pytest
 
 from model.analysis import why
 from model.analysis.why.attribution import attribute
-from model.trace.why.patches import Direction
+from model.analysis.why.experiments.patching import Direction
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
@@ -39,7 +39,7 @@ def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
     offered = [one["text"] for one in taking.exports()["formats"]]
     assert offered == ["csv", "json", "npz"]
     for wrong in ("html", "exe", None):
-        with pytest.raises(ValueError, match="unknown export"):
+        with pytest.raises(ValueError, match="asked for something unknown"):
             taking.take(scene, {"format": wrong})
 
 
@@ -89,7 +89,7 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
     assert fields["text"] == scene.trace.source_text and len(fields["rows"]) == len(values)
     table = base64.b64decode(take(scene, {**buttons["data"], "format": "csv"}, *controls)[0]["data"]).decode()
     assert table.startswith("row,evidence,unit,") and "measured" in table
-    with pytest.raises(ValueError, match="unknown export"):
+    with pytest.raises(ValueError, match="asked for something unknown"):
         take(scene, {**buttons["data"], "format": "exe"}, *controls)
 
 

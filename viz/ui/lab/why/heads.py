@@ -11,11 +11,12 @@ from model.analysis.why.experiments import heads
 from model.analysis.why.experiments.asking import voices as voices_of
 from model.analysis.why.experiments.removal import beside
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
-from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
-from model.trace.why.heads import Head, HeadEffects, Replacement
+from model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
+from model.trace.why.plain import plain
 from model.trace.why.ranks import spearman
 from viz.export.explained import Explained
+from viz.ui.desk import fields
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, preparing_means
@@ -24,7 +25,6 @@ from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.experiments.heads import effects_block, head_name, signed
 from viz.wire.payload import key_of
-from viz.wire.why import heads_dict
 from viz.words import say
 
 JOINT = "joint"
@@ -70,9 +70,8 @@ def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict]
 def taken(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
     """The estimates and what is measured, as a file."""
     *_, (_, estimates, found) = _found(scene, instead, extent)
-    return file(
-        data, Explained({**asked(scene), **heads_dict(found, estimates)}, ("kind", "layer")), about_step("heads", scene)
-    )
+    table = {**asked(scene), **effects_table(found, estimates)}
+    return file(data, Explained(plain(table)), about_step("heads", scene))
 
 
 def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, list[dict]]:
@@ -217,10 +216,7 @@ def _self_repair(difference: float):
 
 def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
     """The heads that the page names: [[kind, layer, head]]. ValueError for one that there is not."""
-    try:
-        found = list(dict.fromkeys((AttentionKind(kind), int(layer), int(head)) for kind, layer, head in data["heads"]))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"these are no heads: {data!r:.200}") from error
+    found = list(dict.fromkeys(fields.each(data, "heads", fields.head)))
     for kind, layer, head in found:
         if not (
             0 <= layer < scene.translator.model.num_layers.get(kind, 0)

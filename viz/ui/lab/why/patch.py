@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
-from model.analysis.why.case import Case
-from model.analysis.why.experiments.patching import corrupted, patched
+import numpy as np
+
+from model.analysis.why.experiments.patching import (
+    GRIDS,
+    Direction,
+    HeadGrid,
+    PatchEffects,
+    between,
+)
 from model.analysis.why.neighbours import neighbours
-from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
-from model.trace.why.patches import Direction, Grid, HeadGrid, PatchEffects, StreamGrid, SubLayerGrid
+from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from viz.export.explained import Explained
 from viz.maps import labels
+from viz.ui.desk.fields import whole
 from viz.ui.desk.scene import MAX_TOKENS, Scene
 from viz.ui.lab.controls import Choice, Text
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
-from viz.wire.experiments.patches import patches_block
 from viz.wire.payload import key_of
 from viz.wire.question import names
-from viz.wire.why import patch_dict
 from viz.words import Words, say
 
-GRIDS: dict[str, Grid] = {
-    "decoder stream": StreamGrid(Side.DECODER),
-    "encoder stream": StreamGrid(Side.ENCODER),
-    "decoder self": SubLayerGrid(Side.DECODER, SubLayerName.SELF_ATTENTION),
-    "decoder cross": SubLayerGrid(Side.DECODER, SubLayerName.CROSS_ATTENTION),
-    "decoder feed": SubLayerGrid(Side.DECODER, SubLayerName.FEED_FORWARD),
-    "encoder self": SubLayerGrid(Side.ENCODER, SubLayerName.SELF_ATTENTION),
-    "encoder feed": SubLayerGrid(Side.ENCODER, SubLayerName.FEED_FORWARD),
-    "cross heads": HeadGrid(AttentionKind.CROSS),
-    "decoder heads": HeadGrid(AttentionKind.DECODER_SELF),
-    "encoder heads": HeadGrid(AttentionKind.ENCODER_SELF),
-}
 PLACES = {
     "decoder stream": say("decoder: residual stream"),
     "encoder stream": say("encoder: residual stream"),
@@ -57,55 +50,44 @@ DIRECTIONS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Patched:
-    """What was found: both runs, and what stands at each column of the map."""
-
-    clean: Case
-    corrupt: Case
-    effects: PatchEffects
-    columns: list[str]
-
-
 def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
     """The sentence's words to click, and with a second sentence the map of what each place recovers."""
     words = _words(scene, text)
     if not text:
         return [words]
     try:
-        return [words, *_told(scene, patched_with(scene, text, place, Direction(direction)), place)]
+        return [words, *_found(scene, patched_with(scene, text, place, Direction(direction)), place)]
     except Refusal as error:  # the words stay, so that another one can be clicked
         return [words, blocks.text(error.words, tone="bad")]
 
 
-def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> Patched:
+def patched_with(scene: Scene, text: str, place: str, direction: Direction) -> PatchEffects:
     """The map of GRIDS[place] for a second sentence. A Refusal, in words, for one that cannot be compared."""
-    clean, grid = scene.case, GRIDS[place]
-    other_ids = scene.translator.encode(text, scene.trace.direction)
-    corrupt = corrupted(clean, other_ids)
-    if (length := len(other_ids) + clean.decoder_ids.shape[1]) > MAX_TOKENS:
+    ids, written = scene.translator.encode(text, scene.trace.direction), scene.case.decoder_ids.shape[1]
+    if (length := len(ids) + written) > MAX_TOKENS:
         raise Refusal(
             "The second sentence and what was written before this token are {n} tokens long; the limit here "
             "is {limit} tokens.",
             n=length,
             limit=MAX_TOKENS,
         )
-    return Patched(
-        clean, corrupt, patched(clean, corrupt, grid, direction), _columns(scene, text, other_ids, grid, direction)
-    )
+    found = between(scene.case, scene.translator, scene.trace, text, GRIDS[place], direction)
+    return replace(found, columns=tuple(map(labels.display, found.columns)))
 
 
-def _told(scene: Scene, found: Patched, place: str) -> list[dict]:
+def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
     token, contrast = names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
-    told = [
+    into_second = found.direction is Direction.DENOISE
+    clean, corrupt = (found.other, found.base) if into_second else (found.base, found.other)
+    shown = [
         blocks.facts(
-            (say("This sentence"), signed(found.clean.metric()), about),
-            (say("The second sentence, after the same prefix"), signed(found.corrupt.metric()), about),
+            (say("This sentence"), signed(clean), about),
+            (say("The second sentence, after the same prefix"), signed(corrupt), about),
         )
     ]
-    if found.effects.recovered is None:
-        told.append(
+    if found.recovered is None:
+        shown.append(
             blocks.text(
                 say(
                     "The two are less than 1 nat apart: shares of that would be shares of next to "
@@ -115,29 +97,65 @@ def _told(scene: Scene, found: Patched, place: str) -> list[dict]:
             )
         )
     return [
-        *told,
-        patches_block(found.effects, found.columns, PLACES[place]),
+        *shown,
+        _grid(found, PLACES[place]),
         exports(),
-        blocks.text(_meaning(found.effects), tone="note"),
+        blocks.text(_meaning(found), tone="note"),
     ]
 
 
 def taken(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> list[dict]:
     """The map as a file."""
     found = patched_with(scene, text, place, Direction(direction))
-    fields = {**asked(scene), "second": text, "place": place, **patch_dict(found.effects, found.columns)}
-    return file(data, Explained(fields, ("layer",)), about_step("patch", scene))
+    fields = {**asked(scene), "second": text, "place": place, **found.as_plain()}
+    return file(data, Explained(plain(fields)), about_step("patch", scene))
 
 
-def _columns(scene: Scene, text: str, other_ids: list[int], grid: Grid, direction: Direction) -> list[str]:
-    """What stands at each column: heads by number, or the tokens of the run that receives."""
-    if isinstance(grid, HeadGrid):
-        return [str(head + 1) for head in range(scene.translator.config.num_heads)]
-    if grid.side is Side.DECODER:
-        return [labels.display(token) for token in scene.trace.decoder_inputs[: scene.question.step + 1]]
-    if direction is Direction.NOISE:
-        return [labels.display(token) for token in scene.trace.source_tokens]
-    return [labels.display(token) for token in scene.translator.tokenizer.source_tokens(other_ids, text)]
+def _grid(effects: PatchEffects, name: Words) -> dict:
+    """A grid of layers by positions or heads. Recovered shares; where the two runs are
+    too near each other for shares, nats. name: what is shown, for those who do not see it."""
+    shares, columns = effects.recovered, effects.columns
+    values = effects.metrics - effects.base if shares is None else shares
+    limit = 1.0 if shares is not None else float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    heads = isinstance(effects.grid, HeadGrid)
+
+    def cell(layer: int, column: int) -> dict:
+        value, moved = float(values[layer, column]), float(effects.metrics[layer, column] - effects.base)
+        where = {"layer": layer + 1, "place": column + 1 if heads else columns[column], "n": signed(moved)}
+        if np.isnan(value):
+            name = say(
+                "Layer {layer}, {place}: the other sentence has no such place.", layer=layer + 1, place=columns[column]
+            )
+            return {"value": None, "text": "", "marks": ["absent"], "name": name}
+        text = signed(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
+        where["share"] = text
+        if heads:
+            said = (
+                say("Layer {layer}, head {place}: {n} nats.", **where)
+                if shares is None
+                else say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
+            )
+        else:
+            said = (
+                say("Layer {layer}, {place}: {n} nats.", **where)
+                if shares is None
+                else say("Layer {layer}, {place}: {share} of the way, {n} nats.", **where)
+            )
+        return {"value": round(max(-1.0, min(1.0, value / limit)), 4), "text": text, "marks": [], "name": said}
+
+    return {
+        "type": "grid",
+        "name": name,
+        "corner": "",
+        "columns": list(columns),
+        "rows": [
+            {
+                "label": say("layer {n}", n=layer + 1),
+                "cells": [cell(layer, column) for column in range(values.shape[1])],
+            }
+            for layer in range(values.shape[0])
+        ],
+    }
 
 
 def _meaning(effects: PatchEffects) -> Words:
@@ -178,10 +196,7 @@ def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, di
     names."""
     if isinstance(given := data.get("text"), str):
         return given
-    position = data.get("position")
-    if not isinstance(position, int):
-        raise ValueError(f"a word has a position, found {position!r}")
-    found = neighbours(scene.translator, scene.trace, position)
+    found = neighbours(scene.translator, scene.trace, whole(data, "position"))
     return found[(found.index(text) + 1) % len(found)] if text in found else found[0]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from model.analysis.why.experiments.smallest import shrinking, whole
+from model.analysis.why.experiments.smallest import shrinking
+from model.analysis.why.experiments.smallest import whole as whole_translation
 from model.trace.translation import TranslationTrace
-from model.trace.why.heads import Replacement, SmallestSet
+from model.trace.why.heads import Replacement, SmallestSet, sets_table
+from model.trace.why.plain import plain
 from viz.export.explained import Explained
+from viz.ui.desk.fields import each, whole
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Panel, preparing_means
@@ -15,7 +18,6 @@ from viz.ui.lab.taking import EXPORT, exports, file, translation
 from viz.ui.lab.why.heads import named, translated, voices_for
 from viz.wire import blocks
 from viz.wire.experiments.heads import sets_block
-from viz.wire.why import set_dict, sets_dict
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
@@ -25,7 +27,7 @@ INSTEAD = {Replacement.ZERO.value: say("silence"), Replacement.MEAN.value: say("
 def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
     """Three orders, one after the other, each told as it shrinks."""
     yield from preparing_means(scene) if instead == Replacement.MEAN.value else ()
-    found = whole(scene.case, scene.translator, scene.trace)  # all rows of it, not the pinned one alone
+    found = whole_translation(scene.case, scene.translator, scene.trace)  # all rows of it, not the pinned one alone
     voices, notes = voices_for(scene, found.case, instead)
     sets: list[SmallestSet] = []
     for number, seed in enumerate(ORDERS, start=1):
@@ -48,7 +50,7 @@ def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
     yield [
         *notes,
         *_shown(scene, sets),
-        exports({"sets": [set_dict(one) for one in sets]}),
+        exports({"sets": plain(sets)}),
         *_alone(scene, sets, silent=instead == Replacement.ZERO.value),
     ]
 
@@ -111,22 +113,16 @@ def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]
 
 def taken(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
     """The sets that the page shows, as a file: to search for them again takes seconds."""
-    try:
-        sets = [
-            SmallestSet(
-                frozenset(named(scene, {"heads": one["kept"]})),
-                int(one["heads"]),
-                int(one["tried"]),
-                one["verified"] is True,
-            )
-            for one in data["sets"]
-        ]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"these are no sets of heads: {data!r:.200}") from error
+
+    def read(one: Mapping[str, object]) -> SmallestSet:
+        kept = frozenset(named(scene, {"heads": one.get("kept")}))
+        return SmallestSet(kept, whole(one, "heads"), whole(one, "tried"), one.get("verified") is True)
+
+    sets = each(data, "sets", read)
     if not sets:
         raise ValueError("there is no set of heads to write down")
-    found = sets_dict(sets, Replacement(instead), scene.translator.model.num_layers, scene.translator.config.num_heads)
-    return file(data, Explained({**translation(scene), **found}, ("order", "kind", "layer")), "smallest-set")
+    found = sets_table(sets, Replacement(instead), scene.translator.model.num_layers, scene.translator.config.num_heads)
+    return file(data, Explained(plain({**translation(scene), **found})), "smallest-set")
 
 
 def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> TranslationTrace:
