@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.page.browser import no_violations, open_tab, screenshot
@@ -76,3 +80,17 @@ def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_pa
     no_violations(page, "#train")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     screenshot(page, "train-dark-390")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_check_box_shows_whether_it_is_on(tiny_url, open_page, dark):
+    page = opened(open_page, tiny_url, dark=dark)
+    page.locator("#train details").first.evaluate("one => one.open = true")
+    box = page.locator("#train input[type=checkbox]").first
+    seen = {}
+    for on in (False, True):
+        box.evaluate("(box, on) => { box.checked = on; box.blur(); }", on)
+        picture = Image.open(io.BytesIO(box.screenshot())).convert("RGB")
+        inside = picture.crop((4, 4, picture.width - 4, picture.height - 4))
+        seen[on] = np.asarray(inside, float).mean((0, 1))
+    assert np.abs(seen[True] - seen[False]).max() > 40, seen
