@@ -11,6 +11,8 @@ import hashlib
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from model.trace.decoding import GREEDY
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
@@ -64,7 +66,10 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "tokens": {
             "source": _tokens(trace.source_tokens),
             "read": _tokens(trace.decoder_inputs),
-            "predicted": _tokens(trace.target_tokens),
+            "predicted": {
+                **_tokens(trace.target_tokens),
+                "log_probability": np.round(trace.log_probability, 3).tolist(),
+            },
         },
         "kinds": {kind.value: _kind(trace, kind, maps) for kind, maps in kinds.items()},
         "selection": selection_dict(selection) if selection else None,

@@ -79,3 +79,19 @@ def test_a_page_that_draws_other_weights_is_found_out(tiny_url, open_page, monke
     page.wait_for_function("before => atlas.drawn.weights().key !== before", arg=before)
     row = verified(page)
     assert re.search(r"\bno\b", row) and not re.search(r"\byes\b", row), row
+
+
+def test_a_pinned_word_is_asked_about_by_the_piece_that_was_uncertain(open_page):
+    page = open_page("about:blank")
+    load_modules(page, "explorer/state.js")
+    trace = {"tokens": {"predicted": {"log_probability": [-0.1, -0.9, -0.1, -2.0]}}}
+    word = {"rows": [{"positions": [0, 1, 2]}, {"positions": [3]}], "columns": [{"positions": [0, 1]}]}
+
+    def pinned(kind: str, given: dict) -> int:
+        state = {"kind": kind, "query": None, "key": None}
+        where = {"row": 0, "column": None}
+        return page.evaluate("given => atlas.withPin(...given).query", [state, word, given, where])
+
+    assert pinned("cross", trace) == pinned("decoder_self", trace) == 1
+    assert pinned("encoder_self", trace) == 0
+    assert pinned("cross", {"tokens": {"predicted": {}}}) == 0, "a file written earlier does not say how sure it was"

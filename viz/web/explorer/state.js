@@ -104,9 +104,17 @@ export function pinnedCells(state, map, trace) {
   };
 }
 
+// Of a word's rows the one whose token was the least certain when it was written: that is the one to ask about.
+const leastCertain = (positions, { kind }, trace) => {
+  const sure = trace.tokens.predicted.log_probability ?? [];
+  return kind === "encoder_self"
+    ? positions[0]
+    : positions.reduce((least, i) => (sure[i] < sure[least] ? i : least));
+};
+
 // The same state with the tokens of a row and a column of its map pinned, or freed where they are pinned already.
 export function withPin(state, map, trace, { row, column }) {
-  const query = row === null ? null : map.rows[row].positions[0];
+  const query = row === null ? null : leastCertain(map.rows[row].positions, state, trace);
   const key = column === null ? null : map.columns[column].positions[0] - shift(state, map, trace);
   const again = query === state.query && key === state.key;
   return { ...state, query: again ? null : query, key: again || key < 0 ? null : key };

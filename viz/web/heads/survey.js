@@ -28,6 +28,7 @@ function flatten(block) {
       title: kind.title,
       layer: Math.floor(i / kind.heads),
       head: i % kind.heads,
+      graded: kind.graded[i], // what it does most, by degrees
       of: (name, part = "value") => kind.statistics[name]?.[part][i] ?? null,
     })),
   );
@@ -101,7 +102,7 @@ export function survey(block, keep, api) {
   const words = (head) => namesOf(head, thresholds).map(title).join(", ");
   const does = (head) => {
     const own = namesOf(head, thresholds);
-    return `${said(head.title)}, ${place(head)}: ${own.length ? own.map((name) => said(statistics[name].plain)).join("; ") : t("no name")}`;
+    return `${said(head.title)}, ${place(head)}: ${own.length ? own.map((name) => said(statistics[name].plain)).join("; ") : said(head.graded)}`;
   };
 
   function grid(chosen) {

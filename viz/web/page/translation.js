@@ -141,6 +141,7 @@ export default function translation(root, api) {
         "tr",
         {},
         cell("td", s.data),
+        cell("td", s.split === "dev" ? t("development") : t("test")),
         cell("td", s.direction),
         cell("td", s.beam === 1 ? t("greedy") : t("beam {width}", { width: s.beam })),
         cell("td", s.bleu.toFixed(1) + (s.protocol ? ` (${s.protocol})` : "")),
@@ -156,7 +157,9 @@ export default function translation(root, api) {
         el(
           "tr",
           {},
-          [t("Test set"), t("Direction"), t("Decoding"), "BLEU", "chrF"].map((h) => cell("th", h)),
+          [t("Sentences of"), t("Part"), t("Direction"), t("Decoding"), "BLEU", "chrF"].map((h) =>
+            cell("th", h),
+          ),
         ),
       ),
       el("tbody", {}, rows),
