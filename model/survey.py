@@ -19,7 +19,7 @@ from tqdm import tqdm
 from model.analysis.alignment.linker import linker, linking_heads
 from model.analysis.sentences import languages, sentences
 from model.analysis.survey.corpus import WINDOW, Corpus, encoded
-from model.analysis.survey.run import Run, save
+from model.analysis.survey.run import SurveyRun, save
 from model.analysis.why import averages
 from model.checkpoint import HEADS
 from model.nets.networks import check_transformer
@@ -63,7 +63,7 @@ def survey(
     means = means_of(args, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encoded(translator, direction, source)]
     linked_by = linking_heads(translator, direction, first)
-    run = Run(
+    run = SurveyRun(
         translator,
         direction,
         corpus,

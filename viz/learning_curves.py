@@ -39,7 +39,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One run's lines. loss: of training; dev: LOSS, or direction and dev set -> weights' name
     ("weights", "average") -> its line."""
 
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     paper.write_png(draw(runs, x=args.x), args.out)
 
 
-def read(path: Path, *, x: str = "tokens") -> Run:
+def read(path: Path, *, x: str = "tokens") -> TrainingRun:
     """The log of a run: the file, or the folder of a run or checkpoint that holds it. x: a key of AXES.
     ValueError if it is missing, damaged or empty."""
     file = path / LOG if path.is_dir() else path
@@ -83,7 +83,7 @@ def read(path: Path, *, x: str = "tokens") -> Run:
     if not trained:
         raise ValueError(f"{file} holds no training loss yet")
     name = file.resolve().parent.name if file.name == LOG else file.stem
-    return Run(
+    return TrainingRun(
         name,
         loss,
         {panel: {w: Curve(*np.array(points).T) for w, points in lines.items()} for panel, lines in dev.items()},
@@ -97,11 +97,11 @@ def _values(scores: dict) -> list[tuple[str, float]]:
 
 
 def title(name: str) -> str:
-    """A panel's, of a key of Run.dev."""
+    """A panel's, of a key of TrainingRun.dev."""
     return "dev loss" if name == LOSS else f"dev BLEU, {name.replace('-', ' → ', 1)}"
 
 
-def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
+def draw(runs: Sequence[TrainingRun], *, x: str = "tokens") -> Figure:
     """A panel for the training loss, the dev loss, and BLEU of each direction and dev set; a colour a run. Of an
     evaluation the averaged weights are drawn solid and the raw ones dotted; where nothing is averaged, these solid."""
     names = list(dict.fromkeys(name for run in runs for name in run.dev))
@@ -135,7 +135,7 @@ def draw(runs: Sequence[Run], *, x: str = "tokens") -> Figure:
     return paper.panels([training, *((lambda axes, name=name: evaluation(axes, name)) for name in names)])
 
 
-def _colours(runs: Sequence[Run]) -> list[str]:
+def _colours(runs: Sequence[TrainingRun]) -> list[str]:
     return [paper.COLOURS[i % len(paper.COLOURS)] for i in range(len(runs))]
 
 

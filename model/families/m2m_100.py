@@ -17,7 +17,7 @@ from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 from model.families.splitter import splitter
 from model.families.vocabulary import directions, fairseq_ids, languages, named, numbered
-from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 
 M2M100_SYMBOL = re.compile(r"__([a-z]{2,3})__")
 MASK = re.compile("(<mask>)")
@@ -34,7 +34,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     spm = splitter(folder)
     ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings, spm)
     pieces, nameless = named(ids, config.vocabulary_size)
-    side = Side(spm, pieces)
+    side = SideVocabulary(spm, pieces)
     tokenizer = PieceTokenizer(
         side,
         side,

@@ -18,7 +18,7 @@ from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 from model.families.vocabulary import directions, named, numbered
 from model.nets.positions import encoding
-from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.trace.directions import Languages, is_code
 
 UNNAMED = "source-target"  # the direction of a model whose files do not say which it is
@@ -79,11 +79,11 @@ def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple
     separate = settings.tokenizer.get("separate_vocabs") is True
     ids = numbered(folder, "vocab.json")
     source_pieces, _ = named(ids, config.vocabulary_size)
-    source = Side(folder.bytes("source.spm"), source_pieces)
+    source = SideVocabulary(folder.bytes("source.spm"), source_pieces)
     target_ids = numbered(folder, "target_vocab.json") if separate else ids
     target_pieces, nameless = named(target_ids, config.num_target_tokens)
     same = not separate and folder.bytes("target.spm") == source.model
-    target = source if same else Side(folder.bytes("target.spm"), target_pieces)
+    target = source if same else SideVocabulary(folder.bytes("target.spm"), target_pieces)
     codes = {match[1]: i for piece, i in ids.items() if (match := LANGUAGE.fullmatch(piece))}
     for symbol in ("<unk>", "</s>"):
         if symbol not in ids or target_ids.get(symbol) != ids[symbol]:

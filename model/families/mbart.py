@@ -17,7 +17,7 @@ from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 from model.families.splitter import splitter
 from model.families.vocabulary import directions, fairseq_ids, languages, named
-from model.text.pieces import PieceTokenizer, Side, SourceRow, Symbols
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 
 MASK = re.compile("(<mask>)")
 SYMBOL = re.compile(r"([a-z]{2}_[A-Z]{2})")
@@ -52,7 +52,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     if max(ids.values()) + 1 < config.vocabulary_size:
         ids |= languages(folder, settings.tokenizer, MASK) or {"<mask>": max(ids.values()) + 1}
     pieces, nameless = named(ids, config.vocabulary_size)
-    side = Side(spm, pieces)
+    side = SideVocabulary(spm, pieces)
     tokenizer = PieceTokenizer(
         side,
         side,

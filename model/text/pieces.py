@@ -62,7 +62,7 @@ class Symbols:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class SideVocabulary:
     """One side's vocabulary. model: the SentencePiece model that splits; pieces: the names by id."""
 
     model: bytes
@@ -77,7 +77,7 @@ class PieceTokenizer(TextTokenizer):
     a person types never becomes one.
     """
 
-    def __init__(self, source: Side, target: Side, symbols: Symbols) -> None:
+    def __init__(self, source: SideVocabulary, target: SideVocabulary, symbols: Symbols) -> None:
         """source and target may be one object. ValueError if a model is none or an id has no piece."""
         self.source, self.target, self.symbols = source, target, symbols
         self.pad_id, self.begin_id, self.end_id = symbols.pad_id, symbols.begin_id, symbols.end_id
@@ -96,7 +96,7 @@ class PieceTokenizer(TextTokenizer):
         self._source_ids = self._ids(source)
         self._target_ids = self._source_ids if target is source else self._ids(target)
 
-    def _ids(self, side: Side) -> dict[str, int]:
+    def _ids(self, side: SideVocabulary) -> dict[str, int]:
         return {piece: i for i, piece in enumerate(side.pieces) if i not in self.special_ids}
 
     @property
@@ -168,7 +168,9 @@ class PieceTokenizer(TextTokenizer):
         if names not in (["source"], ["source", "target"]):
             raise ValueError(f"the tokenizer's sides must be source, or source and target, found {names!r}")
         sides = [
-            Side(read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _pieces(folder / f"{name}.pieces.json"))
+            SideVocabulary(
+                read_bytes(folder / f"{name}.spm", MAX_VOCABULARY_BYTES), _pieces(folder / f"{name}.pieces.json")
+            )
             for name in names
         ]
         return cls(sides[0], sides[-1], from_json(Symbols, settings))

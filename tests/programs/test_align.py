@@ -7,7 +7,7 @@ import pytest
 
 from model import align
 from model.analysis.alignment.choose import Chosen
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from tests.conftest import SENTENCES
 
 
@@ -34,12 +34,12 @@ def test_every_line_gets_its_links_whatever_the_batches(tiny_checkpoint, tmp_pat
 def test_where_one_model_hesitates_the_other_decides(monkeypatch):
     def planted(scores) -> dict:
         """One layer, one head; the last column is what symbols got."""
-        return {(Row.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
+        return {(RowToken.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
 
     maps = {"ours": planted([[0.49, 0.51], [0.1, 0.9]]), "theirs": planted([[1.0, 0.0], [0.3, 0.7]])}
     monkeypatch.setattr(align, "pieces", lambda *text: text)
     monkeypatch.setattr(align, "score_maps", lambda translator, sentences: [maps[translator]] * len(sentences))
-    head, pairs = (Voter(0, 0, Row.READ, False),), [(("ein", "Hund"), ("a", "dog"))]
+    head, pairs = (Voter(0, 0, RowToken.READ, False),), [(("ein", "Hund"), ("a", "dog"))]
     aligner, chosen = align.Aligner("ours", "de-en", "theirs"), Chosen(head, head, 1.0)
     right, wrong = frozenset({(0, 0), (1, 1)}), frozenset({(1, 0), (1, 1)})
     assert aligner.align(pairs, chosen, "forward") == [wrong]

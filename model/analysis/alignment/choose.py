@@ -15,7 +15,7 @@ import numpy as np
 from model.analysis.alignment.words import Pieces, between_words
 from model.analysis.survey.batch import maps_and_lengths, run
 from model.trace.alignment.links import Links
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
@@ -37,14 +37,14 @@ def voters(layers: int, heads: int) -> list[Voter]:
     """Every head, read in every way."""
     return [
         Voter(layer, head, row, by_length)
-        for row in Row
+        for row in RowToken
         for by_length in (False, True)
         for layer in range(layers)
         for head in range(heads)
     ]
 
 
-def score_maps(translator: Translator, sentences: Sequence[Pieces]) -> list[dict[tuple[Row, bool], np.ndarray]]:
+def score_maps(translator: Translator, sentences: Sequence[Pieces]) -> list[dict[tuple[RowToken, bool], np.ndarray]]:
     """By sentence, by row and by_length: float64 [layers, heads, target word, source word + 1]."""
     found = []
     for start in range(0, len(sentences), BATCH):
@@ -58,14 +58,14 @@ def score_maps(translator: Translator, sentences: Sequence[Pieces]) -> list[dict
             found.append(
                 {
                     (row, by_length): between_words(maps, sentence, row)
-                    for row in Row
+                    for row in RowToken
                     for by_length, maps in ((False, own), (True, scaled))
                 }
             )
     return found
 
 
-def summed(maps: dict[tuple[Row, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
+def summed(maps: dict[tuple[RowToken, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
     """The chosen heads' scores together, each row of each first made to sum to 1: [target word, source word]. A word
     that symbols got more of than any word has its scores all the same."""
     total = 0.0
@@ -75,7 +75,7 @@ def summed(maps: dict[tuple[Row, bool], np.ndarray], chosen: Sequence[Voter]) ->
     return total
 
 
-def averaged(maps: dict[tuple[Row, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
+def averaged(maps: dict[tuple[RowToken, bool], np.ndarray], chosen: Sequence[Voter]) -> np.ndarray:
     """The same for the mean of the chosen heads: however many they are, two sides weigh alike."""
     return summed(maps, chosen) / len(chosen)
 
@@ -96,7 +96,7 @@ def agreement(first: Sequence[Links], second: Sequence[Links]) -> float:
     return 2 * sum(len(a & b) for a, b in zip(first, second)) / total if total else 0.0
 
 
-Maps = Sequence[dict[tuple[Row, bool], np.ndarray]]
+Maps = Sequence[dict[tuple[RowToken, bool], np.ndarray]]
 Reader = Callable[[np.ndarray], Links]
 
 

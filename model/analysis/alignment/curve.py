@@ -11,7 +11,7 @@ from model.analysis.alignment.choose import best_of_columns, best_of_rows, choos
 from model.analysis.alignment.words import pieces
 from model.trace.alignment.links import SYMMETRISATIONS, Links
 from model.trace.alignment.score import Gold, pooled, score
-from model.trace.alignment.voters import Row
+from model.trace.alignment.voters import RowToken
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
@@ -27,8 +27,8 @@ class Curve:
 
     direction: str
     sentences: int
-    heads: dict[Row, np.ndarray]
-    means: dict[Row, np.ndarray]
+    heads: dict[RowToken, np.ndarray]
+    means: dict[RowToken, np.ndarray]
     chosen: float
     diagonal: float
 
@@ -57,7 +57,7 @@ def curve(translator: Translator, direction: str, pairs: Sequence[Pair], golds: 
 
     every = voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
     shape = translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads
-    heads = {row: np.zeros(shape) for row in Row}
+    heads = {row: np.zeros(shape) for row in RowToken}
     for voter in every:
         if not voter.by_length:
             heads[voter.row][voter.layer, voter.head] = rate(lambda found, v=voter: best_of_rows(summed(found, [v])))
@@ -68,7 +68,7 @@ def curve(translator: Translator, direction: str, pairs: Sequence[Pair], golds: 
                 for layer in range(shape[0])
             ]
         )
-        for row in Row
+        for row in RowToken
     }
     chosen = choose(maps, None, among=every).forward
 
@@ -92,9 +92,11 @@ def markdown(found: dict) -> str:
         "| layer | row read: mean of heads | best head | row predicted: mean of heads | best head |",
         "|---|---|---|---|---|",
     ]
-    for layer in range(len(means[Row.READ.value])):
+    for layer in range(len(means[RowToken.READ.value])):
         cells = [
-            f"{100 * value:.1f}" for row in Row for value in (means[row.value][layer], min(heads[row.value][layer]))
+            f"{100 * value:.1f}"
+            for row in RowToken
+            for value in (means[row.value][layer], min(heads[row.value][layer]))
         ]
         lines.append(f"| {layer + 1} | {' | '.join(cells)} |")
     return "\n".join(

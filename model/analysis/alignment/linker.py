@@ -9,7 +9,7 @@ import numpy as np
 from model.analysis.alignment.choose import best_of_columns, best_of_rows, choose, score_maps, summed, voters
 from model.analysis.alignment.words import pieces
 from model.trace.alignment.between import between_words, words_of
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
@@ -45,7 +45,7 @@ def links(source: Sequence[str], target: Sequence[str], weights: np.ndarray, cho
     if not rows or not columns:
         return found
     maps = {}
-    for row in Row:
+    for row in RowToken:
         own = between_words(weights, source, target, row)
         maps[row, False] = np.concatenate([own, np.zeros((*own.shape[:-1], 1))], -1)  # what symbols got is not asked
     scores = summed(maps, chosen)

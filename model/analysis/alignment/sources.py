@@ -12,7 +12,7 @@ from model.analysis.alignment.choose import summed
 from model.analysis.survey.batch import lengths_of_values
 from model.analysis.why.contributions import decoder_contributions
 from model.trace.alignment.between import between_words
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -32,7 +32,7 @@ class WordMaps:
     contributions: np.ndarray
 
 
-def word_maps(translator: Translator, trace: TranslationTrace) -> dict[Row, WordMaps]:
+def word_maps(translator: Translator, trace: TranslationTrace) -> dict[RowToken, WordMaps]:
     """By row convention, in one recorded pass. The trace must have words on both sides."""
     output = recorded(translator, trace)
     weights = trace.maps(CROSS).weights.astype(np.float64)
@@ -52,11 +52,11 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> dict[Row, Word
         row: WordMaps(
             *(between_words(maps, trace.source_tokens, trace.target_tokens, row) for maps in (weights, scaled, shares))
         )
-        for row in Row
+        for row in RowToken
     }
 
 
-def chosen_map(maps: dict[Row, WordMaps], chosen: Sequence[Voter]) -> np.ndarray:
+def chosen_map(maps: dict[RowToken, WordMaps], chosen: Sequence[Voter]) -> np.ndarray:
     """[target word, source word]: the mean of the chosen heads' rows, each read by its own row and made to sum to 1."""
     found = {
         (row, by_length): _with_none(one.by_length if by_length else one.weights)
@@ -71,7 +71,7 @@ def _with_none(maps: np.ndarray) -> np.ndarray:
     return np.concatenate([maps, np.zeros((*maps.shape[:-1], 1))], -1)
 
 
-def every_head(maps: dict[Row, WordMaps]) -> Iterator[tuple[Voter, np.ndarray]]:
+def every_head(maps: dict[RowToken, WordMaps]) -> Iterator[tuple[Voter, np.ndarray]]:
     """Each head read in each way, and its map [target word, source word]."""
     for row, one in maps.items():
         for by_length, values in ((False, one.weights), (True, one.by_length)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.alignment.voters import Row
+from model.trace.alignment.voters import RowToken
 from model.trace.directions import parse_direction
 from model.translator import Translator
 
@@ -56,11 +56,11 @@ def pieces(translator: Translator, direction: str, source: Sequence[str], target
     )
 
 
-def between_words(maps: np.ndarray, found: Pieces, row: Row) -> np.ndarray:
+def between_words(maps: np.ndarray, found: Pieces, row: RowToken) -> np.ndarray:
     """maps [.., query, key] of a teacher-forced pass -> float64 [.., target word, source word + 1]: summed over a
     source word's pieces, averaged over a target word's (Kobayashi et al. 2020); the last column is what symbols got."""
     written = len(found.target_ids) - 1
-    rows = maps[..., 1 : written + 1, :] if row is Row.READ else maps[..., :written, :]
+    rows = maps[..., 1 : written + 1, :] if row is RowToken.READ else maps[..., :written, :]
     columns = np.zeros((len(found.source_words), found.sources + 1))
     columns[np.arange(len(found.source_words)), found.source_words] = 1.0  # −1 is the last one
     lines = (found.target_words[:written] == np.arange(found.targets)[:, None]).astype(np.float64)

@@ -11,10 +11,10 @@ from pathlib import Path
 from model.analysis.alignment.linker import linker, linking_heads
 from model.analysis.sentences import languages, sentences
 from model.analysis.survey.corpus import Corpus, encoded
-from model.analysis.survey.run import Run, save
+from model.analysis.survey.run import SurveyRun, save
 from model.checkpoint import read_survey
 from model.files import read_json, write_json
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.directions import parse_direction
 from model.trace.language import Refusal
 from model.trace.survey.survey import OWN, DirectionSurvey, Survey
@@ -76,13 +76,13 @@ class OwnSurvey:
         """The heads that link words; none where a model's translations have no words. None: not chosen yet."""
         if not self._links.is_file():
             return None
-        return tuple(Voter(layer, head, Row(row), False) for layer, head, row in read_json(self._links))
+        return tuple(Voter(layer, head, RowToken(row), False) for layer, head, row in read_json(self._links))
 
     @cached_property
-    def run(self) -> Run:
+    def run(self) -> SurveyRun:
         """What is measured of every sentence. To be asked for once heads are chosen."""
         link = linker(self.linked_by) if self.linked_by else None
-        return Run(self.translator, self.direction, self.corpus, link=link, parts=self.folder, window=WINDOW)
+        return SurveyRun(self.translator, self.direction, self.corpus, link=link, parts=self.folder, window=WINDOW)
 
     @property
     def _links(self) -> Path:

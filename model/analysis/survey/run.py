@@ -26,7 +26,7 @@ FORMAT = 1  # of the parts: changed when what they mean changes
 
 
 @dataclass(eq=False)
-class Run:
+class SurveyRun:
     """One direction's survey. ablated: on how many of the first sentences every head is switched off, with means in its
     place. link: how sentences are aligned; None: they are not. parts: a folder for what is done so far, or None where
     it need not outlive the process.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Row(str, Enum):
+class RowToken(str, Enum):
     """Which row of the decoder stands for a token: the one that READS it, or the one before, that PREDICTED it. Layers
     near the input align by the first, layers near the output by the second; taken for each other, links are off by one
     word."""
@@ -22,5 +22,5 @@ class Voter:
 
     layer: int
     head: int
-    row: Row
+    row: RowToken
     by_length: bool

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.survey.statistics import STATISTICS
 
@@ -182,7 +182,7 @@ def _direction(values: dict) -> DirectionSurvey:
         bool(values["references"]),
         {AttentionKind(kind): _kind(k) for kind, k in values["kinds"].items()},
         # Older files do not say by which heads words were linked.
-        tuple(Voter(int(layer), int(head), Row(row), False) for layer, head, row in values.get("linked_by", ())),
+        tuple(Voter(int(layer), int(head), RowToken(row), False) for layer, head, row in values.get("linked_by", ())),
     )
 
 

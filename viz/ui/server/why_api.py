@@ -20,7 +20,7 @@ from model.trace.why.question import Against
 from model.translator import Translator
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.taking import asked, translation
+from viz.ui.lab.downloads import question_fields, translation_fields
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
 from viz.ui.server.answers import answering, one_of, string, whole
@@ -62,7 +62,7 @@ def build(traced: Traced) -> None:
         """
         about = scene(text, step, contrast, direction)
         found = answer(about.case, check_methods(methods or tuple(METHODS)))
-        return {**translation(about), **plain(found), "parts": plain(parts(about.case))}
+        return {**translation_fields(about), **plain(found), "parts": plain(parts(about.case))}
 
     @answering
     def why_heads(text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = "") -> dict:
@@ -85,7 +85,7 @@ def build(traced: Traced) -> None:
         about = scene(text, step, contrast, direction)
         heard = voices(about.case, about.translator, about.trace, replacement)
         found = heads.measured(about.case, heard), heads.estimated(about.case, heard)
-        return plain({**asked(about), **effects_table(*found)})
+        return plain({**question_fields(about), **effects_table(*found)})
 
     @answering
     def why_patch(
@@ -122,7 +122,7 @@ def build(traced: Traced) -> None:
         how = one_of("way", way, Direction)
         about = scene(text, step, contrast, direction)
         found = patched_with(about, string("second", second), place, how)
-        return plain({**asked(about), "second": second, "place": place, **found.as_plain()})
+        return plain({**question_fields(about), "second": second, "place": place, **found.as_plain()})
 
     @answering
     def why_smallest(text: str, instead: str = "zero", orders: int = 1, direction: str = "") -> dict:
@@ -149,7 +149,7 @@ def build(traced: Traced) -> None:
         heard = voices(found.case, about.translator, about.trace, replacement).draws[0]
         sets = [smallest.smallest_set(found, heard, seed=seed) for seed in ORDERS[:orders]]
         layers, width = about.translator.model.num_layers, about.translator.config.num_heads
-        return plain({**translation(about), **sets_table(sets, replacement, layers, width)})
+        return plain({**translation_fields(about), **sets_table(sets, replacement, layers, width)})
 
     for endpoint in (why, why_heads, why_patch, why_smallest):
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")

@@ -7,7 +7,7 @@ import pytest
 
 from model.analysis.alignment.choose import best_of_rows, choose, score_maps, summed, voters
 from model.analysis.alignment.words import between_words, pieces
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
 
@@ -28,18 +28,18 @@ def test_what_is_too_long_is_cut_and_unlinked(tiny_translator):
     found = pieces(tiny_translator, "de-en", ["Hund"] * 100, ["dog"] * 100)
     assert len(found.source_ids) <= 64 and len(found.target_ids) <= 64
     (maps,) = score_maps(tiny_translator, [found])
-    links = best_of_rows(summed(maps, [Voter(0, 0, Row.READ, False)]))
+    links = best_of_rows(summed(maps, [Voter(0, 0, RowToken.READ, False)]))
     assert 0 < len(links) < 100
 
 
-@pytest.mark.parametrize("row", Row)
+@pytest.mark.parametrize("row", RowToken)
 def test_maps_between_words_are_a_plain_loops(tiny_translator, row):
     found = pieces(tiny_translator, "de-en", GERMAN, ENGLISH)
     output = tiny_translator.inspect(found.source_ids, found.target_ids)
     weights = output.weights(AttentionKind.CROSS)[:, 0].double().numpy()
     scored = between_words(weights, found, row)
     for target in range(found.targets):
-        at = [i + (row is Row.READ) for i in np.flatnonzero(found.target_words == target)]
+        at = [i + (row is RowToken.READ) for i in np.flatnonzero(found.target_words == target)]
         for source in range(found.sources):
             columns = np.flatnonzero(found.source_words == source)
             expected = np.mean([weights[:, :, t, columns].sum(-1) for t in at], 0)
@@ -56,8 +56,8 @@ def planted(random, true: np.ndarray, noise: float) -> dict:
         found = random.dirichlet(np.full(shape[-1], 0.3), size=shape[:-1])
         return np.concatenate([found, np.zeros((*shape[:-1], 1))], -1)
 
-    maps = {(row, by_length): chance((2, 4, *true.shape)) for row in Row for by_length in (False, True)}
-    maps[Row.READ, False][1, 2, :, :-1] = (1 - noise) * true + noise * maps[Row.READ, False][1, 2, :, :-1]
+    maps = {(row, by_length): chance((2, 4, *true.shape)) for row in RowToken for by_length in (False, True)}
+    maps[RowToken.READ, False][1, 2, :, :-1] = (1 - noise) * true + noise * maps[RowToken.READ, False][1, 2, :, :-1]
     return maps
 
 
@@ -72,7 +72,7 @@ def test_the_head_that_aligns_is_found_by_agreement(alone):
     among = voters(2, 4)
     assert len(among) == 2 * 2 * 8
     found = choose(forward, None if alone else backward, among=among, others=among)
-    assert Voter(1, 2, Row.READ, False) == found.forward[0] == found.backward[0]
+    assert Voter(1, 2, RowToken.READ, False) == found.forward[0] == found.backward[0]
     assert found.agreement > 0.95
     with pytest.raises(ValueError, match="no sentence"):
         choose([], None, among=among)

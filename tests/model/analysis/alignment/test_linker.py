@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.alignment.linker import linker, linking_heads, links
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.tokens import Token, TokenKind
 from tests.conftest import SENTENCES
 
@@ -19,12 +19,12 @@ def test_words_on_which_rows_and_columns_agree_are_linked_piece_by_piece():
     weights[0, 0, 1, 3] = 0.9  # the row that reads "boat"
     weights[0, 0, 2, 1] = weights[0, 0, 3, 2] = 0.8  # those that read "re" and "d"
     weights[0, 0, 0, 4] = 0.9
-    found = links(source, target, weights, [Voter(0, 0, Row.READ, False)])
+    found = links(source, target, weights, [Voter(0, 0, RowToken.READ, False)])
     expected = np.zeros((4, 5), bool)
     expected[0, 3] = True
     expected[1:3, 1:3] = True
     np.testing.assert_array_equal(found, expected)
-    assert not links((BEGIN, END), target, weights[..., :2], [Voter(0, 0, Row.READ, False)]).any()
+    assert not links((BEGIN, END), target, weights[..., :2], [Voter(0, 0, RowToken.READ, False)]).any()
 
 
 def test_a_model_links_its_own_translations(tiny_translator):

@@ -9,7 +9,7 @@ import torch
 from model.analysis.alignment.sources import word_maps
 from model.analysis.why.contributions import decoder_contributions
 from model.trace.alignment.between import between_words, words_of
-from model.trace.alignment.voters import Row
+from model.trace.alignment.voters import RowToken
 from model.trace.interventions import Interventions
 from model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
@@ -24,19 +24,19 @@ def trace(request, tiny_translator):
     )
 
 
-@pytest.mark.parametrize("row", Row)
+@pytest.mark.parametrize("row", RowToken)
 def test_maps_between_words_are_sums_of_columns_and_means_of_rows(trace, row):
     found = between_words(trace.cross.weights, trace.source_tokens, trace.target_tokens, row)
     for t, target in enumerate(words_of(trace.target_tokens)):
         for s, source in enumerate(words_of(trace.source_tokens)):
-            rows = [min(i + (row is Row.READ), len(trace.decoder_ids) - 1) for i in target]
+            rows = [min(i + (row is RowToken.READ), len(trace.decoder_ids) - 1) for i in target]
             expected = np.mean([trace.cross.weights[:, :, i, list(source)].sum(-1) for i in rows], 0)
             np.testing.assert_allclose(found[:, :, t, s], expected, atol=1e-6)
 
 
 def test_lengths_are_those_of_each_heads_vectors_written_out(trace, tiny_translator):
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
-    found = word_maps(tiny_translator, trace)[Row.READ].by_length
+    found = word_maps(tiny_translator, trace)[RowToken.READ].by_length
     for layer, record in enumerate(output.records(CROSS)):
         attention = tiny_translator.model.attention(CROSS, layer)
         size = attention.output.weight.shape[1] // attention.num_heads
@@ -45,7 +45,7 @@ def test_lengths_are_those_of_each_heads_vectors_written_out(trace, tiny_transla
             vectors = record.attention(CROSS).values[0, head] @ columns.T  # [key, d_model]
             scaled = trace.cross.weights[layer, head] * torch.linalg.vector_norm(vectors, dim=-1).detach().numpy()
             shares = scaled / scaled.sum(-1, keepdims=True)
-            expected = between_words(shares, trace.source_tokens, trace.target_tokens, Row.READ)
+            expected = between_words(shares, trace.source_tokens, trace.target_tokens, RowToken.READ)
             np.testing.assert_allclose(found[layer, head], expected, atol=1e-5)
 
 

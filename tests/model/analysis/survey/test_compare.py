@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from model.analysis.survey.batch import similarity
 from model.analysis.survey.compare import comparable, same_rows
 from model.analysis.survey.corpus import Corpus
-from model.analysis.survey.run import Run
+from model.analysis.survey.run import SurveyRun
 from model.trace.survey.match import compared, distances, match
 from tests.conftest import SENTENCES
 
@@ -39,7 +39,7 @@ def turned(tiny_translator):
 
 
 def survey(translator):
-    return Run(translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True))
+    return SurveyRun(translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True))
 
 
 def test_every_head_finds_itself_by_its_statistics(tiny_translator, turned):

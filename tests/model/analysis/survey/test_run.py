@@ -14,7 +14,7 @@ from scipy.spatial.distance import jensenshannon
 from model.analysis.survey import ablation, batch
 from model.analysis.survey import corpus as corpora
 from model.analysis.survey.corpus import Corpus
-from model.analysis.survey.run import Run
+from model.analysis.survey.run import SurveyRun
 from model.analysis.why import averages
 from model.analysis.why.vectors import written_values
 from model.checkpoint import read_survey
@@ -45,8 +45,8 @@ def pairs(found=PAIRS) -> Corpus:
     return Corpus("pairs", lambda: iter(found))
 
 
-def survey_of(translator, **options) -> Run:
-    run = Run(translator, "de-en", pairs(), window=12, **options)
+def survey_of(translator, **options) -> SurveyRun:
+    run = SurveyRun(translator, "de-en", pairs(), window=12, **options)
     run.lines = run.lines[:13]
     run.windows = -(-run.seen.pairs // 12) + 2 + 1
     return run
@@ -231,9 +231,9 @@ def test_similarity_is_scipys_divergence():
 
 def test_what_cannot_be_surveyed_says_so(tiny_translator):
     with pytest.raises(ValueError, match="no sentence"):
-        Run(tiny_translator, "de-en", pairs([("", ""), ("  ", "x")]))
+        SurveyRun(tiny_translator, "de-en", pairs([("", ""), ("  ", "x")]))
     with pytest.raises(ValueError, match=r"model\.means"):
-        Run(tiny_translator, "de-en", pairs(), ablated=3)
-    run = Run(tiny_translator, "de-en", pairs([("Hallo.", ""), ("", ""), ("wort " * 200, "word")]))
+        SurveyRun(tiny_translator, "de-en", pairs(), ablated=3)
+    run = SurveyRun(tiny_translator, "de-en", pairs([("Hallo.", ""), ("", ""), ("wort " * 200, "word")]))
     assert (run.seen.pairs, run.seen.skipped, run.seen.references) == (3, 2, False)
     assert replace(run.corpus, own=True).own

@@ -15,8 +15,8 @@ from model.analysis.alignment.linker import linking_heads
 from model.analysis.alignment.sources import word_maps
 from model.analysis.survey import own
 from model.analysis.survey.corpus import Corpus
-from model.analysis.survey.run import Run
-from model.trace.alignment.voters import Row, Voter
+from model.analysis.survey.run import SurveyRun
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import Survey
@@ -37,7 +37,9 @@ ENCODER = AttentionKind.ENCODER_SELF
 @pytest.fixture(scope="module")
 def surveyed(tiny_translator):
     """The tiny translator with a survey of a few sentences."""
-    run = Run(tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True))
+    run = SurveyRun(
+        tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True)
+    )
     return _with(tiny_translator, run.result(run.work()))
 
 
@@ -137,7 +139,7 @@ def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
         )
 
     assert alignment.PANEL.controls[1].start == alignment.MEASURED
-    for head, row, words in ((1, Row.PREDICTED, "the token it writes"), (2, Row.READ, "the token it reads")):
+    for head, row, words in ((1, RowToken.PREDICTED, "the token it writes"), (2, RowToken.READ, "the token it reads")):
         one = scene_of(1, head)
         assert alignment.measured_row(one, alignment.SELECTED) is row
         note, sent, _ = alignment.alignment(one, alignment.SELECTED, alignment.MEASURED)
@@ -145,7 +147,7 @@ def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
         assert sent == alignment.alignment(one, alignment.SELECTED, row.value)[1]
     assert (
         alignment.measured_row(replace(scene, made_by=_with(surveyed, replace(found, kinds={}))), alignment.ALL)
-        is Row.READ
+        is RowToken.READ
     )
 
 
@@ -160,10 +162,10 @@ def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
 
 
 def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
-    maps = word_maps(scene.translator, scene.trace)[Row.READ].weights
+    maps = word_maps(scene.translator, scene.trace)[RowToken.READ].weights
     links = [list(link) for link in sorted(alignment.best(maps[2, 1]))]
     given = {"sure": links, "possible": links[:1]}
-    _, both = alignment.scored(scene, given, alignment.SELECTED, Row.READ.value)
+    _, both = alignment.scored(scene, given, alignment.SELECTED, RowToken.READ.value)
     grids, table = both["blocks"]
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
@@ -176,13 +178,15 @@ def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
         for name in given:
             with pytest.raises(ValueError, match="is no link"):
-                alignment.scored(scene, {**given, name: wrong}, alignment.SELECTED, Row.READ.value)
+                alignment.scored(scene, {**given, name: wrong}, alignment.SELECTED, RowToken.READ.value)
 
 
 def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
-    maps = word_maps(scene.translator, scene.trace)[Row.PREDICTED].weights
+    maps = word_maps(scene.translator, scene.trace)[RowToken.PREDICTED].weights
     links = [list(link) for link in sorted(alignment.best(maps[0, 3]))]
-    _, both = alignment.scored(scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, Row.READ.value)
+    _, both = alignment.scored(
+        scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, RowToken.READ.value
+    )
     best = next(
         row for row in both["blocks"][1]["rows"] if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token written")
     )
@@ -192,17 +196,19 @@ def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
 def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
     found = {}
     for source in alignment.PANEL.controls[0].options:
-        for row in Row:
+        for row in RowToken:
             note, *rest = alignment.alignment(scene, source, row.value)
             found[source, row] = note["text"], rest and rest[0]["scores"]
-    assert "python -m model.survey" in found[alignment.CHOSEN, Row.READ][0]
+    assert "python -m model.survey" in found[alignment.CHOSEN, RowToken.READ][0]
     assert len({text for text, _ in found.values()}) == len(found) - 1
-    chosen = (Voter(0, 2, Row.READ, False), Voter(2, 1, Row.PREDICTED, False))
+    chosen = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
     linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=chosen))
-    note, sent, _ = alignment.alignment(Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, Row.READ.value)
+    note, sent, _ = alignment.alignment(
+        Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, RowToken.READ.value
+    )
     assert "layer 1, head 3; layer 3, head 2" in note["text"]
     maps = word_maps(linked, scene.trace)
-    one, two = maps[Row.READ].weights[0, 2], maps[Row.PREDICTED].weights[2, 1]
+    one, two = maps[RowToken.READ].weights[0, 2], maps[RowToken.PREDICTED].weights[2, 1]
     mean = sum(part / part.sum(-1, keepdims=True) for part in (one, two)) / 2
     np.testing.assert_allclose(sent["scores"], mean, atol=6e-4)
 
@@ -219,7 +225,7 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
     for row in table["rows"]:
         assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
     for wrong in ({"option": 1}, {"option": "0"}, {}):
-        with pytest.raises(ValueError, match="no model number"):
+        with pytest.raises(ValueError, match="no model number|option"):
             match.chosen(two, wrong, ENCODER.value)
     (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]

@@ -11,7 +11,7 @@ from model.analysis.survey import own as surveys
 from model.trace.alignment.between import words_of
 from model.trace.alignment.links import Links
 from model.trace.alignment.score import Gold, score
-from model.trace.alignment.voters import Row, Voter
+from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
@@ -24,7 +24,7 @@ from viz.wire.links import links as links_block
 from viz.words import Words, join, say
 
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"
-ROWS = {Row.READ: say("token read"), Row.PREDICTED: say("token written")}
+ROWS = {RowToken.READ: say("token read"), RowToken.PREDICTED: say("token written")}
 MEASURED = ""  # a row stands for the token by which the head was measured to link best
 SHOWN = 10
 
@@ -35,13 +35,13 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     chosen = chosen_heads(scene)
     if source == CHOSEN and not chosen:
         return [blocks.text(say("Nobody has chosen heads of this model that link words: python -m model.survey does."))]
-    stands_for = Row(row) if row else measured_row(scene, source)
+    stands_for = RowToken(row) if row else measured_row(scene, source)
     what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
     stands = (
         say("Each head by the row that it links by.")
         if source == CHOSEN
         else say("A row stands for the token it reads.")
-        if stands_for is Row.READ
+        if stands_for is RowToken.READ
         else say("A row stands for the token it writes.")
     )
     return [
@@ -62,17 +62,17 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     ]
 
 
-def measured_row(scene: Scene, source: str) -> Row:
+def measured_row(scene: Scene, source: str) -> RowToken:
     """Which token's links these heads showed over many sentences, the one read or the one then written; where nobody
     counted, the one read."""
     survey = surveys.surveyed(scene.translator, scene.trace.direction)
     found = survey.kinds[AttentionKind.CROSS].statistics if survey and AttentionKind.CROSS in survey.kinds else {}
     if not {"alignment_read", "alignment_predicted"} <= found.keys():
-        return Row.READ
+        return RowToken.READ
     layer, head = selected(scene)
     at = {SELECTED: (layer, head), BY_LENGTH: (layer, head), LAYER: layer, ALTI: layer}.get(source, ...)
     read, written = (np.nanmean(found[name].value[at]) for name in ("alignment_read", "alignment_predicted"))
-    return Row.READ if read >= written else Row.PREDICTED
+    return RowToken.READ if read >= written else RowToken.PREDICTED
 
 
 def selected(scene: Scene) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
 
 
 def source_of(
-    scene: Scene, maps: Mapping[Row, WordMaps], source: str, row: Row, chosen: tuple[Voter, ...]
+    scene: Scene, maps: Mapping[RowToken, WordMaps], source: str, row: RowToken, chosen: tuple[Voter, ...]
 ) -> tuple[Words, np.ndarray]:
     """What links are read from, in words, and each word's share of each source word, [target word, source word]."""
     own, (layer, head) = maps[row], selected(scene)
@@ -238,8 +238,8 @@ PANEL = Panel(
             say("A row stands for"),
             {
                 MEASURED: say("as measured for the head"),
-                Row.READ.value: say("the token it reads"),
-                Row.PREDICTED.value: say("the token it writes"),
+                RowToken.READ.value: say("the token it reads"),
+                RowToken.PREDICTED.value: say("the token it writes"),
             },
             MEASURED,
         ),

@@ -19,8 +19,8 @@ from viz.export.explained import Explained
 from viz.ui.desk import fields
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
+from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from viz.ui.lab.panel import Panel, preparing_means
-from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.experiments.heads import effects_block, head_name, signed
@@ -67,10 +67,10 @@ def _found(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict]
         yield notes, estimates, found
 
 
-def taken(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> list[dict]:
     """The estimates and what is measured, as a file."""
     *_, (_, estimates, found) = _found(scene, instead, extent)
-    table = {**asked(scene), **effects_table(found, estimates)}
+    table = {**question_fields(scene), **effects_table(found, estimates)}
     return file(data, Explained(plain(table)), about_step("heads", scene))
 
 
@@ -252,7 +252,7 @@ PANEL = Panel(
         Choice(say("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
         Choice(say("Measured"), EXTENT, "quick", folded=True),
     ),
-    acts={JOINT: joint, EXPORT: taken},
+    acts={JOINT: joint, EXPORT: as_file},
     translates=without_these,
     stops=True,
 )

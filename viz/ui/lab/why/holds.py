@@ -13,7 +13,7 @@ from model.analysis.why.methods import occlusion
 from model.analysis.why.registry import METHODS
 from viz import theme
 from viz.ui.desk.scene import Scene
-from viz.ui.lab import belief
+from viz.ui.lab import rankings
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.panel import Blocks, Panel
 from viz.wire import blocks
@@ -94,7 +94,7 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
             name=RANDOM if chance else METHODS[trial.method].title,
             mode="lines+markers",
             marker_size=4,
-            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else belief.drawn(trial.method),
+            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else rankings.drawn(trial.method),
         )
     picture.update_layout(
         template="none",
@@ -110,14 +110,14 @@ def _figure(done: list[Trial], which: str, title: Words, below: Words) -> dict:
 
 def _offline(scene: Scene) -> Blocks:
     """What was measured over many sentences, where these weights have such a table; else why not."""
-    found, lead = belief.table(scene.translator), belief.leading(scene.translator)
+    found, ranking = rankings.table(scene.translator), rankings.ranking_of(scene.translator)
     if found is None or found.digest != scene.trace.digest:
-        return [blocks.text(lead.reason, tone="note")]
+        return [blocks.text(ranking.reason, tone="note")]
     if not found.stages:
-        return [blocks.text(lead.reason), belief.agreements(found), belief.measured(found, lead.order[0])]
+        return [blocks.text(ranking.reason), rankings.agreements(found), rankings.measured(found, ranking.order[0])]
     return [
-        blocks.text(lead.reason),
-        blocks.row(belief.agreements(found), belief.cascade(found)),
+        blocks.text(ranking.reason),
+        blocks.row(rankings.agreements(found), rankings.cascade(found)),
         blocks.text(
             say(
                 "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does "
@@ -125,7 +125,7 @@ def _offline(scene: Scene) -> Blocks:
             ),
             tone="note",
         ),
-        belief.measured(found, lead.order[0]),
+        rankings.measured(found, ranking.order[0]),
     ]
 
 

@@ -12,8 +12,8 @@ from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.parts import Parts
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
+from viz.ui.lab.downloads import EXPORT, exports, matrix_file
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.taking import EXPORT, exports, take
 from viz.wire import blocks
 from viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two
 from viz.wire.question import names, nats, spoken
@@ -204,6 +204,6 @@ PANEL = Panel(
     ),
     say("Elhage et al. 2021"),
     parts,
-    acts={KEYS: keys, EXPORT: take},
+    acts={KEYS: keys, EXPORT: matrix_file},
     paper="https://transformer-circuits.pub/2021/framework/",
 )

@@ -24,8 +24,8 @@ from viz.maps import labels
 from viz.ui.desk.fields import whole
 from viz.ui.desk.scene import MAX_TOKENS, Scene
 from viz.ui.lab.controls import Choice, Text
+from viz.ui.lab.downloads import EXPORT, about_step, exports, file, question_fields
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.taking import EXPORT, about_step, asked, exports, file
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
 from viz.wire.payload import key_of
@@ -104,10 +104,10 @@ def _found(scene: Scene, found: PatchEffects, place: str) -> list[dict]:
     ]
 
 
-def taken(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> list[dict]:
     """The map as a file."""
     found = patched_with(scene, text, place, Direction(direction))
-    fields = {**asked(scene), "second": text, "place": place, **found.as_plain()}
+    fields = {**question_fields(scene), "second": text, "place": place, **found.as_plain()}
     return file(data, Explained(plain(fields)), about_step("patch", scene))
 
 
@@ -214,6 +214,6 @@ PANEL = Panel(
         Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
         Choice(say("Which way"), DIRECTIONS, Direction.DENOISE.value, folded=True, scale=4),
     ),
-    acts={EXPORT: taken},
+    acts={EXPORT: as_file},
     fills=replaced,
 )

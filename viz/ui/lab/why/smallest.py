@@ -13,8 +13,8 @@ from viz.export.explained import Explained
 from viz.ui.desk.fields import each, whole
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
+from viz.ui.lab.downloads import EXPORT, exports, file, translation_fields
 from viz.ui.lab.panel import Panel, preparing_means
-from viz.ui.lab.taking import EXPORT, exports, file, translation
 from viz.ui.lab.why.heads import named, translated, voices_for
 from viz.wire import blocks
 from viz.wire.experiments.heads import sets_block
@@ -111,7 +111,7 @@ def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]
     ]
 
 
-def taken(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
+def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
     """The sets that the page shows, as a file: to search for them again takes seconds."""
 
     def read(one: Mapping[str, object]) -> SmallestSet:
@@ -122,7 +122,7 @@ def taken(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict]:
     if not sets:
         raise ValueError("there is no set of heads to write down")
     found = sets_table(sets, Replacement(instead), scene.translator.model.num_layers, scene.translator.config.num_heads)
-    return file(data, Explained(plain({**translation(scene), **found})), "smallest-set")
+    return file(data, Explained(plain({**translation_fields(scene), **found})), "smallest-set")
 
 
 def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> TranslationTrace:
@@ -140,7 +140,7 @@ PANEL = Panel(
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     searched,
     controls=(Choice(say("Heard in its place"), INSTEAD, Replacement.ZERO.value),),
-    acts={EXPORT: taken},
+    acts={EXPORT: as_file},
     translates=with_these,
     stops=True,
 )

@@ -15,10 +15,11 @@ from model.analysis.why.registry import METHODS, OCCLUSIONS
 from model.trace.why.columns import Columns
 from model.trace.why.removal import Removal
 from model.trace.why.rows import Why
+from viz.ui.desk.fields import entry, whole
 from viz.ui.desk.scene import Scene
-from viz.ui.lab import belief
+from viz.ui.lab import rankings
+from viz.ui.lab.downloads import EXPORT, exports, matrix_file
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.taking import EXPORT, exports, take
 from viz.wire import blocks
 from viz.wire.experiments.candidates import candidates
 from viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two
@@ -37,11 +38,11 @@ MARGINS = (
 
 def tokens(scene: Scene) -> list[dict]:
     found = answer(scene.case, [name for name, method in METHODS.items() if not method.slow])
-    lead = belief.leading(scene.translator)
+    ranking = rankings.ranking_of(scene.translator)
     heads = replace(axis(scene.case.columns), sight=_weightiest(found))
-    lines = [_line(scene, found, name, folded=name in lead.folded) for name in lead.order]
+    lines = [_line(scene, found, name, folded=name in ranking.folded) for name in ranking.order]
     return [
-        blocks.text(lead.reason, tone="note"),
+        blocks.text(ranking.reason, tone="note"),
         matrix(
             say("Methods by words"),
             heads,
@@ -72,9 +73,7 @@ def axis(columns: Columns) -> Axis:
 
 def row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """The line of a method that was left out because it is slow, or about one layer of cross-attention."""
-    name, layer = data.get("row"), data.get("layer", 0)
-    if name not in METHODS or not isinstance(layer, int):
-        raise ValueError(f"there is no method {name!r} of layer {layer!r}")
+    name, layer = entry(data, "row", METHODS).slug, whole(data, "layer", 0)
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
     found = answer(case, (*(method.slug for method in OCCLUSIONS), name))
     return [_line(scene, found, name, layer).payload()]
@@ -82,9 +81,7 @@ def row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
 
 def taken_away(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """What the model would write without the word of a cell's column, taken away as the cell's row does it."""
-    column, by_mean = data.get("column"), data.get("row") == occlusion.MEAN.slug
-    if not isinstance(column, int):
-        raise ValueError(f"a column is a whole number, found {column!r}")
+    column, by_mean = whole(data, "column"), data.get("row") == occlusion.MEAN.slug
     found = without(scene.case, column, replaced if by_mean else masked)
     return [
         blocks.text(_tested(scene, scene.case.columns.labels[column], found, by_mean)),
@@ -161,6 +158,6 @@ PANEL = Panel(
     ),
     say("Ferrando et al. 2022"),
     tokens,
-    acts={"row": row, TEST: taken_away, EXPORT: take},
+    acts={"row": row, TEST: taken_away, EXPORT: matrix_file},
     paper="https://arxiv.org/abs/2205.11631",
 )

@@ -17,7 +17,7 @@ from model.trace.why.evidence import Evidence
 from model.trace.why.faithfulness import Faithfulness, Interval, MethodFaithfulness, first, from_dict
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
-from viz.ui.lab import belief
+from viz.ui.lab import rankings
 from viz.ui.lab.why import holds
 from viz.ui.session import Selection
 
@@ -84,30 +84,32 @@ def test_what_stands_first_is_decided_by_what_was_measured(
     assert from_dict(json.loads(json.dumps(asdict(found)))) == found
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
     write_json(tmp_path / faithful.FILE, asdict(replace(found, digest=tiny_translator.digest)))
-    lead = belief.leading(tiny_translator)
-    assert sorted(lead.order) == sorted(METHODS) and "200 sentences" in lead.reason
+    ranking = rankings.ranking_of(tiny_translator)
+    assert sorted(ranking.order) == sorted(METHODS) and "200 sentences" in ranking.reason
     if expected:
-        ranked = [name for name in lead.order if agreements.get(name.replace(" ", "_").replace("-", "_"))]
-        assert lead.order[0] == expected and not lead.folded and list(lead.order[: len(ranked)]) == ranked
+        ranked = [name for name in ranking.order if agreements.get(name.replace(" ", "_").replace("-", "_"))]
+        assert ranking.order[0] == expected and not ranking.folded and list(ranking.order[: len(ranked)]) == ranked
         values = [agreements[name.replace(" ", "_").replace("-", "_")] for name in ranked]
         assert values == sorted(values, reverse=True), "the rows stand as they agree"
     else:
-        assert lead.order[:2] == (occlusion.MASK.slug, occlusion.MEAN.slug) and len(lead.folded) == len(METHODS) - 2
+        assert (
+            ranking.order[:2] == (occlusion.MASK.slug, occlusion.MEAN.slug) and len(ranking.folded) == len(METHODS) - 2
+        )
 
 
 def test_without_a_table_of_these_weights_the_page_says_so(
     tiny_translator, scene, tmp_path, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    assert "has not been measured" in belief.leading(tiny_translator).reason
+    assert "has not been measured" in rankings.ranking_of(tiny_translator).reason
     write_json(tmp_path / faithful.FILE, asdict(table(occlusion_by_mask=0.9)))
-    lead = belief.leading(tiny_translator)
-    assert "other weights (0000000000000000)" in lead.reason and not lead.folded
-    assert lead.order[0] == occlusion.MASK.slug
+    ranking = rankings.ranking_of(tiny_translator)
+    assert "other weights (0000000000000000)" in ranking.reason and not ranking.folded
+    assert ranking.order[0] == occlusion.MASK.slug
     assert "other weights" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]
     for damaged in ("{", "[]", '{"methods": [{"method": "x"}]}'):
         (tmp_path / faithful.FILE).write_text(damaged)
-        assert "has not been measured" in belief.leading(tiny_translator).reason and faithful.FILE in caplog.text
+        assert "has not been measured" in rankings.ranking_of(tiny_translator).reason and faithful.FILE in caplog.text
     write_json(tmp_path / faithful.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest)))
     shown = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
     assert len(shown) == 2 and shown[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and shown[1]["marked"] == [0]

@@ -14,7 +14,7 @@ from model.analysis.why.experiments.patching import Direction
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
-from viz.ui.lab import taking
+from viz.ui.lab import downloads
 from viz.ui.lab.why import heads, patch, smallest
 from viz.ui.session import Selection
 
@@ -27,7 +27,7 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
 def test_what_is_taken_away_reads_back(scene, name) -> None:
-    (found,) = taking.take(scene, {"format": name})
+    (found,) = downloads.matrix_file(scene, {"format": name})
     assert found["file"] == f"why-step4.{name}" and found["media"] == FORMATS[name].media_type
     values = FORMATS[name].why.read(base64.b64decode(found["data"]))
     expected = attribute(scene.translator, scene.trace, step=3)
@@ -36,17 +36,17 @@ def test_what_is_taken_away_reads_back(scene, name) -> None:
 
 
 def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
-    offered = [one["text"] for one in taking.exports()["formats"]]
+    offered = [one["text"] for one in downloads.exports()["formats"]]
     assert offered == ["csv", "json", "npz"]
     for wrong in ("html", "exe", None):
         with pytest.raises(ValueError, match="asked for something unknown"):
-            taking.take(scene, {"format": wrong})
+            downloads.matrix_file(scene, {"format": wrong})
 
 
 EXPERIMENTS = {
-    "heads": (heads.taken, ("zero", "all")),
-    "patch": (patch.taken, ("Der Hund", "decoder stream", "noise")),
-    "smallest": (smallest.taken, ("zero",)),
+    "heads": (heads.as_file, ("zero", "all")),
+    "patch": (patch.as_file, ("Der Hund", "decoder stream", "noise")),
+    "smallest": (smallest.as_file, ("zero",)),
 }
 
 
@@ -78,19 +78,19 @@ def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
 def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
     found, expected = shown(scene, name)
     buttons = next(block for block in found if block["type"] == "exports")
-    take, controls = EXPERIMENTS[name]
+    act, controls = EXPERIMENTS[name]
     for form in (one["text"] for one in buttons["formats"]):
         data = {**json.loads(json.dumps(buttons["data"])), "format": form}
-        (written,) = take(scene, data, *controls)
+        (written,) = act(scene, data, *controls)
         assert written["file"].endswith(f".{form}")
         values = FORMATS[form].why.read(base64.b64decode(written["data"]))
         np.testing.assert_allclose(values[: len(expected)], expected, atol=1e-5)
-    fields = json.loads(base64.b64decode(take(scene, {**buttons["data"], "format": "json"}, *controls)[0]["data"]))
+    fields = json.loads(base64.b64decode(act(scene, {**buttons["data"], "format": "json"}, *controls)[0]["data"]))
     assert fields["text"] == scene.trace.source_text and len(fields["rows"]) == len(values)
-    table = base64.b64decode(take(scene, {**buttons["data"], "format": "csv"}, *controls)[0]["data"]).decode()
+    table = base64.b64decode(act(scene, {**buttons["data"], "format": "csv"}, *controls)[0]["data"]).decode()
     assert table.startswith("row,evidence,unit,") and "measured" in table
     with pytest.raises(ValueError, match="asked for something unknown"):
-        take(scene, {**buttons["data"], "format": "exe"}, *controls)
+        act(scene, {**buttons["data"], "format": "exe"}, *controls)
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
 )
 def test_sets_that_are_none_are_not_written(scene, sets) -> None:
     with pytest.raises(ValueError):
-        smallest.taken(scene, {"format": "csv", "sets": sets}, "zero")
+        smallest.as_file(scene, {"format": "csv", "sets": sets}, "zero")

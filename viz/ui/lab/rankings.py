@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Lead:
+class Ranking:
     """order: the methods' names; folded: those of them that are shown only when asked for; reason: why so."""
 
     order: tuple[str, ...]
@@ -45,19 +45,19 @@ def table(translator: Translator) -> Faithfulness | None:
     return found and replace(found, methods=tuple(one for one in found.methods if one.method in METHODS))
 
 
-def leading(translator: Translator) -> Lead:
+def ranking_of(translator: Translator) -> Ranking:
     """With a table of these weights: rows as they agree with occlusion under the other replacement, if the best of them
     reaches the bar; else occlusion alone, the others folded in that order. Without one, all rows, occlusion first."""
     found, order = table(translator), tuple(METHODS)
     if found is None or found.digest != translator.digest:
-        return Lead(order, frozenset(), unmeasured(found, translator))
+        return Ranking(order, frozenset(), unmeasured(found, translator))
     ranked = [one.method for one in found.by_agreement()]
     order = (*ranked, *(name for name in order if name not in ranked))
     best = first(found, raw=attention.RAW.slug)
     if best is None:
         measured = tuple(method.slug for method in OCCLUSIONS)
         order = (*measured, *(name for name in order if name not in measured))
-        return Lead(
+        return Ranking(
             order,
             frozenset(order) - frozenset(measured),
             say(
@@ -67,7 +67,7 @@ def leading(translator: Translator) -> Lead:
             ),
         )
     values = {"method": METHODS[best.method].title, "n": found.sentences, "rho": f"{best.agreement.value:.2f}"}
-    return Lead(
+    return Ranking(
         order,
         frozenset(),
         say(

@@ -27,7 +27,7 @@ def exports(given: Mapping[str, object] | None = None) -> dict:
     }
 
 
-def take(scene: Scene, data: Mapping[str, object]) -> list[dict]:
+def matrix_file(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """The matrix and the parts in the format that the page names."""
     return file(data, Explained.of(answer(scene.case), split.parts(scene.case)), about_step("why", scene))
 
@@ -46,12 +46,12 @@ def file(data: Mapping[str, object], found: Explained, name: str) -> list[dict]:
     ]
 
 
-def translation(scene: Scene) -> dict:
+def translation_fields(scene: Scene) -> dict:
     """What was translated, for the file of an experiment; model.trace.why.plain makes it JSON-ready."""
     trace = scene.trace
     return {"text": trace.source_text, "translation": trace.translation, "target_tokens": trace.target_tokens}
 
 
-def asked(scene: Scene) -> dict:
+def question_fields(scene: Scene) -> dict:
     """The same with what was asked."""
-    return {**translation(scene), "question": scene.question, "metric": scene.case.metric(), "unit": Unit.NATS}
+    return {**translation_fields(scene), "question": scene.question, "metric": scene.case.metric(), "unit": Unit.NATS}
