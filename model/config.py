@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from enum import Enum
 
+from model.trace import is_number, is_whole
+
 # Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
 # that a damaged or hostile file is refused before any memory is allocated.
 LIMITS = {
@@ -24,7 +26,7 @@ PARTS = ("look_ahead_mask", "scale_scores", "residual")
 
 
 def _check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_whole(value):
         raise ValueError(f"{name} must be a whole number, found {value!r}")
     if value < low or (high is not None and value > high):
         upper = "" if high is None else f" and at most {high}"
@@ -47,7 +49,7 @@ def _check_member(config: object, name: str, kind: type[Enum]) -> None:
 
 
 def _check_fraction(name: str, value: object) -> None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+    if not is_number(value) or not 0.0 <= value < 1.0:
         raise ValueError(f"{name} must be at least 0 and below 1, found {value!r}")
 
 

@@ -23,10 +23,10 @@ from torch import Tensor
 
 from model import checkpoint as checkpoints
 from model.checkpoint import Checkpoint
+from model.decode import scoring
 from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
 from model.decode.recorded import Recorded, greedy_with_records, with_distributions
-from model.decode.scoring import log_probabilities
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.records import ForwardOutput
@@ -278,7 +278,7 @@ class Translator:
         """The natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
         sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
         targets = [whole_ids(ids, self.config.num_target_tokens) for ids in targets]
-        return log_probabilities(
+        return scoring.of_targets(
             self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device, batch_size=batch_size
         )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from bench.ports import free_port, is_free
 from model import checkpoint
@@ -24,6 +25,9 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from tests import ROOT
+
+settings.register_profile("here", deadline=None)  # speed is measured by benchmarks
+settings.load_profile("here")
 
 SENTENCES = (
     "Der kleine Hund schläft unter dem Tisch.",

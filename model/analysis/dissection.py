@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from model.nets.attention import edges_mask
-from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 
@@ -68,17 +67,12 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
         raise ValueError(f"heads are 0 to {heads - 1}, found {head}")
     if not 0 <= query < queries:
         raise ValueError(f"query positions are 0 to {queries - 1}, found {query}")
-    allowed, heard = (
-        edges_mask(edges, (heads, queries, keys))[head, query].numpy()
-        for edges in (record.edit.cut, record.edit.zeroed)
-    )
-    if kind is AttentionKind.DECODER_SELF:
-        allowed = allowed & causal_mask(keys)[0, 0, query].numpy()
+    heard = edges_mask(record.edit.zeroed, (heads, queries, keys))[head, query].numpy()
     return stages(
-        _numpy(record.queries[0, head, query]),
-        _numpy(record.keys[0, head]),
-        _numpy(record.values[0, head]),
-        allowed,
+        in_numpy(record.queries[0, head, query]),
+        in_numpy(record.keys[0, head]),
+        in_numpy(record.values[0, head]),
+        open_cells(output, kind, layer)[head, query],
         heard,
         recorded=record.weights[0, head, query].float().cpu().numpy(),
     )
@@ -97,17 +91,14 @@ def stages(
     Six parameters: the equation's four, what an intervention leaves of it, and what it is compared with."""
     heard = np.ones(len(keys), bool) if heard is None else heard
     products = keys * query
-    dots = products.sum(-1)
-    scaled = dots / math.sqrt(len(query))
-    masked = np.where(allowed, scaled, -np.inf)
-    weights = softmax(masked)
+    scaled, masked, weights = (part[0] for part in attention(query[None], keys, allowed))
     contributions = (weights * heard)[:, None] * values
     return Dissection(
         query=query,
         keys=keys,
         values=values,
         products=products,
-        dots=dots,
+        dots=products.sum(-1),
         scaled=scaled,
         allowed=allowed,
         heard=heard,
@@ -116,8 +107,26 @@ def stages(
         contributions=contributions,
         output=contributions.sum(0),
         recorded=recorded,
-        unscaled_weights=softmax(np.where(allowed, dots, -np.inf)),
+        unscaled_weights=attention(query[None], keys, allowed, scaled=False)[2][0],
     )
+
+
+def open_cells(output: ForwardOutput, kind: AttentionKind, layer: int) -> np.ndarray:
+    """What a layer's mask and the interventions let through, bool [heads, query, key]: the model closes the decoder's
+    future, an intervention the edges that it cuts; nothing of a sentence by itself is padded."""
+    record = output.attention(kind, layer)
+    cells = edges_mask(record.edit.cut, record.weights.shape[1:]).numpy()
+    return np.tril(cells) if kind is AttentionKind.DECODER_SELF else cells
+
+
+def attention(
+    queries: np.ndarray, keys: np.ndarray, allowed: np.ndarray | bool = True, *, scaled: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores, masked scores and weights [query, key] of queries [query, d_k] and keys [key, d_k] (equation 1). scaled:
+    by 1 / sqrt(d_k). allowed: bool [query, key]."""
+    scores = queries @ keys.T / (math.sqrt(queries.shape[-1]) if scaled else 1.0)
+    masked = np.where(allowed, scores, -np.inf)
+    return scores, masked, softmax(masked)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -126,5 +135,6 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return powers / powers.sum(-1, keepdims=True)
 
 
-def _numpy(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.double().cpu().numpy()
+def in_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """float64, on the CPU."""
+    return tensor.detach().double().cpu().numpy()

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from model.decode.distributions import Choices
 from model.decode.steps import StepDecoder
+from model.nets.blocks import largest
 from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
-
-
-def most_probable(logits: Tensor) -> Tensor:
-    """logits [batch, vocabulary] -> the largest one's id in each row, int64 [batch]."""
-    if logits.device.type == "cpu" and logits.dtype == torch.float32:
-        return torch.from_numpy(logits.numpy().argmax(-1))  # ten times faster than torch's
-    return logits.argmax(-1)
 
 
 def greedy(
@@ -47,7 +40,7 @@ def greedy(
     start = torch.tensor([[begin_id, *prefix]] * batch, device=device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     while alive:
-        best = most_probable(decoder.choices)
+        best = largest(decoder.choices)
         if seen is not None:
             seen.add(alive, decoder.logits, best)
         going = []

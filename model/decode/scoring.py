@@ -12,7 +12,7 @@ from model.nets.transformer import Transformer
 
 
 @torch.inference_mode()
-def log_probabilities(
+def of_targets(
     model: Transformer,
     sources: Sequence[list[int]],
     targets: Sequence[list[int]],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from model.config import LIMITS, Activation, ModelConfig
 from model.families.folder import CONFIG, GENERATION, TOKENIZER_CONFIG, Folder
+from model.trace import is_whole
 
 # The names that the families' configs use; "gelu_new" is another function (the tanh form) and not ours.
 ACTIVATIONS = {"relu": Activation.RELU, "swish": Activation.SILU, "silu": Activation.SILU, "gelu": Activation.GELU}
@@ -30,7 +31,7 @@ class Settings:
         value = self.config.get(name, default)
         if value is None:
             raise ValueError(f"{self.path}/{CONFIG} lacks {name!r}")
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not is_whole(value):
             raise ValueError(f"{self.path}/{CONFIG}: {name} must be a whole number, found {value!r}")
         return value
 
@@ -70,7 +71,7 @@ class Settings:
         if isinstance(found, list) and len(found) == 1:
             found = found[0]
         found = default if found is None else found
-        if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 0):
+        if found is not None and not is_whole(found, 0):
             raise ValueError(f"{self.path}: {name} must be the id of one token, found {found!r}")
         return found
 
@@ -81,7 +82,7 @@ class Settings:
         if not isinstance(words, list) or not isinstance(tokens, list):
             raise ValueError(f"{self.path}: bad_words_ids and suppress_tokens must be lists")
         single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
-        return {i for i in (*single, *tokens) if isinstance(i, int) and not isinstance(i, bool) and i >= 0}
+        return {i for i in (*single, *tokens) if is_whole(i, 0)}
 
     def network(self, *, activation: str, scale_embedding: bool) -> ModelConfig:
         """The shape, as all families describe it; with these two where config.json leaves them out. ValueError for what

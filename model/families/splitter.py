@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from model.config import LIMITS
 from model.families.folder import Folder
 from model.files import MAX_VOCABULARY_BYTES
+from model.trace import is_whole
 
 SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
@@ -63,7 +64,7 @@ def _vocabulary(model: dict, path: str) -> tuple[dict[str, int], dict[str, float
     else:
         raise ValueError(f"{path}: expected a vocabulary of type Unigram or BPE, found {kind!r:.60}")
     for piece, i in found.items():
-        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < LIMITS["vocabulary_size"]:
+        if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
             raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
     return found, scores
 

@@ -11,6 +11,7 @@ from model.config import LIMITS
 from model.families.folder import Folder
 from model.families.splitter import FAIRSEQ
 from model.files import MAX_VOCABULARY_BYTES
+from model.trace import is_whole
 from model.trace.directions import Languages, language_of
 
 MANY = 12  # directions above which a page has two menus of languages
@@ -24,7 +25,7 @@ def numbered(folder: Folder, name: str) -> dict[str, int]:
         raise ValueError(f"{folder.path / name} is missing")
     found = folder.json(name, limit=MAX_VOCABULARY_BYTES)
     for piece, i in found.items():
-        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < LIMITS["vocabulary_size"]:
+        if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
             raise ValueError(f"{folder.path / name}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
     return found
 

@@ -12,6 +12,7 @@ import sentencepiece
 from model.config import from_json
 from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
 from model.text.interface import TextTokenizer, check_utf8, with_kinds
+from model.trace import is_whole
 from model.trace.tokens import Token
 
 SPACE, UNKNOWN = "\u2581", "<unk>"
@@ -57,7 +58,7 @@ class Symbols:
             *pairs,
             *(("special_ids", i) for i in self.special_ids),
         ):
-            if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            if not is_whole(found, 0):
                 raise ValueError(f"the id of {name} must be a whole number from 0, found {found!r}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+from model.trace import is_number, is_whole
 from model.trace.language import Refusal, Words, say
 
 MAX_WIDTH = 8  # of a beam
@@ -21,17 +22,17 @@ class Decoding:
     given: int = 0
 
     def __post_init__(self) -> None:
-        if not _whole(self.width) or not 1 <= self.width <= MAX_WIDTH:
+        if not is_whole(self.width, 1, MAX_WIDTH):
             raise Refusal(
                 "the beam width must be a whole number from 1 to {limit}, found {found}",
                 limit=MAX_WIDTH,
                 found=repr(self.width),
             )
-        if not _whole(self.length_penalty, float) or not (
+        if not is_number(self.length_penalty) or not (
             math.isfinite(self.length_penalty) and 0.0 <= self.length_penalty <= 5.0
         ):
             raise Refusal("the length penalty must be from 0 to 5, found {found}", found=repr(self.length_penalty))
-        if not _whole(self.given) or self.given < 0:
+        if not is_whole(self.given, 0):
             raise ValueError(f"how many tokens were given must be a whole number, found {self.given!r}")
 
     @property
@@ -47,11 +48,6 @@ class Decoding:
         if self.width > 1 and self.length_penalty:
             search = say("beam {width}, length penalty {alpha}", width=self.width, alpha=f"{self.length_penalty:g}")
         return say("{n} tokens given, then {search}", n=self.given, search=search) if self.given else search
-
-
-def _whole(found: object, *also: type) -> bool:
-    """Whether it is a whole number, or of one of these types."""
-    return isinstance(found, (int, *also)) and not isinstance(found, bool)
 
 
 GREEDY = Decoding()

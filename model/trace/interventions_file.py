@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, fields
 
+from model.trace import whole
 from model.trace.interventions import (
     NO_INTERVENTIONS,
     Edge,
@@ -55,12 +56,6 @@ def _patches(patches: frozenset[Patch]) -> list[dict]:
     )
 
 
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"expected a whole number, found {value!r}")
-    return value
-
-
 def _maybe(read: Callable) -> Callable:
     return lambda value: None if value is None else read(value)
 
@@ -76,15 +71,15 @@ _FIELDS: dict[str, Callable] = {
     "kind": AttentionKind,
     "side": Side,
     "sublayer": SubLayerName,
-    "query": _whole,
-    "key": _whole,
-    "shift": _whole,
+    "query": whole,
+    "key": whole,
+    "shift": whole,
     "enabled": _truth,
     "after": _maybe(SubLayerName),
-    "layer": _whole,
-    "head": _whole,
+    "layer": whole,
+    "head": whole,
 }
-_EDGE = {**_FIELDS, "layer": _maybe(_whole), "head": _maybe(_whole)}
+_EDGE = {**_FIELDS, "layer": _maybe(whole), "head": _maybe(whole)}
 
 
 def _object(type_: type, values: dict, read: dict[str, Callable] = _FIELDS) -> object:
@@ -93,7 +88,7 @@ def _object(type_: type, values: dict, read: dict[str, Callable] = _FIELDS) -> o
 
 def _head(values: list) -> tuple[AttentionKind, int, int]:
     kind, layer, head = values
-    return AttentionKind(kind), _whole(layer), _whole(head)
+    return AttentionKind(kind), whole(layer), whole(head)
 
 
 def _edges(values: list) -> frozenset[Edge]:
@@ -103,7 +98,7 @@ def _edges(values: list) -> frozenset[Edge]:
 def _patch(values: dict) -> Patch:
     positions = values["positions"]
     place = {name: value for name, value in values.items() if name not in ("place", "positions")}
-    return Patch(_object(_PLACES[values["place"]], place), None if positions is None else tuple(map(_whole, positions)))
+    return Patch(_object(_PLACES[values["place"]], place), None if positions is None else tuple(map(whole, positions)))
 
 
 def _words(value: object) -> str:

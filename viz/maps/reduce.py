@@ -12,6 +12,7 @@ from enum import Enum
 
 import numpy as np
 
+from model.trace import whole
 from model.trace.flow import decoder_rollout, rollout
 from model.trace.kinds import AttentionKind
 from model.trace.scores import Groups, ScoreMap
@@ -68,11 +69,11 @@ class View:
     def of(cls, found: object) -> View:
         """The view that a JSON object of these fields stands for. ValueError for anything else."""
         try:
-            heads = tuple((_whole(layer), _whole(head)) for layer, head in found["heads"])
+            heads = tuple((whole(layer), whole(head)) for layer, head in found["heads"])
             return cls(
                 found["kind"],
-                _whole(found["layer"]),
-                _whole(found["head"]),
+                whole(found["layer"]),
+                whole(found["head"]),
                 heads,
                 found["combine"],
                 bool(found["words"]),
@@ -274,9 +275,3 @@ def _shown_words(tokens: Sequence[str], groups: Groups, shown: Groups) -> tuple[
 
 def _singles(length: int) -> Groups:
     return tuple((i,) for i in range(length))
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"expected a whole number, found {value!r}")
-    return value

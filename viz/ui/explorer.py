@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import gradio as gr
 
+from model.trace import is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
@@ -128,7 +129,7 @@ def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
 
     def position(name: str) -> int | None:
         value = event._data.get(name)
-        return value if isinstance(value, int) and value >= 0 else None
+        return value if is_whole(value, 0) else None
 
     try:
         kind = AttentionKind(event._data.get("kind"))

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 
+from model.trace import is_whole
 from model.trace.language import words_of
 from viz.words import for_page
 
@@ -37,7 +38,7 @@ class Question:
         data = getattr(event, "_data", None)
         data = data if isinstance(data, dict) else {}
         number = data.get("id")
-        return cls(number if isinstance(number, int) else None, data)
+        return cls(number if is_whole(number) else None, data)
 
     def answer(self, **content: object) -> dict:
         """A component's next value. content: JSON-ready, with Words as they are; no NaN."""

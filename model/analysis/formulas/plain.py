@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.dissection import softmax
+from model.analysis.dissection import attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,7 @@ class Plain:
 def attend(x: np.ndarray, *, scaled: bool = False) -> Plain:
     """x [token, d] attends to itself. scaled: the scores are divided by sqrt(d)."""
     x = np.asarray(x, np.float64)
-    scores = x @ x.T / (np.sqrt(x.shape[-1]) if scaled else 1.0)
-    weights = softmax(scores)
+    scores, _, weights = attention(x, x, scaled=scaled)
     return Plain(scores, weights, weights @ x)
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.analysis.dissection import attention, in_numpy, open_cells
 from model.analysis.loop import attention_input
 from model.analysis.why.vectors import used_weights
-from model.nets.attention import edges_mask
 from model.nets.records import ForwardOutput
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
@@ -53,7 +53,7 @@ def projections(
         (record.queries, record.keys, record.values),
     )
     for weight, bias, stream, recorded in parts:
-        x, w, b, theirs = (_numpy(tensor) for tensor in (stream[0], weight.T, bias, recorded[0]))
+        x, w, b, theirs = (in_numpy(tensor) for tensor in (stream[0], weight.T, bias, recorded[0]))
         projected = x @ w + b
         heads = projected.reshape(len(x), module.num_heads, -1).transpose(1, 0, 2)  # [heads, length, d_k]
         found.append(Projection(x, w, b, projected, heads, float(np.abs(heads - theirs).max())))
@@ -97,14 +97,14 @@ class Joined:
 def join_heads(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int, *, query: int) -> Joined:
     """Of one query position (section 3.2.2). ValueError if the layer or the query does not exist."""
     module, record = translator.model.attention(kind, layer), output.layer(kind, layer)
-    added = _numpy(record.sublayer(kind.sublayer).added[0])  # [query, d_model]
+    added = in_numpy(record.sublayer(kind.sublayer).added[0])  # [query, d_model]
     if not 0 <= query < len(added):
         raise ValueError(f"query positions are 0 to {len(added) - 1}, found {query}")
-    attention = record.attention(kind)
-    weights, values = _numpy(used_weights(attention)[0, :, query]), _numpy(attention.values[0])
+    read = record.attention(kind)
+    weights, values = in_numpy(used_weights(read)[0, :, query]), in_numpy(read.values[0])
     contexts = np.einsum("hk,hkd->hd", weights, values)
-    by_head = _numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
-    said, bias = np.einsum("hd,hdm->hm", contexts, by_head), _numpy(module.output.bias)
+    by_head = in_numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
+    said, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(module.output.bias)
     return Joined(contexts, contexts.reshape(-1), said, bias, said.sum(0) + bias, added[query])
 
 
@@ -120,19 +120,8 @@ class ScoreMatrix:
 
 
 def score_matrix(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> ScoreMatrix:
-    """Of one head (equation 1). The model closes the decoder's future, an intervention the edges that it cuts; nothing
-    of a sentence by itself is padded."""
+    """Of one head (equation 1)."""
     record = output.attention(kind, layer)
-    queries, keys, recorded = (_numpy(x[0, head]) for x in (record.queries, record.keys, record.weights))
-    scaled = queries @ keys.T / np.sqrt(queries.shape[-1])
-    open_cells = edges_mask(record.edit.cut, record.weights.shape[1:])[head].numpy()
-    if kind is AttentionKind.DECODER_SELF:
-        open_cells = np.tril(open_cells)
-    masked = np.where(open_cells, scaled, -np.inf)
-    powers = np.exp(masked - masked.max(-1, keepdims=True))
-    weights = powers / powers.sum(-1, keepdims=True)
+    queries, keys, recorded = (in_numpy(x[0, head]) for x in (record.queries, record.keys, record.weights))
+    scaled, masked, weights = attention(queries, keys, open_cells(output, kind, layer)[head])
     return ScoreMatrix(scaled, masked, weights, float(np.abs(weights - recorded).max()))
-
-
-def _numpy(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().double().cpu().numpy()

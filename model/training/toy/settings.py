@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from model.config import ModelConfig, PositionCode, RecurrentConfig
+from model.trace import is_number, is_whole
 
 MAX_UPDATES, MAX_SECONDS = 2000, 60.0  # of one run
 LEARNING_RATE, WARMUP = 3e-3, 30  # of Adam: the peak, and the updates until it is reached
@@ -63,9 +64,9 @@ class ToySettings:
                 raise ValueError(f"{name} is true or false, found {getattr(self, name)!r}")
         for name in ("dropout", "label_smoothing"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 0.5:
+            if not is_number(value) or not 0 <= value <= 0.5:
                 raise ValueError(f"{name} is from 0 to 0.5, found {value!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 1000:
+        if not is_whole(self.seed, 0, 999):
             raise ValueError(f"seed is a whole number from 0 to 999, found {self.seed!r}")
 
     def config(self, vocabulary_size: int) -> ModelConfig | RecurrentConfig:

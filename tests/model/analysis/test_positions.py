@@ -131,7 +131,7 @@ def test_every_code_with_waves_has_its_pairs_and_turns_by_them(code: PositionCod
 
 
 @given(length=st.integers(2, 40), pairs=st.integers(1, 20), base=st.floats(2.0, 20_000.0))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_similarity_has_its_closed_form_and_is_toeplitz(length: int, pairs: int, base: float) -> None:
     table = PAPER.table(length, 2 * pairs, base=base)
     rates = base ** (-np.arange(pairs) / pairs)

@@ -17,7 +17,7 @@ BPE = Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en")
 UNIGRAM = Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en", "fr"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(ANY_TEXT, TRICKY), st.sampled_from([BPE, UNIGRAM]))
 def test_any_text_round_trips_and_no_symbol_comes_from_text(text, tokenizer):
     ids = tokenizer.encode(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from model.trace import is_number, is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
 
@@ -17,7 +18,7 @@ _NEEDED = object()
 def whole(data: Data, name: str, default: object = _NEEDED) -> int:
     """A whole number; the default where there is no such field."""
     value = _given(data, name, default)
-    return value if isinstance(value, int) and not isinstance(value, bool) else _refuse(name, value)
+    return value if is_whole(value) else _refuse(name, value)
 
 
 def wholes(data: Data, name: str) -> list[int]:
@@ -55,7 +56,7 @@ def head(value: object) -> tuple[AttentionKind, int, int]:
 def number(data: Data, name: str, default: object = _NEEDED) -> float:
     """A number; the default where there is no such field."""
     value = _given(data, name, default)
-    able = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    able = is_number(value) and abs(value) < 1e300
     return float(value) if able else _refuse(name, value)
 
 

@@ -12,6 +12,7 @@ import gradio as gr
 
 from model.analysis.why import pinned
 from model.analysis.why.methods import occlusion
+from model.trace import is_whole
 from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -86,14 +87,14 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
     """What the page asks with {step, and token (an id), text, or alone: true}. Another step is compared with its own
     runner-up, or with nothing where nothing was compared before; a step that there is not is the one asked before."""
     before, step = asked.fitted(trace), data.get("step")
-    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < len(trace.target_ids):
+    if not is_whole(step, 0, len(trace.target_ids) - 1):
         step = before.step
     contrast: Contrast = Against.NOTHING if before.contrast is Against.NOTHING else Against.RUNNER_UP
     if data.get("alone"):
         contrast = Against.NOTHING
     elif isinstance(data.get("text"), str):
         contrast = data["text"]
-    elif isinstance(data.get("token"), int):
+    elif is_whole(data.get("token")):
         contrast = data["token"]
     return Asked.of(trace, step, contrast)
 

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from model.serve.limits import Busy
+from model.trace import is_whole
 from viz.ui.server.discreet import describe
 
 VERSION = 1
@@ -53,7 +54,7 @@ def string(name: str, value: object) -> str:
 
 def whole(name: str, value: object) -> int:
     """The value of a field. ValueError if it is no whole number."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_whole(value):
         raise ValueError(f"{name} must be a whole number, found {value!r}.")
     return value
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.nets.transformer import Transformer
+from model.trace import is_whole
 from model.trace.directions import Route
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
@@ -57,7 +58,7 @@ def answered(
         raise Refusal("There is no tour of this name.")
     route = route_of(translators, tour, str(data.get("direction") or ""), shown)
     number = data.get("stop")
-    number = number if isinstance(number, int) and 1 <= number <= len(tour.stops) else 1
+    number = number if is_whole(number, 1, len(tour.stops)) else 1
     stop = tour.stops[number - 1]
     listed = [
         {"name": one.name, "title": words(one.title, {}), "minutes": one.minutes} for one in offered(translators, every)

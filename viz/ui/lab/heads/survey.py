@@ -8,6 +8,7 @@ import numpy as np
 
 from model.analysis.sentences import sentences
 from model.analysis.survey import own as surveys
+from model.trace import is_whole
 from model.trace.directions import parse_direction
 from model.trace.kinds import AttentionKind
 from model.trace.survey import cells
@@ -96,7 +97,7 @@ def place(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[At
     if found is None or kind not in found.kinds:
         raise ValueError(f"there is no survey of {kind.value}")
     layers, heads = found.kinds[kind].shape
-    if not (isinstance(layer, int) and isinstance(head, int) and 0 <= layer < layers and 0 <= head < heads):
+    if not (is_whole(layer, 0, layers - 1) and is_whole(head, 0, heads - 1)):
         raise ValueError(f"{kind.value} has no layer {layer!r}, head {head!r}")
     return kind, layer, head
 
