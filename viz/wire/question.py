@@ -12,7 +12,7 @@ from model.trace.translation import TranslationTrace
 from model.trace.why.columns import Columns
 from model.trace.why.losses import Losses
 from model.trace.why.question import Question
-from model.trace.words import SPACE, word_groups
+from model.trace.words import SPACE, is_punctuation, word_groups
 from viz.maps import labels
 
 COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it
@@ -22,7 +22,7 @@ def spoken(token: str, *, goes_on: bool = False) -> str:
     """A token among words: without the space mark; where a word goes on before or after it, with an ellipsis."""
     if is_symbol(token):
         return str(token)
-    inside = not token.startswith(SPACE)
+    inside = not token.startswith(SPACE) and not is_punctuation(token)
     return (
         ("…" if inside else "")
         + (labels.display(token.removeprefix(SPACE)) if token != SPACE else "␣")
@@ -94,6 +94,36 @@ def headline(trace: TranslationTrace, question: Question, losses: Losses, column
         return found
     values = {**named, "word": columns.labels[other]}
     return [*found, _both_without(values, losses, other)]
+
+
+def picture(question: Question, losses: Losses, columns: Columns, tokens: Sequence[str]) -> dict:
+    """What taking away each word did, JSON-ready: {p, words}. p: the token's probability; of each word its text,
+    whether it is of the source and special, the nats that the metric loses, p without it, and `instead`, the most
+    probable other tokens then with their probabilities. tokens: of losses.ids, row after row."""
+    width = losses.ids.shape[1]
+    runs = [
+        [
+            [spoken(token), float(p)]
+            for i, token, p in zip(ids, tokens[row * width : (row + 1) * width], probabilities)
+            if i != question.token_id
+        ][:2]
+        for row, (ids, probabilities) in enumerate(zip(losses.ids, losses.probabilities))
+    ]
+    words = zip(columns.labels, columns.special, losses.of_metric, losses.of_log_p, runs[1:])
+    return {
+        "p": float(np.exp(losses.log_p)),
+        "words": [
+            {
+                "text": labels.display(text),
+                "source": column < len(columns.source),
+                "special": bool(special),
+                "loss": None if np.isnan(loss) else float(loss),
+                "p": float(np.exp(losses.log_p - fall)),
+                "instead": instead,
+            }
+            for column, (text, special, loss, fall, instead) in enumerate(words)
+        ],
+    }
 
 
 def weightiest(losses: np.ndarray, columns: Columns) -> tuple[int, float]:

@@ -16,11 +16,14 @@ class Losses:
 
     metric, log_p        of the plain run: the question's metric, and log p(token), in nats
     of_metric, of_log_p  float64 [column]: what either loses without the column's word
+    ids, probabilities   int64 and float64 [1 + column, k]: the k most probable tokens of each run, the plain one first
     """
 
     metric: float
     log_p: float
     of_metric: np.ndarray
     of_log_p: np.ndarray
+    ids: np.ndarray
+    probabilities: np.ndarray
     evidence: Evidence = Evidence.MEASURED
     unit: Unit = Unit.NATS

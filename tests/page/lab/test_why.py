@@ -31,11 +31,13 @@ NAMED = """() => {
   const named = [...document.querySelectorAll('.atlas-question .headline em')].map((one) => one.textContent);
   const table = document.querySelector('#panel-why-tokens .matrix .scroll');
   const words = [...table.querySelectorAll('.word')];
-  const column = named.map((word) => words.find((one) => one.textContent === word)).find(Boolean);
+  const columns = words.filter((one) => named.includes(one.textContent));  // a comma may stand on either side
   table.scrollIntoView({ block: 'center' });
-  const { left, right, top, bottom } = column.getBoundingClientRect();
-  const above = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
-  return [above === column, table.matches('.before, .after')];
+  const inSight = (column) => {
+    const { left, right, top, bottom } = column.getBoundingClientRect();
+    return document.elementFromPoint((left + right) / 2, (top + bottom) / 2) === column;
+  };
+  return [columns.some(inSight), table.matches('.before, .after')];
 }"""
 
 

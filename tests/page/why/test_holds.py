@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from model.analysis.why import faithful
+from model.analysis.why.registry import METHODS
 from tests.page.browser import no_violations, screenshot
 from tests.page.lab.test_lab import open_panel
 
@@ -24,7 +25,7 @@ def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
     expect(panel.get_by_role("img", name="What stays of each row")).to_be_visible()
     table = panel.locator("table").last
     names = table.locator("tbody th").all_inner_texts()
-    assert names == [one.method for one in found.by_agreement()]
+    assert names == [METHODS[one.method].title.english for one in found.by_agreement()]
     expect(panel.get_by_text(f"over {found.sentences} sentences").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     no_violations(page, "#panel-why-holds")

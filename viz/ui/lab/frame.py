@@ -26,7 +26,7 @@ from viz.ui.header import Header
 from viz.ui.rpc import Question, stale, told
 from viz.ui.session import Selection
 from viz.wire.payload import key_of
-from viz.wire.question import headline, question_payload
+from viz.wire.question import headline, picture, question_payload
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -80,7 +80,13 @@ def answered(scene: Scene) -> dict:
         case = scene.case
     except Refusal as error:
         return {**found, "refused": error.words}
-    return {**found, "headline": headline(trace, question, occlusion.losses(case), case.columns)}
+    lost = occlusion.losses(case)
+    tokens = scene.translator.tokenizer.tokens(lost.ids.ravel().tolist())
+    return {
+        **found,
+        "headline": headline(trace, question, lost, case.columns),
+        "picture": picture(question, lost, case.columns, tokens),
+    }
 
 
 def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked) -> Asked:

@@ -4,6 +4,7 @@ import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import * as kept from "./kept.js";
+import { whyPicture } from "./picture.js";
 
 export default function question(root, api) {
   const percent = (p) =>
@@ -52,6 +53,7 @@ export default function question(root, api) {
     typed,
     el("button", { type: "submit", class: "plain" }, t("compare")),
   );
+  const picture = el("div", {});
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
   const copied = el("p", { class: "metric", role: "status" });
@@ -68,6 +70,7 @@ export default function question(root, api) {
   const drawn = [
     headline,
     failed,
+    picture,
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), written),
     el(
       "div",
@@ -167,6 +170,7 @@ export default function question(root, api) {
         : answer.headline.flatMap((sentence) => [...emphasised(sentence), " "])),
       ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
     );
+    picture.replaceChildren(...(answer.picture ? [whyPicture(answer.picture, answer.token)] : []));
     metric.replaceChildren(...emphasised(answer.metric));
     note.hidden = !answer.note;
     note.textContent = said(answer.note) || "";

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from model.analysis.why.case import Case, masked, replaced
 from model.analysis.why.method import Answer, Method
-from model.analysis.why.metric import measure
+from model.analysis.why.metric import candidates, measure
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.losses import Losses
+
+INSTEAD = 3  # tokens of each run: the one in question may be among them
 
 
 def by_mask(case: Case) -> Answer:
@@ -28,12 +31,15 @@ def by_mask(case: Case) -> Answer:
 
 @torch.inference_mode()
 def losses(case: Case) -> Losses:
-    """Each column masked once: what the metric loses, and what log p(token) does."""
+    """Each column masked once: what the metric loses, what log p(token) does, and what would be written instead."""
     hidden = torch.cat([case.output.hidden[:, -1], case.run(masked(*case.columns.masks()))])
     metric = case.measure(hidden).cpu().numpy()
     alone = replace(case.question, contrast_id=None, contrast=None)
     log_p = metric if case.question == alone else measure(case.model, alone, hidden).cpu().numpy()
-    return Losses(float(metric[0]), float(log_p[0]), metric[0] - metric[1:], log_p[0] - log_p[1:])
+    ids, probable = (found.cpu().numpy() for found in candidates(case.model, hidden, INSTEAD))
+    return Losses(
+        float(metric[0]), float(log_p[0]), metric[0] - metric[1:], log_p[0] - log_p[1:], ids, np.exp(probable)
+    )
 
 
 def by_mean(case: Case) -> Answer:

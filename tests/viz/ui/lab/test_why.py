@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import gradio as gr
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from model.analysis import paths
 from model.analysis.why.attribution import attribute
-from model.analysis.why.case import open_case
+from model.analysis.why.case import masked, open_case
+from model.analysis.why.experiments.removal import without
 from model.analysis.why.methods import attention, occlusion
 from model.analysis.why.pinned import ask, contrasts, default_step
 from model.analysis.why.registry import METHODS
@@ -27,7 +29,7 @@ from viz.ui.header import Header
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
 from viz.ui.session import Selection, Session
-from viz.wire.question import headline, nats, spoken
+from viz.wire.question import headline, nats, picture, spoken
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -117,7 +119,11 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
     one, other = np.flatnonzero(~case.columns.special)[:2]
     of_metric, of_log_p = np.zeros((2, len(case.columns)))
     of_metric[one], of_log_p[other], of_metric[other] = 0.5, 8.0, -0.25
-    said = headline(trace, case.question, Losses(2.0, math.log(0.8), of_metric, of_log_p), case.columns)
+
+    def made() -> Losses:
+        return replace(lost, metric=2.0, log_p=math.log(0.8), of_metric=of_metric, of_log_p=of_log_p)
+
+    said = headline(trace, case.question, made(), case.columns)
     assert said[1].values["word"] == case.columns.labels[one] and len(said) == 3
     assert said[2].values == {
         **said[2].values,
@@ -128,7 +134,23 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
         "s": "<0.1%",
     }
     of_log_p[other] = 0.5
-    assert len(headline(trace, case.question, Losses(2.0, math.log(0.8), of_metric, of_log_p), case.columns)) == 2
+    assert len(headline(trace, case.question, made(), case.columns)) == 2
+
+
+def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator, trace) -> None:
+    question = ask(tiny_translator, trace, 3)
+    case = open_case(tiny_translator, trace, question)
+    lost = occlusion.losses(case)
+    found = picture(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
+    assert [word["text"] for word in found["words"]] == list(case.columns.labels)
+    for column in (0, 2, len(case.columns) - 1):
+        alone, word = without(case, column, masked), found["words"][column]
+        probable = dict(zip(alone.ids, alone.probabilities[1]))
+        assert word["p"] == pytest.approx(probable[question.token_id], abs=1e-6)
+        assert word["loss"] == pytest.approx(alone.before - alone.after, abs=1e-5)
+        best = max(p for token, p in probable.items() if token != question.token_id)
+        assert len(word["instead"]) == 2 and word["instead"][0][1] == pytest.approx(best, abs=1e-6)
+    assert found["p"] == pytest.approx(float(np.exp(trace.log_probability[3])), abs=1e-5)
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
