@@ -77,7 +77,7 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
         if kind is not AttentionKind.DECODER_SELF
     )
     return max(causal, padded), say(
-        "{cells} causal cells a head, {keys} padded keys", cells=int(above.sum()), keys=length_of_row - length
+        "{cells} causal cells per head, {keys} padded keys", cells=int(above.sum()), keys=length_of_row - length
     )
 
 

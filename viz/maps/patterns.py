@@ -129,7 +129,7 @@ def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float
             entropy,
             say("pointed"),
             pointed,
-            say("points at one token a row: {share} on the strongest", share=f"{pointed:.0%}"),
+            say("points at one token per row: {share} on the strongest", share=f"{pointed:.0%}"),
         )
     return Pattern(
         entropy, say("mixed"), share, say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}")

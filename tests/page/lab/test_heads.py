@@ -71,7 +71,7 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
     lines = panel.locator(".link-stage line")
     words = sides[1].get_by_role("button").count()
     expect(lines).to_have_count(words)
-    panel.get_by_role("button", name="Take all links away").press("Enter")
+    panel.get_by_role("button", name="Clear links").press("Enter")
     expect(lines).to_have_count(0)
     for said in ("linked", "possibly linked"):
         for side in sides:

@@ -30,7 +30,7 @@ def press(page: Page, name: str) -> None:
 def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(tiny_url, open_page):
     page = opened(open_page, tiny_url)
     press(page, "Word order")
-    press(page, "A second setting beside it")
+    press(page, "Compare with another setup")
     page.locator("#train-a-layers").select_option("1")
     page.locator("#train-b-network").select_option("gru")
     expect(page.locator("#train-b-heads")).to_be_disabled()
@@ -54,7 +54,7 @@ def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(t
     no_violations(page, "#train")
     screenshot(page, "train-light-1280")
     before = int(page.locator(".atlas-train").get_attribute("data-update"))
-    press(page, "Go on")
+    press(page, "Resume")
     page.wait_for_function(AT_LEAST, arg=before + 1)
     press(page, "Stop")
     press(page, "Open the first one in the other tabs")

@@ -107,7 +107,7 @@ def preparing_means(scene: Scene) -> Iterator[Blocks]:
     for step in scene.prepare_means():
         yield [
             blocks.text(
-                say("Finding out what each head says on average: {n} of {all} sentences.", n=step.done, all=step.total),
+                say("Averaging each head's output: {n} of {all} sentences.", n=step.done, all=step.total),
                 tone="note",
             )
         ]

@@ -163,7 +163,7 @@ export function links(block, keep, api) {
       button(t("Score every head by these links"), () =>
         api.act("score", "score", { sure: of("sure"), possible: of("possible") }),
       ),
-      button(t("Take all links away"), () => {
+      button(t("Clear links"), () => {
         links.clear();
         draw();
       }),

@@ -65,8 +65,8 @@ export default function train(root, api) {
     el("button", { type: "button", class: strong ? "plain strong" : "plain", onclick: act }, words);
   const train = button(t("Train"), begin, true),
     stop = button(t("Stop"), () => halt(t("Stopped at update {n}.", { n: newest() }))),
-    more = button(t("Go on"), goOn),
-    second = button(t("A second setting beside it"), toggleSecond);
+    more = button(t("Resume"), goOn),
+    second = button(t("Compare with another setup"), toggleSecond);
   const opening = button(t("Open the first one in the other tabs"), open);
   const slider = el("input", {
     type: "range",
@@ -101,7 +101,7 @@ export default function train(root, api) {
     el(
       "div",
       { class: "transport" },
-      el("label", { for: "train-update" }, t("Look at update")),
+      el("label", { for: "train-update" }, t("Show update")),
       slider,
       counter,
     ),
@@ -177,9 +177,7 @@ export default function train(root, api) {
     const hidden = (sides.b.node.hidden = !sides.b.node.hidden);
     if (!hidden) sides.b.set(sides.a.values());
     else runs.delete("b");
-    second.replaceChildren(
-      hidden ? t("A second setting beside it") : t("Without the second setting"),
-    );
+    second.replaceChildren(hidden ? t("Compare with another setup") : t("Stop comparing"));
     draw();
   }
 

@@ -61,7 +61,7 @@ def smallest_set(
     one. ValueError, in words, if the plain model does not write this translation."""
     found = smallest.whole(ask_case(translator, trace, 0, Against.NOTHING), translator, trace)
     if replacement is Replacement.RESAMPLE:
-        raise Refusal("The smallest set is of heads that are silent or say what they say on average.")
+        raise Refusal("In the smallest set, heads are replaced by zero or by their average.")
     return smallest.smallest_set(found, voices(found.case, translator, trace, replacement).draws[0], seed=seed)
 
 
@@ -79,7 +79,7 @@ def other_sentences(translator: Translator, trace: TranslationTrace) -> list[str
     """A few of this project's own, for a resample ablation. A Refusal where there are none in the source language."""
     language = parse_direction(trace.direction)[0]
     if language not in languages():
-        raise Refusal("There are no sentences in this source language here to take another voice from.")
+        raise Refusal("There are no sentences in this source language to take another output from.")
     return [
         text
         for text in sentences(language)[::APART]

@@ -42,7 +42,7 @@ def silence() -> Voices:
 def mean_voices(case: Case) -> Voices:
     """Mean ablation. ValueError where the case has no means."""
     if case.means is None:
-        raise Refusal("There are no means of this model's heads: choose silence instead.")
+        raise Refusal("There are no averages of this model's heads: choose zero instead.")
     return Voices(
         Replacement.MEAN,
         (

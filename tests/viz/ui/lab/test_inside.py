@@ -121,7 +121,7 @@ def test_the_kernels_panel_draws_weights_that_make_the_curve(scene) -> None:
     for name in ("gaussian", "attention"):
         found = kernels.kernels(scene, name, 5, 20)
         picture = next(part for part in found[2]["blocks"] if part["type"] == "figure")["figure"]
-        weights = drawn(found)["weights: a row a query, a column a point"]
+        weights = drawn(found)["weights: a row per query, a column per point"]
         points, _, fit = (decoded(trace["y"]) for trace in picture["data"])
         np.testing.assert_allclose(weights @ points, fit, atol=1e-5)
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)

@@ -34,11 +34,15 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         return [blocks.text(say("There are no words to link."))]
     chosen = chosen_heads(scene)
     if source == CHOSEN and not chosen:
-        return [blocks.text(say("Nobody has chosen heads of this model that link words: python -m model.survey does."))]
+        return [
+            blocks.text(
+                say("No heads of this model have been chosen to link words yet: python -m model.survey does that.")
+            )
+        ]
     stands_for = RowToken(row) if row else measured_row(scene, source)
     what, scores = source_of(scene, word_maps(scene.translator, scene.trace), source, stands_for, chosen)
     stands = (
-        say("Each head by the row that it links by.")
+        say("Each head by the row it aligns best with.")
         if source == CHOSEN
         else say("A row stands for the token it reads.")
         if stands_for is RowToken.READ
@@ -57,7 +61,8 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         ),
         links_block(*word_texts(scene.trace), scores, sorted(best(scores))),
         blocks.slot(
-            "score", blocks.text(say("Correct the links by clicks; then every head is scored by them."), tone="note")
+            "score",
+            blocks.text(say("Click to correct the links; every head is then scored against them."), tone="note"),
         ),
     ]
 

@@ -61,7 +61,7 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
             [query_row, *rows],
             foot=foot,
             marked=(int(found.weights.argmax()) + 1,),
-            caption=say("{n} dimensions a strip; blue is negative, orange positive, one scale a column.", n=width),
+            caption=say("{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=width),
         ),
         blocks.facts(
             (

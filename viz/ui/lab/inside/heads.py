@@ -41,7 +41,7 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
                 say("against what the model added to the residual stream"),
             ),
             (say("The shares add up to"), blocks.compact(float(found.shares.sum())), say("all heads and the bias")),
-            (say("Loudest head"), str(int(np.argmax(found.shares[:-1])) + 1), say("by its share of the output")),
+            (say("Strongest head"), str(int(np.argmax(found.shares[:-1])) + 1), say("by its share of the output")),
         ),
     ]
 

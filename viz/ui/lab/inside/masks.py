@@ -190,8 +190,8 @@ PANEL = Panel(
     "masks",
     say("Masks"),
     say(
-        "Empty cells may not be looked at. Padding closes whole columns, since a shorter sentence has nothing "
-        "there; causality closes the future."
+        "White cells are masked. Padding closes whole columns, since a shorter sentence"
+        " has nothing there; causality closes the future."
     ),
     say("Paper, section {n}", n="3.2.3"),
     show_masks,

@@ -59,7 +59,7 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
                 say("over 64 positions and all dimensions"),
             ),
             (
-                say("With a tutorial's exponents"),
+                say("With a common tutorial bug"),
                 blocks.compact(mistaken),
                 say("sine and cosine of a pair no longer share a frequency"),
             ),

@@ -32,11 +32,11 @@ FIRST = 16  # heads that are measured of a large model before anybody asks for t
 QUICK = 60e9  # floating-point operations up to which all heads are measured at once: a second or two on two cores
 MOST_ALONE = 64  # heads in the basket up to which each is also measured alone
 INSTEAD = {
-    Replacement.MEAN.value: say("what it says on average"),
-    Replacement.ZERO.value: say("silence"),
-    Replacement.RESAMPLE.value: say("what it says of other sentences"),
+    Replacement.MEAN.value: say("its average"),
+    Replacement.ZERO.value: say("zeros"),
+    Replacement.RESAMPLE.value: say("its output on other sentences"),
 }
-EXTENT = {"quick": say("as many heads as are quick"), "all": say("all heads")}
+EXTENT = {"quick": say("as many as fit in a second"), "all": say("all heads")}
 
 
 def explored(scene: Scene, instead: str, extent: str) -> Iterator[list[dict]]:
@@ -81,7 +81,7 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
         return heads.mean_voices(case), [
             blocks.text(
                 say(
-                    "A head that is switched off says what it says on average over {n} sentences.",
+                    "A head that is switched off outputs its average over {n} sentences.",
                     n=case.means.sentences,
                 ),
                 tone="note",
@@ -92,8 +92,8 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
         return voices, [
             blocks.text(
                 say(
-                    "A head that is switched off says what it says at the same place of another sentence; the mean "
-                    "over {n} of them.",
+                    "A head that is switched off outputs what it does at the same place in another "
+                    "sentence; mean over {n} of them.",
                     n=len(voices.draws),
                 ),
                 tone="note",
@@ -104,8 +104,8 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.Voices, li
     return heads.silence(), [
         blocks.text(
             say(
-                "There are no sentences in this source language here to take another voice from: a head that is "
-                "switched off is silent."
+                "There are no sentences in this source language to average over: a head that is"
+                " switched off outputs zero."
             ),
             tone="note",
         )
@@ -249,7 +249,7 @@ PANEL = Panel(
     say("Michel et al. 2019; Voita et al. 2019"),
     explored,
     controls=(
-        Choice(say("Heard in its place"), INSTEAD, Replacement.MEAN.value, folded=True),
+        Choice(say("Replace its output with"), INSTEAD, Replacement.MEAN.value, folded=True),
         Choice(say("Measured"), EXTENT, "quick", folded=True),
     ),
     acts={JOINT: joint, EXPORT: as_file},

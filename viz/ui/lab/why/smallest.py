@@ -21,7 +21,7 @@ from viz.wire.experiments.heads import sets_block
 from viz.words import Words, say
 
 ORDERS = (None, 1, 2)  # seeds: the first order is the slopes' own
-INSTEAD = {Replacement.ZERO.value: say("silence"), Replacement.MEAN.value: say("what it says on average")}
+INSTEAD = {Replacement.ZERO.value: say("zeros"), Replacement.MEAN.value: say("its average")}
 
 
 def searched(scene: Scene, instead: str) -> Iterator[list[dict]]:
@@ -83,7 +83,11 @@ def _shown(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
 
 def _verified(one: SmallestSet) -> Words:
     if one.verified:
-        return say("verified: decoded again, the same words; no single head more can go ({n} sets tried)", n=one.passes)
+        return say(
+            "verified: decoding again gives the same words; removing any one more changes "
+            "the translation ({n} sets tried)",
+            n=one.passes,
+        )
     return say("decoding again gives other words: a tie decides somewhere ({n} sets tried)", n=one.passes)
 
 
@@ -139,7 +143,7 @@ PANEL = Panel(
     ),
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     searched,
-    controls=(Choice(say("Heard in its place"), INSTEAD, Replacement.ZERO.value),),
+    controls=(Choice(say("Replace its output with"), INSTEAD, Replacement.ZERO.value),),
     acts={EXPORT: as_file},
     translates=with_these,
     stops=True,

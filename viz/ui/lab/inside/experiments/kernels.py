@@ -41,7 +41,9 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
         blocks.row(
             blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
             blocks.maps(
-                blocks.heatmap(found.weights, say("weights: a row a query, a column a point"), signed=False, **numbers)
+                blocks.heatmap(
+                    found.weights, say("weights: a row per query, a column per point"), signed=False, **numbers
+                )
             ),
         ),
         _facts(found),

@@ -111,10 +111,10 @@ PANEL = Panel(
     race,
     controls=(
         Slider(say("Sentences in the batch"), 1, 32, 4),
-        Slider(say("Tokens a sentence"), 1, 128, 30),
+        Slider(say("Tokens per sentence"), 1, 128, 30),
         Slider("d_model", 16, 512, 256, step=16),
         Slider(say("Heads"), 1, 32, 8),
-        Slider(say("Runs at most"), 1, 50, 10),
+        Slider(say("Maximum runs"), 1, 50, 10),
     ),
     again=Button(say("Measure again")),
 )
