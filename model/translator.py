@@ -10,12 +10,16 @@ True
 
 from __future__ import annotations
 
+import copy
 import logging
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 
 import torch
@@ -27,10 +31,13 @@ from model.decode import scoring
 from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
 from model.decode.recorded import Recorded, greedy_with_records, with_distributions
+from model.decode.runs import Run, batched, chunks, run
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
+from model.nets.networks import check_transformer
+from model.nets.places.registry import Place, places
 from model.nets.records import ForwardOutput
-from model.nets.sweep import Changes, Sweep
+from model.nets.sweep import Changes, Sweep, edited, joined
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
@@ -38,7 +45,8 @@ from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.directions import parse_direction
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.edits import Edit
+from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.language import Refusal
 from model.trace.tokens import whole_ids
 from model.trace.translation import TranslationTrace
@@ -57,6 +65,7 @@ class Translator:
         self.languages = checkpoint.languages  # of which any pair is a direction, too; None: of none
         self.examples, self.survey, self.folder = checkpoint.examples, checkpoint.survey, checkpoint.folder
         self.device = device
+        self.changes: Changes = NO_INTERVENTIONS  # that every pass of edit()'s copies is made with
         self.model = checkpoint.model.to(device)
         self.config = self.model.config
         self.max_tokens = limits.longest(self.config)  # that each side of a text may have
@@ -80,6 +89,35 @@ class Translator:
     def load(cls, folder: str | Path, device: str | None = None, *, limits: BatchLimits = BatchLimits()) -> Translator:
         """Load a checkpoint folder. device None: CUDA if present, else CPU. ValueError if either cannot be used."""
         return cls(checkpoints.load(folder), choose_device(device), limits=limits)
+
+    def places(self) -> tuple[Place, ...]:
+        """Every place of a pass by its name, with its axes: what edit() and run() take. A Refusal for another network
+        than a Transformer."""
+        check_transformer(self.model)
+        return places(self.config)
+
+    def edit(self, edits: Mapping[str, Edit | Callable]) -> Translator:
+        """This translator with something changed at named places, in everything that it does: one pass, steps, beam,
+        batches. It shares the model and may be used by other threads beside this one.
+
+        edits: place or glob -> Add, Replace, Scale or Ablate (model.trace.edits), which a trace keeps, or a function of
+        the tensor and of where it is (model.nets.places.visit.At) that returns the tensor to go on with: of such a
+        trace has only words. ValueError for a place that there is not. Usable in a `with` statement:
+
+        with translator.edit({"decoder.2.resid_post": Add(direction, strength=4)}) as steered:
+            steered.translate(text)
+        """
+        check_transformer(self.model)
+        changed = copy.copy(self)
+        changed.changes = joined(self.changes, edited(edits))
+        self.model.check(changed.changes, batch=1)
+        return changed
+
+    def __enter__(self) -> Translator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass  # an edit ends with the translator that has it: there is nothing to take back
 
     def to(self, device: torch.device) -> None:
         """Move the model. For an app that is not serving yet."""
@@ -135,7 +173,7 @@ class Translator:
         text: str,
         direction: str | None = None,
         *,
-        interventions: Interventions = NO_INTERVENTIONS,
+        interventions: Changes = NO_INTERVENTIONS,
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> TranslationTrace:
@@ -145,20 +183,18 @@ class Translator:
         more wait than its limits allow.
         """
         request = self.request(text, direction, interventions, Decoding(beam, length_penalty))
-        key = (interventions, request.decoding, self.forced_prefix(request.direction))
+        key = (request.interventions, request.decoding, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def trace_batch(
-        self, texts: Sequence[str], direction: str | None = None, *, interventions: Interventions = NO_INTERVENTIONS
+        self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
         return self._trace([self.request(text, direction, interventions) for text in texts])
 
-    def request(
-        self, text: str, direction: str | None, interventions: Interventions, decoding: Decoding = GREEDY
-    ) -> Request:
+    def request(self, text: str, direction: str | None, interventions: Changes, decoding: Decoding = GREEDY) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
-        direction = self.check_direction(direction)
+        direction, interventions = self.check_direction(direction), joined(self.changes, interventions)
         self.model.check(interventions, batch=1)
         ids = tuple(self.encode(text, direction))
         interventions.check_positions(len(ids), self.max_tokens)
@@ -279,7 +315,13 @@ class Translator:
         sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
         targets = [whole_ids(ids, self.config.num_target_tokens) for ids in targets]
         return scoring.of_targets(
-            self.model, sources, targets, begin_id=self.tokenizer.begin_id, device=self.device, batch_size=batch_size
+            self.model,
+            sources,
+            targets,
+            begin_id=self.tokenizer.begin_id,
+            device=self.device,
+            batch_size=batch_size,
+            interventions=self.changes,
         )
 
     @torch.inference_mode()
@@ -292,7 +334,7 @@ class Translator:
         length_penalty: float = 0.0,
         n_best: int = 1,
         keep_pruned: bool = False,
-        interventions: Interventions = NO_INTERVENTIONS,
+        interventions: Changes = NO_INTERVENTIONS,
     ) -> list[BeamResult]:
         """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
 
@@ -300,6 +342,7 @@ class Translator:
         """
         prefix = self.forced_prefix(direction)
         sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
+        interventions = joined(self.changes, interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return beam_search(
             self.model,
@@ -315,11 +358,79 @@ class Translator:
             keep_pruned=keep_pruned,
         )
 
+    def run(
+        self,
+        texts: Sequence[str],
+        targets: Sequence[str] | None = None,
+        *,
+        names: Sequence[str] = ("*.resid_post",),
+        direction: str | None = None,
+        grad: bool = False,
+    ) -> Run:
+        """What one pass over these sentences holds at places, by name or glob: run["decoder.2.resid_post"], [batch,
+        position, d_model]. targets: translations to be read, one a text; None: the model's own. grad: for gradients by
+        whatever is kept. ValueError for names, texts or targets that cannot be used; runs() is for many sentences."""
+        return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
+
+    def runs(
+        self,
+        texts: Iterable[str],
+        targets: Iterable[str] | None = None,
+        *,
+        names: Sequence[str] = ("*.resid_post",),
+        direction: str | None = None,
+        grad: bool = False,
+        room: int = 1 << 28,
+    ) -> Iterator[Run]:
+        """run() of as many sentences at a time as keep at most `room` bytes, in their order: any number of sentences
+        streams through. Seven parameters: those of run(), and how much may lie in memory."""
+        check_transformer(self.model)
+        direction = self.check_direction(direction)
+        tail = (self.tokenizer.end_id,)
+        if targets is not None:
+            pairs = zip(texts, targets, strict=True)
+        else:
+            pairs = zip(texts, repeat(None))
+        for part in batched(pairs, 1024):
+            sources = [self.encode(text, direction) for text, _ in part]
+            wanted = (
+                self.generate(sources, direction)
+                if targets is None
+                else [[*self.forced_prefix(direction), *self.tokenizer.encode(tidy(t)), *tail] for _, t in part]
+            )
+            lengths = [*zip(map(len, sources), map(len, wanted))]
+            for rows in chunks(self.config, names, lengths, room):
+                found = run(
+                    self.model,
+                    [sources[i] for i in rows],
+                    [wanted[i] for i in rows],
+                    names,
+                    begin_id=self.tokenizer.begin_id,
+                    interventions=self.changes,
+                    grad=grad,
+                )
+                tokens = tuple(
+                    (
+                        self.tokenizer.source_tokens(sources[i], tidy(part[i][0])),
+                        self.tokenizer.tokens(self._decoder_ids(wanted[i])),
+                    )
+                    for i in rows
+                )
+                yield replace(found, tokens=tokens)
+
+    def traces(
+        self, texts: Iterable[str], direction: str | None = None, *, batch_size: int = 16
+    ) -> Iterator[TranslationTrace]:
+        """translate() of any number of texts, in their order, `batch_size` at a time: no more lie in memory at once."""
+        for part in batched(texts, batch_size):
+            yield from self.trace_batch(part, direction)
+
     def inspect(
         self, source_ids: Sequence[int], target_ids: Sequence[int], *, interventions: Changes = NO_INTERVENTIONS
     ) -> ForwardOutput:
         """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
         `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
+        interventions = joined(self.changes, interventions)
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
         source = whole_ids(source_ids, self.config.vocabulary_size)
         target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
@@ -350,7 +461,7 @@ class Translator:
             )
             ids = [list(result.hypotheses[0].ids) for result in found]
             output = self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
-            return ids, with_distributions(self.model, output, ids)
+            return ids, with_distributions(self.model, output, ids, interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
         return greedy_with_records(
             self.model,
@@ -366,11 +477,12 @@ class Translator:
     def _greedy(self, sources: list[list[int]], prefix: tuple[int, ...]) -> list[list[int]]:
         return greedy(
             self.model,
-            self.model.encode(self._padded(sources)),
+            self.model.encode(self._padded(sources), interventions=self.changes),
             self._limits(sources, prefix),
             begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id,
             prefix=prefix,
+            interventions=self.changes,
         )
 
     @torch.inference_mode()

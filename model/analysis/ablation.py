@@ -69,7 +69,7 @@ def compare(
     output = translator.inspect(ids, trace.target_ids, interventions=changes)
     with torch.inference_mode():
         taken = torch.tensor(trace.target_ids, device=output.hidden.device)
-        forced = joined(distributions(translator.model, output.hidden[0], taken)).log_probability
+        forced = joined(distributions(translator.model, output.hidden[0], taken, changes)).log_probability
     back = np.argsort(order)  # the place in the new sentence of each token of the old one
     moved = {}
     for kind in trace.kinds:

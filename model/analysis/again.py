@@ -18,13 +18,15 @@ def recorded(
     return translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions | also)
 
 
-def check_again(translator: Translator, trace: TranslationTrace) -> None:
-    """The errors of recorded()."""
+def check_again(translator: Translator, trace: TranslationTrace, *, taken_apart: bool = False) -> None:
+    """The errors of recorded(). taken_apart: what is asked is answered from a pass's parts, in which the edits of named
+    places would be missing: such a trace is refused, too."""
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
-    if trace.interventions.patches or trace.interventions.in_words:
+    changes = trace.interventions
+    if changes.patches or changes.in_words or (taken_apart and changes.edits):
         raise Refusal(
             "this trace was written with changes to the model that cannot be run again ({changes}): ask "
             "about another one",
-            changes=trace.interventions.describe(),
+            changes=changes.describe(),
         )

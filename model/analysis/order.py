@@ -85,7 +85,7 @@ def order_blindness(translator: Translator, trace: TranslationTrace, *, seed: in
     target = torch.tensor([trace.decoder_ids], device=translator.device)
     turned = torch.cat((torch.zeros(1, dtype=torch.long), torch.arange(target.shape[1] - 1, 0, -1))).to(source.device)
     inputs = torch.cat((target, target[:, turned]))
-    x = model.embed(inputs, off.target_positions, decoder=True)  # [2, target, d_model]
+    x = model.embed(inputs, off, decoder=True)  # [2, target, d_model]
     twice = memory.select(torch.zeros(2, dtype=torch.long, device=source.device))  # both read the sentence as it is
 
     def decoded(mask: torch.Tensor | None) -> torch.Tensor:

@@ -125,7 +125,7 @@ def without_target_padding(translator: Translator, masks: BatchMasks) -> float:
     model = translator.model
     changes, ids = masks.interventions, masks.input_ids.to(translator.device)
     source = model.encode(masks.ids.to(translator.device), interventions=changes)
-    x, causal = model.embed(ids, changes.target_positions, decoder=True), causal_mask(ids.shape[1], device=ids.device)
+    x, causal = model.embed(ids, changes, decoder=True), causal_mask(ids.shape[1], device=ids.device)
     both = causal & padding_mask(ids, translator.tokenizer.pad_id)
     with_it, without = (model.decoder(x, mask, source, interventions=changes)[0] for mask in (both, causal))
     return max(

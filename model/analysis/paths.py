@@ -79,7 +79,7 @@ def follow(
         ids,
         begin_id=translator.tokenizer.begin_id,
         given=_given(translator, request, ids),
-        interventions=interventions,
+        interventions=request.interventions,
     )
     return _trace(translator, request, ids, recorded, started)
 
@@ -112,7 +112,7 @@ def complete(
         begin_id=tokenizer.begin_id,
         end_id=tokenizer.end_id,
         prefix=ids,
-        interventions=interventions,
+        interventions=request.interventions,
     )
     return _trace(translator, request, found, recorded, started)
 

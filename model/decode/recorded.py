@@ -15,6 +15,7 @@ from model.decode.steps import StepDecoder
 from model.nets.blocks import blocks
 from model.nets.layer import SourceMemory
 from model.nets.masks import pad
+from model.nets.places.visit import projected
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
@@ -110,21 +111,41 @@ def _recorded(
             last
             if not first
             else joined(
-                [*distributions(model, output.hidden[row, :first], torch.tensor(ids[:first], device=device)), last]
+                [
+                    *distributions(
+                        model, output.hidden[row, :first], torch.tensor(ids[:first], device=device), interventions
+                    ),
+                    last,
+                ]
             )
         )
     return Recorded(output, whole)
 
 
-def with_distributions(model: Transformer, output: ForwardOutput, found: Sequence[Sequence[int]]) -> Recorded:
+def with_distributions(
+    model: Transformer,
+    output: ForwardOutput,
+    found: Sequence[Sequence[int]],
+    interventions: Changes = NO_INTERVENTIONS,
+) -> Recorded:
     """A recorded pass over the ids of each sentence, with what it says of them itself."""
     rows = [torch.tensor(ids, device=output.hidden.device) for ids in found]
     return Recorded(
-        output, [joined(distributions(model, output.hidden[row, : len(ids)], ids)) for row, ids in enumerate(rows)]
+        output,
+        [
+            joined(distributions(model, output.hidden[row, : len(ids)], ids, interventions))
+            for row, ids in enumerate(rows)
+        ],
     )
 
 
-def distributions(model: Transformer, hidden: Tensor, ids: Tensor) -> list[Distributions]:
-    """What the decoder's output at some steps, hidden [step, d_model], says of the tokens ids [step], in blocks."""
+def distributions(
+    model: Transformer, hidden: Tensor, ids: Tensor, interventions: Changes = NO_INTERVENTIONS
+) -> list[Distributions]:
+    """What the decoder's output from the first step on, hidden [step, d_model], says of the tokens ids [step], in
+    blocks."""
     parts = blocks(len(ids), model.config.num_target_tokens)
-    return [summarised(model.project(hidden[part]), ids[part]) for part in parts]
+    return [
+        summarised(projected(model, hidden[None, part], interventions, first=part.start)[0], ids[part])
+        for part in parts
+    ]

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from model.nets.layer import SourceMemory
+from model.nets.places.hooks import are_hooked
+from model.nets.places.visit import projected
 from model.nets.records import LayerRecord
 from model.nets.step import DecoderStep
 from model.nets.sweep import Changes, Sweep
@@ -52,7 +54,10 @@ class StepDecoder:
                 hidden, self.records = self.model.decode(
                     ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record
                 )
-                self.logits = self.model.project(hidden[:, -1])
+                last = hidden[:, -1:]
+                self.logits = projected(
+                    self.model, last, self.interventions, first=self.prefix.shape[1] + ids.shape[1] - 1
+                )[:, 0]
             self.prefix = torch.cat((self.prefix, ids), dim=1)
 
     @property
@@ -90,7 +95,7 @@ class StepDecoder:
         """None where the model's own path is to be taken."""
         lean = (
             isinstance(self.model, Transformer)
-            and not (self.record or self.model.training)
-            and DecoderStep.supports(self.interventions)
+            and not (self.record or self.model.training or are_hooked(self.model))
+            and DecoderStep.supports(self.interventions, self.model.config)
         )
         return DecoderStep(self.model, self.interventions) if lean else None

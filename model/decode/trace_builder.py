@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from model.decode.recorded import Recorded
+from model.nets.sweep import Changes, in_trace
 from model.trace.decoding import GREEDY, Decoding
-from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import AttentionKind
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import Token
@@ -24,7 +25,7 @@ class Request:
     text: str
     source_ids: tuple[int, ...]
     direction: str
-    interventions: Interventions = NO_INTERVENTIONS
+    interventions: Changes = NO_INTERVENTIONS
     decoding: Decoding = GREEDY
 
 
@@ -84,7 +85,7 @@ class TraceBuilder:
             chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
             entropy=steps.entropy.cpu().numpy(),
             log_probability=steps.log_probability.cpu().numpy(),
-            interventions=request.interventions,
+            interventions=in_trace(request.interventions),
             decoding=request.decoding,
             **self.origin,
         )

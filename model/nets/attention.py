@@ -8,6 +8,7 @@ Two conventions hold everywhere:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 
 from model.nets.sweep import AttentionEdit
 from model.trace.language import Refusal
+
+# A part of a pass and its tensor -> the tensor that goes on (model.nets.places.visit).
+AtPart = Callable[[str, Tensor], Tensor]
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None, *, scaled: bool = True) -> Tensor:
@@ -24,12 +28,18 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None,
     Returns [batch, heads, query, key]; rows sum to 1, masked cells are exactly 0. Every row of the mask needs at
     least one True: the functions below that build masks guarantee it.
     """
+    return _softmax(attention_scores(queries, keys, scaled=scaled), mask)
+
+
+def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
+    """Q K^T / sqrt(d_k), [batch, heads, query, key]."""
     # Dividing the queries, not the scores, is the same product with far fewer divisions.
     divided = queries / math.sqrt(queries.shape[-1]) if scaled else queries
-    scores = divided @ keys.transpose(-2, -1)  # [batch, heads, query, key]
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    return scores.softmax(dim=-1)
+    return divided @ keys.transpose(-2, -1)
+
+
+def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    return (scores if mask is None else scores.masked_fill(~mask, float("-inf"))).softmax(dim=-1)
 
 
 def scaled_dot_product(
@@ -41,17 +51,23 @@ def scaled_dot_product(
     dropout: float = 0.0,
     keep: Tensor | None = None,
     scaled: bool = True,
+    at: AtPart | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V  (Vaswani et al. 2017, equation 1).
 
     queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head].
     keep: an intervention; cells that are False lose their weight after the softmax, unrenormalised.
+    at: what happens to scores and pattern.
     Returns the output [batch, heads, query, d_head] and the weights [batch, heads, query, key] as the softmax gave
-    them, before dropout and before `keep`.
-    Seven parameters: the equation's four, the two places where something may step in, and the part that may be missing.
+    them, before dropout, `keep` and an edit of the pattern.
+    Eight parameters: the equation's four, the three places where something may step in, and the part that may be
+    missing.
     """
-    weights = attention_weights(queries, keys, mask, scaled=scaled)
+    scores = attention_scores(queries, keys, scaled=scaled)
+    weights = _softmax(scores if at is None else at("scores", scores), mask)
     used = weights if keep is None else weights * keep
+    if at is not None:
+        used = at("pattern", used)
     if dropout > 0.0:
         used = F.dropout(used, dropout)
     return used @ values, weights
@@ -108,13 +124,15 @@ class MultiHeadAttention(nn.Module):
         *,
         edit: AttentionEdit | None = None,
         first_query: int = 0,
+        at: AtPart | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Attend with projected heads, join them and apply W_O.
 
         queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask as in
         scaled_dot_product. first_query: the position of the first query row, for an edit that names positions.
+        at: what happens at scores, pattern, z.
         Returns the output [batch, query, d_model] and the weights [batch, heads, query, key].
-        Six parameters: those of scaled_dot_product, and where an edit finds its rows.
+        Seven parameters: those of scaled_dot_product, and where an edit finds its rows.
         """
         keep = None
         if edit is not None and (edit.plain.cut or edit.plain.zeroed):
@@ -122,10 +140,19 @@ class MultiHeadAttention(nn.Module):
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         context, weights = scaled_dot_product(
-            queries, keys, values, mask, dropout=self.dropout if self.training else 0.0, keep=keep, scaled=self.scaled
+            queries,
+            keys,
+            values,
+            mask,
+            dropout=self.dropout if self.training else 0.0,
+            keep=keep,
+            scaled=self.scaled,
+            at=at,
         )
         if edit is not None:
             context = edit.heard(context, first_query)
+        if at is not None:
+            context = at("z", context)
         joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head = d_model]
         return self.output(joined), weights
 

@@ -10,11 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import Activation, ModelConfig
-from model.nets.attention import MultiHeadAttention
+from model.nets.attention import AtPart, MultiHeadAttention
 from model.nets.cache import LayerCache
 from model.nets.dropout import Dropout
+from model.nets.places.registry import AFTER, SHORT
+from model.nets.places.visit import visit
 from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
-from model.nets.sweep import AttentionEdit, Changes, attention_edit, layer_patches
+from model.nets.sweep import AttentionEdit, Changes, attention_edit
 from model.trace.interventions import NO_INTERVENTIONS, LayerEdit
 from model.trace.kinds import AttentionKind, SubLayerName
 
@@ -63,9 +65,12 @@ class FeedForward(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward]"""
-        active = self.activation(self.expand(x))
+    def forward(self, x: Tensor, at: AtPart | None = None) -> tuple[Tensor, Tensor]:
+        """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward]. at: what
+        happens before the activation and after it."""
+        hidden = self.expand(x)
+        active = self.activation(hidden if at is None else at("pre", hidden))
+        active = active if at is None else at("post", active)
         return self.contract(active), active
 
 
@@ -74,7 +79,7 @@ class Layer(nn.Module):
 
     def __init__(self, config: ModelConfig, index: int, *, decoder: bool) -> None:
         super().__init__()
-        self.index = index
+        self.index, self.config = index, config
         self.kind = AttentionKind.DECODER_SELF if decoder else AttentionKind.ENCODER_SELF
 
         def attention() -> MultiHeadAttention:
@@ -103,26 +108,32 @@ class Layer(nn.Module):
         Seven parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
         """
         passed: list[SubLayerRecord] = []
-        patches = layer_patches(interventions, self.kind.side, self.index, first_query)
+        at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
+
+        def part_of(name: SubLayerName) -> AtPart | None:
+            return None if at is None else lambda part, x: at(f"{SHORT[name]}.{part}", x)
 
         def leave(sublayer: SubLayer, name: SubLayerName, x: Tensor, output: Tensor) -> Tensor:
-            if patches is not None:
-                output = patches.output(name, output)
+            if at is not None:
+                output = at(f"{SHORT[name]}.out", output)
             after, added = sublayer.leave(x, output)
-            if patches is not None:
-                after = patches.stream(name, after)
+            if at is not None:
+                after = at(AFTER[name], after)
             if record:
                 passed.append(SubLayerRecord(name, x, added, after, sublayer.norm_record(), sublayer.residual))
             return after
 
-        if patches is not None:
-            x = patches.stream(None, x)
+        if at is not None:
+            x = at(AFTER[None], x)
         around_self, *around_cross, around_feed_forward = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
         queries, keys, values = self.self_attention.project(around_self.enter(x))
+        part = part_of(SubLayerName.SELF_ATTENTION)
+        if part is not None:
+            queries, keys, values = part("q", queries), part("k", keys), part("v", values)
         if cache is not None:
             keys, values = cache.extend(first_query, keys, values)
-        output, weights = self.self_attention(queries, keys, values, mask, edit=edit, first_query=first_query)
+        output, weights = self.self_attention(queries, keys, values, mask, edit=edit, first_query=first_query, at=part)
         x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
         self_record = _record(weights, queries, keys, values, edit) if record else None
 
@@ -131,13 +142,16 @@ class Layer(nn.Module):
             edit = attention_edit(interventions, AttentionKind.CROSS, self.index)
             queries = self.cross_attention.project_queries(around_cross[0].enter(x))
             keys, values = source.keys_values(self)
+            part = part_of(SubLayerName.CROSS_ATTENTION)
+            if part is not None:  # of the source's, which other passes share
+                queries, keys, values = part("q", queries), part("k", keys), part("v", values)
             output, weights = self.cross_attention(
-                queries, keys, values, source.mask, edit=edit, first_query=first_query
+                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part
             )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
             cross_record = _record(weights, queries, keys, values, edit) if record else None
 
-        output, active = self.feed_forward(around_feed_forward.enter(x))
+        output, active = self.feed_forward(around_feed_forward.enter(x), part_of(SubLayerName.FEED_FORWARD))
         x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
         return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
 

@@ -16,9 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.layer import Layer, SourceMemory, SubLayer
+from model.nets.places.visit import Visit, has_visits, visit, visited
 from model.nets.sweep import Changes, Sweep, attention_edit
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
@@ -32,10 +34,11 @@ class DecoderStep:
     def __init__(self, model: Transformer, interventions: Changes = NO_INTERVENTIONS) -> None:
         """ValueError for interventions that it does not support: none is ever left out silently."""
         assert not model.training
-        if unknown := _unsupported(interventions):
+        if unknown := _unsupported(interventions, model.config):
             raise ValueError(f"the lean step does not support {', '.join(unknown)}: take the model's own path")
         self.embedding = model.target_matrix
         self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
+        self.config, self.changes = model.config, interventions if has_visits(interventions) else None
         self.scale = model.scale
         self.entry = model.decoder.entry
         self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
@@ -43,21 +46,32 @@ class DecoderStep:
         self.logits = _Affine(model.output_matrix, model.output_bias)
 
     @staticmethod
-    def supports(interventions: Changes) -> bool:
-        """Whether a step honours all of them: heads off, gates that are the same at all positions, and positions."""
-        return not _unsupported(interventions)
+    def supports(interventions: Changes, config: ModelConfig) -> bool:
+        """Whether a step honours all of them: heads off, gates that are the same at all positions, positions, and what
+        happens at any place but the inside of an attention."""
+        return not _unsupported(interventions, config)
 
     def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
         grows by a row."""
         position = cache.length
-        x, encoding = torch.embedding(self.embedding, ids), self.encoding(position)
-        x = x * self.scale if encoding is None else torch.add(encoding, x, alpha=self.scale)
-        x = self.entry(x)
+        x, encoding = torch.embedding(self.embedding, ids) * self.scale, self.encoding(position)
+        at = self._at("decoder", position)
+        if at is not None:
+            x = at("embed", x[:, None])[:, 0]
+            encoding = None if encoding is None else at("pos", encoding[None])[0]
+        x = self.entry(x if encoding is None else x + encoding)
         for layer, layer_cache in zip(self.layers, cache.layers):
-            x = layer(x, source, layer_cache, position)
+            x = layer(x, source, layer_cache, position, self._at(f"decoder.{layer.layer.index}", position))
         cache.length += 1
-        return self.logits(self.norm(x))
+        x = self.norm(x)
+        if at is not None:
+            x = at("final", x[:, None])[:, 0]
+        logits, at = self.logits(x), self._at("", position)
+        return logits if at is None else at("logits", logits[:, None])[:, 0]
+
+    def _at(self, prefix: str, position: int) -> Visit | None:
+        return None if self.changes is None else visit(self.changes, prefix, position, self.config)
 
 
 class _LayerStep:
@@ -80,35 +94,55 @@ class _LayerStep:
         self.activation = layer.feed_forward.activation
         self.expand, self.contract = _linear(layer.feed_forward.expand), _linear(layer.feed_forward.contract)
 
-    def __call__(self, x: Tensor, source: SourceMemory, cache: LayerCache, position: int) -> Tensor:
+    def __call__(
+        self, x: Tensor, source: SourceMemory, cache: LayerCache, position: int, at: Visit | None = None
+    ) -> Tensor:
         batch, d_model = x.shape
         heads, d_head = self.heads, d_model // self.heads
         around_self, around_cross, around_feed_forward = self.norms
 
+        if at is not None:
+            x = at("resid_pre", x[:, None])[:, 0]
         joined = self.projection(self._enter(x, around_self))  # [batch, 3 * d_model]
         queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
+        if at is not None:
+            queries, keys, values = at("self.q", queries), at("self.k", keys), at("self.v", values)
         keys, values = cache.extend(position, keys, values)
         context = F.scaled_dot_product_attention(queries, keys, values, scale=self.scale)  # [batch, heads, 1, d_head]
         if self.self_gate is not None:
             context = context * self.self_gate
-        x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self)
+        if at is not None:
+            context = at("self.z", context)
+        x = self._leave(x, self.output(context.reshape(batch, d_model)), around_self, at, "self", "resid_mid")
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
+        if at is not None:
+            queries, keys, values = at("cross.q", queries), at("cross.k", keys), at("cross.v", values)
         context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask, scale=self.scale)
         if self.cross_gate is not None:
             context = context * self.cross_gate
-        x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross)
+        if at is not None:
+            context = at("cross.z", context)
+        x = self._leave(x, self.cross_output(context.reshape(batch, d_model)), around_cross, at, "cross", "resid_cross")
 
-        active = self.activation(self.expand(self._enter(x, around_feed_forward)))
-        return self._leave(x, self.contract(active), around_feed_forward)
+        hidden = self.expand(self._enter(x, around_feed_forward))
+        if at is not None:
+            hidden = at("ffn.pre", hidden[:, None])[:, 0]
+        active = self.activation(hidden)
+        if at is not None:
+            active = at("ffn.post", active[:, None])[:, 0]
+        return self._leave(x, self.contract(active), around_feed_forward, at, "ffn", "resid_post")
 
     def _enter(self, x: Tensor, norm: tuple) -> Tensor:
         return torch.layer_norm(x, *norm) if self.norm_first else x
 
-    def _leave(self, x: Tensor, output: Tensor, norm: tuple) -> Tensor:
+    def _leave(self, x: Tensor, output: Tensor, norm: tuple, at: Visit | None, part: str, after: str) -> Tensor:
+        if at is not None:
+            output = at(f"{part}.out", output[:, None])[:, 0]
         summed = x + output if self.residual else output
-        return summed if self.norm_first else torch.layer_norm(summed, *norm)
+        x = summed if self.norm_first else torch.layer_norm(summed, *norm)
+        return x if at is None else at(after, x[:, None])[:, 0]
 
 
 SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
@@ -220,10 +254,13 @@ def _linear(module) -> _Affine:
 
 # What a step honours. Every other field of interventions or of a sweep has to be at its default, and so has every one
 # that is added later, until it is honoured and named here.
-_SUPPORTED = {Interventions: {"heads_off", "source_positions", "target_positions"}, Sweep: {"interventions", "gates"}}
+_SUPPORTED = {
+    Interventions: {"heads_off", "source_positions", "target_positions", "patches", "edits"},
+    Sweep: {"interventions", "gates", "values", "edits"},
+}
 
 
-def _unsupported(changes: Changes) -> list[str]:
+def _unsupported(changes: Changes, config: ModelConfig) -> list[str]:
     """Names of what a step would leave out."""
     supported = _SUPPORTED.get(type(changes))
     if supported is None:
@@ -231,8 +268,9 @@ def _unsupported(changes: Changes) -> list[str]:
     found = [f.name for f in fields(changes) if f.name not in supported and getattr(changes, f.name) != _default(f)]
     if isinstance(changes, Sweep):
         found += ["gates that differ by position" for gates in changes.gates.values() if gates.ndim > 3]
-        found += _unsupported(changes.interventions)
-    return found
+        found += _unsupported(changes.interventions, config)
+    # Of the inside of an attention the fused one shows nothing.
+    return found + [place.name for place in visited(changes, config) if place.name.endswith((".scores", ".pattern"))]
 
 
 def _default(field: Field) -> object:

@@ -6,23 +6,20 @@ gradient of a pass with respect to its gates at 1 is every head's importance (Mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-import torch
 from torch import Tensor
 
+from model.trace.edits import Edit
 from model.trace.interventions import (
     NO_INTERVENTIONS,
-    HeadOutput,
     Interventions,
     LayerEdit,
     Patch,
     Positions,
-    Stream,
-    SubLayerOutput,
 )
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.kinds import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +45,9 @@ class Sweep:
              closed, o -> g o + (1 - g) r; without one it is silence. Its mean over a corpus makes mean ablation of a
              closed gate, its output for another sentence resample ablation
     values   of each patch that the interventions name, and of no other
+    edits    (place, function) in order; place: a name or glob of model.nets.places.registry. A function of a tensor and
+             of where it is (places.visit.At) gives the tensor that the pass goes on with
+    kept     what a pass is to leave behind, for one pass alone (places.visit.Kept)
 
     Positions count from the start of the sentence, whether a pass reads all rows or, over a cache, the latest.
     Gradients flow in the teacher-forced passes (Transformer.forward, encode, read); decoding runs without them.
@@ -58,6 +58,8 @@ class Sweep:
     gates: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
     instead: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
     values: Mapping[Patch, PatchValue] = field(default_factory=dict)
+    edits: tuple[tuple[str, Callable], ...] = ()
+    kept: object | None = None
 
     def __post_init__(self) -> None:
         if set(self.values) != self.interventions.patches:
@@ -75,7 +77,7 @@ class Sweep:
                 _check_axes(given.weight, (2,), f"the weight at {patch.place}")
 
     def __bool__(self) -> bool:
-        return bool(self.interventions or self.gates or self.values)
+        return bool(self.interventions or self.gates or self.values or self.edits or self.kept)
 
     @property
     def source_positions(self) -> Positions:
@@ -84,6 +86,20 @@ class Sweep:
     @property
     def target_positions(self) -> Positions:
         return self.interventions.target_positions
+
+    def check_positions(self, source: int, target: int) -> None:
+        """As Interventions.check_positions."""
+        self.interventions.check_positions(source, target)
+
+    def in_trace(self) -> Interventions:
+        """What a trace can keep of it: without tensors and functions, of which it has words."""
+        said = [
+            *(f"gates on heads of {AttentionKind(kind).value}" for kind in self.gates),
+            *([f"{len(self.values)} patches"] if self.values else []),
+            *(f"{name} edited by a function" for name, _ in self.edits),
+        ]
+        words = Interventions(in_words="; ".join(said))
+        return (replace(self.interventions, patches=frozenset()) | words) if said else self.interventions
 
     @property
     def rows(self) -> int:
@@ -142,6 +158,43 @@ def check(changes: Changes, num_layers: dict[AttentionKind, int], num_heads: int
         raise ValueError("patches need their values: run these interventions in a sweep that holds them")
 
 
+def joined(first: Changes, second: Changes) -> Changes:
+    """Both at once. Edits that the second begins with are not made twice: a trace holds those it was written with.
+    ValueError where both have gates, replacements or patches of tensors."""
+    if not first or not second:
+        return second or first
+    if isinstance(first, Interventions) and isinstance(second, Interventions):
+        known = second.edits[: len(first.edits)] == first.edits
+        return first | (replace(second, edits=second.edits[len(first.edits) :]) if known else second)
+    a, b = (one if isinstance(one, Sweep) else Sweep(one) for one in (first, second))
+    for name in ("gates", "instead", "values"):
+        if getattr(a, name) and getattr(b, name):
+            raise ValueError(f"two sweeps with {name} cannot be one")
+    return Sweep(
+        joined(a.interventions, b.interventions),
+        {**a.gates, **b.gates},
+        {**a.instead, **b.instead},
+        {**a.values, **b.values},
+        a.edits + b.edits,
+        b.kept or a.kept,
+    )
+
+
+def edited(edits: Mapping[str, Edit | Callable]) -> Changes:
+    """Edits by place, in their order: plain ones as Interventions, which a trace keeps; with functions as a sweep."""
+    plain = tuple((name, edit) for name, edit in edits.items() if isinstance(edit, Edit))
+    functions = tuple((name, edit) for name, edit in edits.items() if not isinstance(edit, Edit))
+    for name, function in functions:
+        if not callable(function):
+            raise ValueError(f"the edit of {name} must be Add, Replace, Scale, Ablate or a function of a tensor")
+    return Sweep(Interventions(edits=plain), edits=functions) if functions else Interventions(edits=plain)
+
+
+def in_trace(changes: Changes) -> Interventions:
+    """What a trace keeps of them."""
+    return changes.in_trace() if isinstance(changes, Sweep) else changes
+
+
 def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> AttentionEdit | None:
     """What concerns the attention of this kind in this layer; None for nothing."""
     if isinstance(changes, Interventions):
@@ -152,46 +205,35 @@ def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> Attenti
         changes.gates.get(kind),
         changes.instead.get(kind),
     )
-    patches = tuple(
-        (patch, given)
-        for patch, given in changes.values.items()
-        if isinstance(patch.place, HeadOutput) and (patch.place.kind, patch.place.layer) == (kind, layer)
-    )
-    if plain is None and gates is None and not patches:
+    if plain is None and gates is None:
         return None
     return AttentionEdit(
         plain or LayerEdit(),
         None if gates is None else gates[:, layer],
         None if instead is None else instead[:, layer],
-        patches,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionEdit:
     """What happens to one attention of one layer: the plain part, gate [batch or 1, heads] or [.., query], instead
-    [batch or 1, heads, query or 1, d_head], and the patches of its heads."""
+    [batch or 1, heads, query or 1, d_head]."""
 
     plain: LayerEdit = LayerEdit()
     gate: Tensor | None = None
     instead: Tensor | None = None
-    patches: tuple[tuple[Patch, PatchValue], ...] = ()
 
     def heard(self, context: Tensor, first_query: int) -> Tensor:
         """What W_O reads of what the heads say: context [batch, heads, query, d_head] -> the same shape."""
         gate = self.gate_for(context)
         if gate is not None:
-            gate = _window(gate, 2, first_query, context.shape[2], "the gates")
+            gate = window(gate, 2, first_query, context.shape[2], "the gates")
             spoken = context * gate
             if self.instead is None:
                 context = spoken
             else:
-                instead = _window(self.instead, 2, first_query, context.shape[2], "the replacements")
+                instead = window(self.instead, 2, first_query, context.shape[2], "the replacements")
                 context = spoken + (1 - gate) * instead.to(context)
-        for patch, given in self.patches:
-            head = torch.tensor([patch.place.head], device=context.device)
-            changed = patched(context[:, patch.place.head], first_query, patch, given)
-            context = context.index_copy(1, head, changed[:, None])
         return context
 
     def gate_for(self, context: Tensor) -> Tensor | None:
@@ -207,72 +249,7 @@ class AttentionEdit:
         return gate
 
 
-@dataclass(frozen=True, eq=False)
-class LayerPatches:
-    """The patches of one layer's sub-layer outputs and residual stream; first: the position of the first row."""
-
-    values: Mapping[Patch, PatchValue]
-    side: Side
-    layer: int
-    first: int
-
-    def output(self, name: SubLayerName, x: Tensor) -> Tensor:
-        """What a sub-layer adds, [batch, length, d_model]."""
-        return self._at(SubLayerOutput(self.side, self.layer, name), x)
-
-    def stream(self, after: SubLayerName | None, x: Tensor) -> Tensor:
-        """The residual stream after a sub-layer, or (None) as it enters the layer, [batch, length, d_model]."""
-        return self._at(Stream(self.side, self.layer, after), x)
-
-    def _at(self, place: SubLayerOutput | Stream, x: Tensor) -> Tensor:
-        for patch, given in self.values.items():
-            if patch.place == place:
-                x = patched(x, self.first, patch, given)
-        return x
-
-
-def layer_patches(changes: Changes, side: Side, layer: int, first: int) -> LayerPatches | None:
-    """None for nothing."""
-    if isinstance(changes, Interventions) or not changes.values:
-        return None
-    return LayerPatches(changes.values, side, layer, first)
-
-
-def patched(x: Tensor, first: int, patch: Patch, given: PatchValue) -> Tensor:
-    """x [batch, length, width], rows from position `first` on, with the value where the patch says."""
-    _, length, width = x.shape
-    if given.value.shape[-1] != width:
-        raise ValueError(f"a value of width {given.value.shape[-1]}, expected {width}: {patch.place}")
-    if patch.positions is None:
-        return _mixed(
-            x,
-            *(
-                None if tensor is None else _window(tensor, 1, first, length, f"the value at {patch.place}")
-                for tensor in (given.value, given.weight)
-            ),
-        )
-    named = len(patch.positions)
-    for tensor in (given.value, given.weight):
-        if tensor is not None and tensor.shape[1] not in (1, named):
-            raise ValueError(f"{named} positions, a value for {tensor.shape[1]}: {patch.place}")
-    pairs = [(index, at - first) for index, at in enumerate(patch.positions) if first <= at < first + length]
-    if not pairs:  # of rows that are read already, or not yet
-        return x
-    which, at = torch.tensor(pairs, device=x.device).unbind(1)
-
-    def chosen(tensor: Tensor | None) -> Tensor | None:
-        return tensor if tensor is None or tensor.shape[1] == 1 else tensor.to(x.device).index_select(1, which)
-
-    return x.index_copy(1, at, _mixed(x.index_select(1, at), chosen(given.value), chosen(given.weight)))
-
-
-def _mixed(x: Tensor, value: Tensor, weight: Tensor | None) -> Tensor:
-    value = value.to(x).expand_as(x)
-    # lerp gives exactly x at weight 0 and exactly the value at weight 1.
-    return value if weight is None else torch.lerp(x, value, weight.to(x)[..., None].expand_as(x))
-
-
-def _window(tensor: Tensor, axis: int, first: int, length: int, what: str) -> Tensor:
+def window(tensor: Tensor, axis: int, first: int, length: int, what: str) -> Tensor:
     """The part of an axis over positions that a pass reads; an axis of 1 is every position's."""
     size = tensor.shape[axis]
     if size == 1:

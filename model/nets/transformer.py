@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -14,10 +15,11 @@ from model.nets.cache import KeyValueCache
 from model.nets.dropout import Dropout
 from model.nets.layer import Layer, SourceMemory
 from model.nets.masks import causal_mask, padding_mask
+from model.nets.places.visit import check_places, has_visits, projected, visit
 from model.nets.positions import position_modules
 from model.nets.records import ForwardOutput, LayerRecord
 from model.nets.sweep import Changes, check
-from model.trace.interventions import NO_INTERVENTIONS, Positions
+from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 
 
@@ -29,6 +31,7 @@ class Stack(nn.Module):
         super().__init__()
         num_layers = config.num_decoder_layers if decoder else config.num_encoder_layers
         self.layers = nn.ModuleList(Layer(config, index, decoder=decoder) for index in range(num_layers))
+        self.side, self.config = Side.DECODER if decoder else Side.ENCODER, config
         self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
         self.entry = nn.LayerNorm(config.d_model) if config.norm_embedding else nn.Identity()
 
@@ -62,7 +65,8 @@ class Stack(nn.Module):
                 records.append(layer_record)
         if cache is not None:
             cache.length += x.shape[1]
-        return self.norm(x), tuple(records)
+        at = visit(interventions, self.side.value, first_query, self.config)
+        return self.norm(x) if at is None else at("final", self.norm(x)), tuple(records)
 
 
 class Transformer(nn.Module):
@@ -98,6 +102,7 @@ class Transformer(nn.Module):
         """ValueError, in words, if interventions cannot be run on this model and a batch of this size."""
         if interventions:
             check(interventions, self.num_layers, self.config.num_heads, batch=batch)
+            check_places(interventions, self.config)
 
     def _stack(self, side: Side) -> Stack:
         return self.encoder if side == Side.ENCODER else self.decoder
@@ -123,19 +128,22 @@ class Transformer(nn.Module):
         return F.embedding(ids, self.target_matrix if decoder else self.embedding.weight) * self.scale
 
     def place(
-        self, rows: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+        self, rows: Tensor, changes: Changes = NO_INTERVENTIONS, *, first: int = 0, decoder: bool = False
     ) -> Tensor:
         """token_rows() [batch, length, d_model] + position: what the first layer reads (section 3.5), in some families
         after a norm. Apart from token_rows(), so that rows that are no token's can take their place."""
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
-        added = code(first, rows.shape[1], positions)
+        added = code(first, rows.shape[1], changes.target_positions if decoder else changes.source_positions)
+        if (at := visit(changes, stack.side.value, first, self.config)) is not None:
+            rows = at("embed", rows)
+            added = None if added is None else at("pos", added[None])
         return self.dropout(stack.entry(rows if added is None else rows + added))
 
     def embed(
-        self, ids: Tensor, positions: Positions = Positions(), *, first: int = 0, decoder: bool = False
+        self, ids: Tensor, changes: Changes = NO_INTERVENTIONS, *, first: int = 0, decoder: bool = False
     ) -> Tensor:
         """ids [batch, length] -> embedding * sqrt(d_model) + position, [batch, length, d_model] (sections 3.4, 3.5)"""
-        return self.place(self.token_rows(ids, decoder=decoder), positions, first=first, decoder=decoder)
+        return self.place(self.token_rows(ids, decoder=decoder), changes, first=first, decoder=decoder)
 
     def new_cache(self) -> KeyValueCache:
         """What a decode remembers, before its first row."""
@@ -152,7 +160,7 @@ class Transformer(nn.Module):
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)
         mask = None if mask.all() else mask  # most steps of most decodes then need not mask at all
-        x = self.embed(source_ids, interventions.source_positions)
+        x = self.embed(source_ids, interventions)
         memory, records = self.encoder(x, mask, interventions=interventions, record=record)
         return SourceMemory(memory, mask, records)
 
@@ -172,7 +180,7 @@ class Transformer(nn.Module):
         self.check(interventions, batch=len(target_ids))
         first = 0 if cache is None else cache.length
         mask = self.target_mask(target_ids, first)
-        x = self.embed(target_ids, interventions.target_positions, first=first, decoder=True)
+        x = self.embed(target_ids, interventions, first=first, decoder=True)
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
 
     def target_mask(self, target_ids: Tensor, first: int = 0) -> Tensor | None:
@@ -220,7 +228,8 @@ class Transformer(nn.Module):
     ) -> ForwardOutput:
         """The teacher-forced pass over sources that are encoded already; the encoder's records are theirs."""
         hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        return ForwardOutput(self.project, source.memory, hidden, source.records, records)
+        project = partial(projected, self, changes=interventions) if has_visits(interventions) else self.project
+        return ForwardOutput(project, source.memory, hidden, source.records, records)
 
 
 def _embedding(tokens: int, d_model: int) -> nn.Embedding:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from model.trace.edits.values import Edit
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 
 
@@ -104,6 +105,8 @@ class Interventions:
     source_positions, target_positions   the positional encoding of the encoder's and the decoder's input
     patches       where values from another run take the place of the pass's own; the values themselves are arguments
                   of the pass (model.nets.sweep.Sweep)
+    edits         (place, edit) in order, plain values (model.trace.edits) at named places of the pass, or at all that a
+                  glob names (model.nets.places.registry lists them)
     in_words      what is known in words alone, and cannot be run again: of an old file's prose, or of a pass whose
                   strengths and values were tensors (model.nets.sweep)
 
@@ -116,12 +119,14 @@ class Interventions:
     source_positions: Positions = Positions()
     target_positions: Positions = Positions()
     patches: frozenset[Patch] = frozenset()
+    edits: tuple[tuple[str, Edit], ...] = ()
     in_words: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads_off", frozenset(map(_head, self.heads_off)))
         for name in ("cut_edges", "zeroed_edges", "patches"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
+        object.__setattr__(self, "edits", tuple(self.edits.items() if isinstance(self.edits, dict) else self.edits))
 
     def __bool__(self) -> bool:
         return self != NO_INTERVENTIONS
@@ -139,6 +144,7 @@ class Interventions:
             cut_edges=self.cut_edges | other.cut_edges,
             zeroed_edges=self.zeroed_edges | other.zeroed_edges,
             patches=self.patches | other.patches,
+            edits=self.edits + other.edits,
             in_words="; ".join(filter(None, (self.in_words, other.in_words))),
             **changed,
         )
@@ -190,6 +196,10 @@ class Interventions:
         for patch in self.patches:
             side = patch.place.kind.side if isinstance(patch.place, HeadOutput) else patch.place.side
             named += [("a patch", side, position) for position in patch.positions or ()]
+        for place, edit in self.edits:
+            of_source = place.startswith("encoder") or place.endswith(("cross.k", "cross.v"))
+            side = Side.ENCODER if of_source else Side.DECODER
+            named += [(f"an edit of {place}", side, position) for position in edit.positions or ()]
         for what, side, position in named:
             length = source if side is Side.ENCODER else target
             if position >= length:
@@ -210,6 +220,7 @@ class Interventions:
                 parts.append(f"{side} positions shifted by {positions.shift}")
         if self.patches:
             parts.append(f"{len(self.patches)} patches")
+        parts += [f"{place} {edit.describe()}" for place, edit in self.edits]
         return "; ".join([*parts, self.in_words] if self.in_words else parts)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, fields
 
 from model.trace import whole
+from model.trace.edits import file as edits_file
 from model.trace.interventions import (
     NO_INTERVENTIONS,
     Edge,
@@ -107,7 +108,7 @@ def _words(value: object) -> str:
     return value
 
 
-_WRITE: dict[str, Callable] = {"patches": _patches}
+_WRITE: dict[str, Callable] = {"patches": _patches, "edits": edits_file.to_plain}
 _READ: dict[str, Callable] = {
     "heads_off": lambda values: frozenset(map(_head, values)),
     "cut_edges": _edges,
@@ -115,5 +116,6 @@ _READ: dict[str, Callable] = {
     "source_positions": lambda value: _object(Positions, value),
     "target_positions": lambda value: _object(Positions, value),
     "patches": lambda values: frozenset(map(_patch, values)),
+    "edits": edits_file.from_plain,
     "in_words": _words,
 }

@@ -128,7 +128,7 @@ class Case:
         interventions."""
         changes = self.interventions if changes is None else changes
         mask = None if keys is None else keys[:, None, None, :]
-        placed = self.model.place(rows, changes.source_positions)
+        placed = self.model.place(rows, changes)
         memory, _ = self.model.encoder(placed, mask, interventions=changes)
         return SourceMemory(memory, mask)
 
@@ -144,7 +144,7 @@ class Case:
         if keys is not None:
             itself = torch.eye(length, dtype=torch.bool, device=rows.device)
             mask = mask & (keys[:, None, None, :] | itself)
-        placed = self.model.place(rows, changes.target_positions, decoder=True)
+        placed = self.model.place(rows, changes, decoder=True)
         hidden, _ = self.model.decoder(placed, mask, source, interventions=changes)
         return hidden[:, -1]
 
@@ -223,7 +223,7 @@ def open_case(
     """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
     interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
     Six parameters: it takes the options of attribute() one by one, as that does."""
-    check_again(translator, trace)
+    check_again(translator, trace, taken_apart=True)
     check_transformer(translator.model)
     if parts := translator.config.without:
         raise Refusal(

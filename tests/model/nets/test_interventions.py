@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 import torch
 
 from model.nets.cache import KeyValueCache
 from model.nets.masks import pad
+from model.trace.edits import Ablate, Add, Scale
 from model.trace.interventions import NO_INTERVENTIONS, Edge, Interventions, Positions
 from model.trace.kinds import AttentionKind, SubLayerName
 from tests.conftest import build_tiny_model
@@ -26,6 +28,9 @@ EVERY_KIND = {
     "target positions off": Interventions(target_positions=Positions(enabled=False)),
     "positions shifted": Interventions(source_positions=Positions(shift=3), target_positions=Positions(shift=-2)),
     "far positions": Interventions(target_positions=Positions(shift=62)),
+    "an edit": Interventions(edits={"decoder.1.resid_mid": Add(numpy.linspace(-1, 2, 32), positions=(1, 3))}),
+    "an edit of a pattern": Interventions(edits={"decoder.*.cross.pattern": Scale(0.5, heads=(1,))}),
+    "an edit of keys": Interventions(edits={"decoder.1.cross.k": Ablate(heads=(2, 3)), "*.self.v": Scale(1.5)}),
     "everything": Interventions(
         heads_off=frozenset({(CROSS, 0, 0)}),
         cut_edges=frozenset({Edge(DECODER, 3, 1)}),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model.nets.positions import sinusoidal_encoding
-from model.trace.interventions import Positions
+from model.trace.interventions import Interventions, Positions
 
 
 @pytest.mark.parametrize("d_model", [2, 6, 32, 256])
@@ -58,8 +58,8 @@ def test_the_model_adds_exactly_this(tiny_model):
         (Positions(shift=-2), [-2, -1, 0]),
         (Positions(shift=500), [500, 501, 502]),
     ]:
-        added = tiny_model.embed(ids, positions)[0] - plain
+        added = tiny_model.embed(ids, Interventions(source_positions=positions))[0] - plain
         torch.testing.assert_close(
             added, sinusoidal_encoding(torch.tensor(where), tiny_model.config.d_model), atol=1e-5, rtol=0
         )
-    assert torch.equal(tiny_model.embed(ids, Positions(enabled=False))[0], plain)
+    assert torch.equal(tiny_model.embed(ids, Interventions(source_positions=Positions(enabled=False)))[0], plain)

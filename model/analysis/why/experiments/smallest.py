@@ -88,7 +88,7 @@ class Whole:
     def _decoded(self, memory: SourceMemory, sweep: Sweep, batch: int) -> torch.Tensor:
         """The decoder's output at every row, [batch, target, d_model]."""
         model = self.case.model
-        rows = model.place(self.case.target_rows.expand(batch, -1, -1), sweep.target_positions, decoder=True)
+        rows = model.place(self.case.target_rows.expand(batch, -1, -1), sweep, decoder=True)
         mask = causal_mask(rows.shape[1], device=rows.device)
         return model.decoder(rows, mask, memory, interventions=sweep)[0]
 

@@ -1,0 +1,147 @@
+"""What passes hold at named places: a batch of sentences read at once, forced along their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.nets.masks import pad
+from model.nets.places import registry
+from model.nets.places.visit import Kept
+from model.nets.sweep import Changes, Sweep, joined
+from model.nets.transformer import Transformer
+from model.trace.interventions import NO_INTERVENTIONS
+from model.trace.kinds import Side
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FLOAT = 4  # bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """run[name] is the tensor of a place, with the axes that the registry says; rows beyond a sentence are padding.
+
+    source_ids, target_ids   of each sentence; the decoder read `<s>` and the target's ids but the last
+    source_mask, mask        bool [batch, position], True at a source's, and at a target's, own rows
+    """
+
+    tensors: dict[str, Tensor]
+    source_ids: tuple[tuple[int, ...], ...]
+    target_ids: tuple[tuple[int, ...], ...]
+    source_mask: Tensor
+    mask: Tensor
+    tokens: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()  # of each sentence: source, and what was read
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.tensors)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """ValueError for a place that was not kept."""
+        if name not in self.tensors:
+            raise ValueError(f"{name!r} was not kept: there are {', '.join(self.tensors)}")
+        return self.tensors[name]
+
+    def __len__(self) -> int:
+        return len(self.source_ids)
+
+    def to_frame(self, name: str) -> pd.DataFrame:
+        """A pandas table of a place without heads: a line a token, `sentence`, `position` and `token`, then a column a
+        number. ValueError for a place with heads."""
+        import pandas as pd  # nothing else here needs it
+
+        tensor = self[name]
+        if tensor.ndim != 3 or len(tensor) != len(self):
+            raise ValueError(f"{name} is no row a token: its shape is {list(tensor.shape)}")
+        mask = self.source_mask if name.startswith("encoder") else self.mask
+        sentence, position = mask.nonzero().cpu().unbind(1)
+        side = 0 if name.startswith("encoder") else 1
+        tokens = [self.tokens[s][side][p] for s, p in zip(sentence.tolist(), position.tolist())]
+        told = pd.DataFrame({"sentence": sentence.numpy(), "position": position.numpy(), "token": tokens})
+        return told.join(pd.DataFrame(tensor[mask].detach().float().cpu().numpy()))
+
+
+def chunks(
+    config: ModelConfig, names: Sequence[str], lengths: Sequence[tuple[int, int]], room: int
+) -> Iterator[list[int]]:
+    """Numbers of sentences, in their order, whose kept tensors have at most `room` bytes together (one sentence at the
+    least). lengths: of each sentence's source and target."""
+    chosen: list[int] = []
+    longest = (0, 0)
+    for number, sides in enumerate(lengths):
+        grown = tuple(map(max, longest, sides))
+        if chosen and (len(chosen) + 1) * kept_bytes(config, names, *grown) > room:
+            yield chosen
+            chosen, grown = [], sides
+        chosen.append(number)
+        longest = grown
+    if chosen:
+        yield chosen
+
+
+def batched(items: Iterable, size: int) -> Iterator[tuple]:
+    """`size` of them at a time, and what is left."""
+    remaining = iter(items)
+    while part := tuple(islice(remaining, size)):
+        yield part
+
+
+def kept_bytes(config: ModelConfig, names: Sequence[str], source: int, target: int) -> int:
+    """What these places hold of one sentence."""
+    sizes = {
+        "heads": config.num_heads,
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "d_feedforward": config.d_feedforward,
+        "vocabulary": config.num_target_tokens,
+        "batch": 1,
+        "1": 1,
+    }
+    total = 0
+    for place in registry.matching(names, config):
+        rows = source if place.side is Side.ENCODER else target
+        keys = source if ".cross." in place.name or place.side is Side.ENCODER else target
+        numbers = 1
+        for axis in place.axes:
+            numbers *= sizes.get(axis) or (keys if axis == "key" else rows)
+        total += FLOAT * numbers
+    return total
+
+
+def run(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    names: Sequence[str],
+    *,
+    begin_id: int,
+    interventions: Changes = NO_INTERVENTIONS,
+    grad: bool = False,
+) -> Run:
+    """One teacher-forced pass over all of them. names: places, or globs. grad: whether gradients flow, by any tensor
+    that is kept. ValueError for a name that there is not. Seven parameters: a pass's, and what is asked of it."""
+    device, pad_id = model.embedding.weight.device, model.config.pad_id
+    kept = Kept(tuple(place.name for place in registry.matching(names, model.config)))
+    read = [[begin_id, *ids[:-1]] for ids in targets]
+    source, target = (pad([list(ids) for ids in side], pad_id).to(device) for side in (sources, read))
+    with torch.inference_mode(False), nullcontext() if grad else torch.no_grad():
+        output = model(source, target, interventions=joined(interventions, Sweep(kept=kept)))
+        if "logits" in kept.names:
+            _ = output.logits  # computed, and so kept, when it is asked for
+    lengths = [[len(ids) for ids in side] for side in (sources, targets)]
+    masks = [torch.arange(max(side), device=device) < torch.tensor(side, device=device)[:, None] for side in lengths]
+    return Run(
+        {name: kept.found[name] for name in kept.names},
+        tuple(map(tuple, sources)),
+        tuple(map(tuple, targets)),
+        *masks,
+    )

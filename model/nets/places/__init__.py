@@ -1,0 +1,1 @@
+"""The named places of a pass, and what happens there."""

@@ -1,0 +1,36 @@
+"""Torch's own hooks on a model's modules: honoured where modules are called, else refused by name.
+
+A pass calls most modules, the lean step of decoding none, and some never are: one product does the work of two, or a
+matrix is used without its module. A hook there would be silently ignored.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from model.nets.layer import SubLayer
+from model.nets.transformer import Transformer
+
+
+def are_hooked(model: nn.Module) -> bool:
+    """Whether any module has a hook of a forward pass, so that a pass must call modules. ValueError naming the first
+    whose hook would never be called."""
+    hooked = {module for module in model.modules() if module._forward_hooks or module._forward_pre_hooks}
+    if hooked and isinstance(model, Transformer):
+        for name, module in model.named_modules():
+            if module in hooked and (unheard := _unheard(model, name, module)):
+                raise ValueError(f"a hook on {name or 'the model itself'} would never be called: {unheard}")
+    return bool(hooked)
+
+
+def _unheard(model: Transformer, name: str, module: nn.Module) -> str:
+    """Why a module is never called; "" where it is."""
+    if isinstance(module, Transformer):
+        return "a translation calls encode() and decode(); hook encoder or decoder"
+    if isinstance(module, SubLayer):
+        return "hook the module that it stands around, or edit resid_mid, resid_cross or resid_post (translator.edit)"
+    if isinstance(module, nn.Embedding):
+        return "its matrix is read directly; edit encoder.embed, decoder.embed or logits (translator.edit)"
+    if name.endswith("cross_attention.projection") or isinstance(module, nn.ModuleList):
+        return "its parts are used one by one; edit cross.q, cross.k or cross.v (translator.edit)"
+    return ""

@@ -1,0 +1,134 @@
+"""Every place of a pass by its name: what Transformer computes, in the order in which it does.
+
+>>> from model.config import ModelConfig
+>>> [place.name for place in matching(["decoder.1.cross.*"], ModelConfig(8, num_decoder_layers=2))][:3]
+['decoder.1.cross.q', 'decoder.1.cross.k', 'decoder.1.cross.v']
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from model.config import ModelConfig, PositionCode
+from model.trace.interventions import HeadOutput, Stream, SubLayerOutput
+from model.trace.kinds import AttentionKind, Side, SubLayerName
+
+HEADS = ("batch", "heads", "query", "d_head")
+# part of an attention -> axes, what it is
+ATTENTION = {
+    "q": (HEADS, "queries"),
+    "k": (("batch", "heads", "key", "d_head"), "keys"),
+    "v": (("batch", "heads", "key", "d_head"), "values"),
+    "scores": (("batch", "heads", "query", "key"), "q k^T / sqrt(d_k), before the mask: what is masked stays masked"),
+    "pattern": (("batch", "heads", "query", "key"), "the softmax's weights, as values are weighted by them"),
+    "z": (HEADS, "what each head says, before W_O"),
+    "out": (("batch", "query", "d_model"), "what the sub-layer adds to the stream"),
+}
+FEED_FORWARD = {
+    "pre": (("batch", "position", "d_feedforward"), "hidden units before the activation"),
+    "post": (("batch", "position", "d_feedforward"), "hidden units after it"),
+    "out": (("batch", "position", "d_model"), "what the sub-layer adds to the stream"),
+}
+STREAM = ("batch", "position", "d_model")
+SHORT = {
+    SubLayerName.SELF_ATTENTION: "self",
+    SubLayerName.CROSS_ATTENTION: "cross",
+    SubLayerName.FEED_FORWARD: "ffn",
+}
+AFTER = {
+    None: "resid_pre",
+    SubLayerName.SELF_ATTENTION: "resid_mid",
+    SubLayerName.CROSS_ATTENTION: "resid_cross",
+    SubLayerName.FEED_FORWARD: "resid_post",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """axes: of its tensor; the last but one counts the place's rows. side: whose rows these are."""
+
+    name: str
+    axes: tuple[str, ...]
+    about: str
+    side: Side
+
+    @property
+    def has_heads(self) -> bool:
+        return "heads" in self.axes
+
+
+@lru_cache(maxsize=64)
+def places(config: ModelConfig) -> tuple[Place, ...]:
+    """All of a Transformer of this shape."""
+    return tuple(_places(config))
+
+
+def _places(config: ModelConfig) -> Iterator[Place]:
+    for side, layers in ((Side.ENCODER, config.num_encoder_layers), (Side.DECODER, config.num_decoder_layers)):
+        yield Place(f"{side.value}.embed", STREAM, "token embeddings, scaled", side)
+        if config.position_code is not PositionCode.NONE:
+            yield Place(f"{side.value}.pos", ("1", "position", "d_model"), "the code of positions", side)
+        for layer in range(layers):
+            yield from _layer(side, f"{side.value}.{layer}")
+        yield Place(f"{side.value}.final", STREAM, "what the stack gives, after its last norm", side)
+    yield Place("logits", ("batch", "position", "vocabulary"), "of each next token", Side.DECODER)
+
+
+def _layer(side: Side, at: str) -> Iterator[Place]:
+    yield Place(f"{at}.resid_pre", STREAM, "the residual stream that enters the layer", side)
+    for name in SubLayerName:
+        if name is SubLayerName.CROSS_ATTENTION and side is Side.ENCODER:
+            continue
+        parts = FEED_FORWARD if name is SubLayerName.FEED_FORWARD else ATTENTION
+        for part, (axes, about) in parts.items():
+            of_source = name is SubLayerName.CROSS_ATTENTION and part in "kv"
+            yield Place(f"{at}.{SHORT[name]}.{part}", axes, about, Side.ENCODER if of_source else side)
+        yield Place(f"{at}.{AFTER[name]}", STREAM, f"the residual stream after {name.value.replace('_', ' ')}", side)
+
+
+@lru_cache(maxsize=256)
+def _matching(patterns: tuple[str, ...], config: ModelConfig) -> tuple[tuple[Place, tuple[int, ...]], ...]:
+    """The places that a pattern names, each with the numbers of the patterns that do. ValueError for one that names
+    none."""
+    found = [
+        (place, tuple(n for n, pattern in enumerate(patterns) if fnmatchcase(place.name, pattern)))
+        for place in places(config)
+    ]
+    used = {n for _, numbers in found for n in numbers}
+    for n, pattern in enumerate(patterns):
+        if n not in used:
+            names = [place.name for place in places(config)]
+            near = difflib.get_close_matches(pattern, names, 3, 0.5) or names[:3]
+            raise ValueError(f"no place is called {pattern!r}: there are {', '.join(near)} and others, see places()")
+    return tuple((place, numbers) for place, numbers in found if numbers)
+
+
+def matching(patterns: Iterable[str], config: ModelConfig) -> tuple[Place, ...]:
+    """The places that these names or globs name, in the order of a pass. ValueError, with near ones, for a pattern
+    that names none."""
+    return tuple(place for place, _ in _matching(tuple(patterns), config))
+
+
+@lru_cache(maxsize=1024)
+def at(prefix: str, patterns: tuple[str, ...], config: ModelConfig) -> dict[str, tuple[Place, tuple[int, ...]]]:
+    """Of the places PREFIX.part those that a pattern names: part -> the place and the numbers of the patterns."""
+    start = f"{prefix}." if prefix else ""
+    return {
+        place.name.removeprefix(start): (place, numbers)
+        for place, numbers in _matching(patterns, config)
+        if place.name.startswith(start) and (prefix or place.name == "logits")
+    }
+
+
+def name_of(place: HeadOutput | SubLayerOutput | Stream) -> str:
+    """What a place of Interventions' patches is called."""
+    if isinstance(place, HeadOutput):
+        cross = place.kind is AttentionKind.CROSS
+        return f"{place.kind.side.value}.{place.layer}.{'cross' if cross else 'self'}.z"
+    if isinstance(place, SubLayerOutput):
+        return f"{place.side.value}.{place.layer}.{SHORT[place.sublayer]}.out"
+    return f"{place.side.value}.{place.layer}.{AFTER[place.after]}"

@@ -1,0 +1,60 @@
+"""Edits as plain JSON-ready data, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import fields
+
+from model.trace.edits.values import Ablate, Add, Edit, Numbers, Replace, Scale
+
+KINDS = {"add": Add, "replace": Replace, "scale": Scale, "ablate": Ablate}
+
+
+def to_plain(edits: tuple[tuple[str, Edit], ...]) -> list[dict]:
+    """An object for each, in order: its place, its kind and its fields; numbers as a shape and base64 of float32."""
+    names = {type_: name for name, type_ in KINDS.items()}
+    return [
+        {"place": place, "kind": names[type(edit)], **{f.name: _plain(getattr(edit, f.name)) for f in fields(edit)}}
+        for place, edit in edits
+    ]
+
+
+def from_plain(found: list) -> tuple[tuple[str, Edit], ...]:
+    """What to_plain() gave. ValueError, in words, for anything else."""
+    if not isinstance(found, list) or not all(isinstance(edit, dict) for edit in found):
+        raise ValueError(f"edits are a list of objects, found {found!r:.80}")
+    return tuple(map(_edit, found))
+
+
+def _edit(found: dict) -> tuple[str, Edit]:
+    values = dict(found)
+    place, kind = values.pop("place", None), values.pop("kind", None)
+    if not isinstance(place, str) or kind not in KINDS:
+        raise ValueError(f"an edit has a place and a kind of {', '.join(KINDS)}, found {found!r:.80}")
+    for name in ("positions", "heads"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
+    for name in ("strength", "by"):
+        if name in values and (isinstance(values[name], bool) or not isinstance(values[name], (int, float))):
+            raise ValueError(f"an edit's {name} is a number, found {values[name]!r:.80}")
+    if "value" in values:
+        values["value"] = _numbers(values["value"])
+    try:
+        return place, KINDS[kind](**values)
+    except TypeError as error:
+        raise ValueError(f"an edit that cannot be read: {error}") from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Numbers):
+        return {"shape": list(value.shape), "float32": base64.b64encode(value.data).decode()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _numbers(found: object) -> Numbers:
+    try:
+        made = Numbers(tuple(map(int, found["shape"])), base64.b64decode(found["float32"], validate=True))
+        return Numbers.of(made.array)
+    except (TypeError, KeyError, ValueError, binascii.Error) as error:
+        raise ValueError(f"an edit's numbers are a shape and base64 of float32: {error}") from error

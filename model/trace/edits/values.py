@@ -1,0 +1,126 @@
+"""Edits as values: what happens to the numbers at a place of a pass.
+
+>>> Add([1.0, 2.0], positions=(3,)) == Add([1, 2], positions=[3])
+True
+>>> Scale(0.5).describe()
+'times 0.5'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """float32 numbers that can be compared, hashed and written down. shape: of the array; data: its bytes."""
+
+    shape: tuple[int, ...]
+    data: bytes
+
+    @classmethod
+    def of(cls, values: object) -> Numbers:
+        """Of an array, a tensor of the CPU, a list or a number. ValueError unless all are finite."""
+        if isinstance(values, Numbers):
+            return values
+        found = np.ascontiguousarray(values.detach() if hasattr(values, "detach") else values, np.float32)
+        if not np.isfinite(found).all():
+            raise ValueError("an edit's values must be finite numbers")
+        return cls(found.shape, found.tobytes())
+
+    @property
+    def array(self) -> np.ndarray:
+        """float32, not to be written to."""
+        return np.frombuffer(self.data, np.float32).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Where at a place, and what: one of the four below.
+
+    positions  of the place's rows, from 0 at the start of the sentence; None: all
+    heads      of a place that has heads; None: all
+    """
+
+    def _told(self, **numbers: object) -> None:
+        for name, values in numbers.items():
+            object.__setattr__(self, name, Numbers.of(values))
+        for name in ("positions", "heads"):
+            found = getattr(self, name)
+            if found is not None:
+                object.__setattr__(self, name, _counted(name, found))
+        rows = getattr(getattr(self, "value", None), "shape", ())[:-1]
+        if rows and rows != (len(self.positions or ()),):
+            raise ValueError(
+                f"a value of shape {list(self.value.shape)} needs as many positions as rows, found {self.positions}"
+            )
+
+
+@dataclass(frozen=True)
+class Add(Edit):
+    """x + strength * value. value: [width], or [positions, width] with a row for each of the named positions."""
+
+    value: Numbers | Sequence[float]
+    strength: float = 1.0
+    positions: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._told(value=self.value)
+
+    def describe(self) -> str:
+        return f"plus {self.strength:g} times a vector"
+
+
+@dataclass(frozen=True)
+class Replace(Edit):
+    """The value in x's place, as of another run (activation patching). value: as in Add."""
+
+    value: Numbers | Sequence[float]
+    positions: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._told(value=self.value)
+
+    def describe(self) -> str:
+        return "replaced"
+
+
+@dataclass(frozen=True)
+class Scale(Edit):
+    """x times a number."""
+
+    by: float
+    positions: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._told()
+
+    def describe(self) -> str:
+        return f"times {self.by:g}"
+
+
+@dataclass(frozen=True)
+class Ablate(Edit):
+    """0 in x's place."""
+
+    positions: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._told()
+
+    def describe(self) -> str:
+        return "0"
+
+
+def _counted(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    found = tuple(values)
+    if any(not isinstance(i, int) or isinstance(i, bool) or i < 0 for i in found) or len(set(found)) < len(found):
+        raise ValueError(f"an edit's {name} count from 0, each once, found {found!r:.80}")
+    return found

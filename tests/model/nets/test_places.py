@@ -1,0 +1,316 @@
+"""Named places: all that a pass computes, recorded = recomputed; edits in one pass, steps, beam and batches alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model.analysis import why
+from model.analysis.paths import follow
+from model.nets.places.registry import matching, places
+from model.nets.places.visit import Kept
+from model.nets.sweep import Sweep
+from model.trace import interventions_file, storage
+from model.trace.edits import Ablate, Add, Replace, Scale
+from model.trace.interventions import Interventions, Patch, Stream
+from model.trace.kinds import TRANSFORMER_KINDS
+from model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
+
+TEXT = SENTENCES[0]
+WIDE = np.linspace(-3, 3, 32)
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_checkpoint) -> Translator:
+    return Translator.load(tiny_checkpoint, "cpu")
+
+
+@pytest.fixture(scope="module")
+def every(translator):
+    """Every place of one pass, of two sentences."""
+    return translator.run([TEXT, "Hund."], names=["*"])
+
+
+def test_every_place_has_its_name_and_its_shape(translator, every):
+    config = translator.config
+    assert len(places(replace(config, num_encoder_layers=4, num_decoder_layers=4))) == 143
+    assert [place.name for place in translator.places()] == list(every.names)
+    source, target = every.source_mask.shape[1], every.mask.shape[1]
+    sizes = {"heads": 4, "d_head": 8, "d_model": 32, "d_feedforward": 48, "vocabulary": config.vocabulary_size}
+    sizes |= {"batch": 2, "1": 1}
+    for place in translator.places():
+        rows = source if place.side.value == "encoder" else target
+        keys = source if "cross" in place.name or place.name.startswith("encoder") else target
+        expected = [sizes.get(axis) or (keys if axis == "key" else rows) for axis in place.axes]
+        assert list(every[place.name].shape) == expected, place
+
+
+def test_what_is_kept_is_what_is_computed(translator, every):
+    """Each place from those before it, by torch's plain functions and the model's weights."""
+    model, run = translator.model, every
+    with torch.no_grad():
+        for side, stack, positions in (
+            ("encoder", model.encoder, model.source_positions),
+            ("decoder", model.decoder, model.target_positions),
+        ):
+            x = run[f"{side}.embed"] + run[f"{side}.pos"]
+            close(run[f"{side}.pos"][0], positions(0, x.shape[1]))
+            for number, layer in enumerate(stack.layers):
+                at = f"{side}.{number}"
+                close(run[f"{at}.resid_pre"], x)
+                names = ["self", "cross"] if side == "decoder" else ["self"]
+                after = {"self": "resid_mid", "cross": "resid_cross"}
+                for name, sublayer in zip(names, layer.sublayers):
+                    module = layer.self_attention if name == "self" else layer.cross_attention
+                    read = sublayer.norm(x)
+                    of = read if name == "self" else run["encoder.final"]
+                    weights, biases = module.projection.weight.chunk(3), module.projection.bias.chunk(3)
+                    for part, rows, weight, bias in zip("qkv", (read, of, of), weights, biases):
+                        close(run[f"{at}.{name}.{part}"], module.split_heads(F.linear(rows, weight, bias)))
+                    q, k, v = (run[f"{at}.{name}.{part}"] for part in "qkv")
+                    close(run[f"{at}.{name}.scores"], q @ k.transpose(-1, -2) / math.sqrt(8), 1e-5)
+                    pattern = run[f"{at}.{name}.pattern"]
+                    assert torch.allclose(pattern.sum(-1), torch.ones(()), atol=1e-5)
+                    ratio = (pattern.clamp_min(1e-30).log() - run[f"{at}.{name}.scores"])[pattern > 1e-6]
+                    assert ratio.isfinite().all()
+                    close(run[f"{at}.{name}.z"], pattern @ v)
+                    out = module.output(run[f"{at}.{name}.z"].transpose(1, 2).flatten(2))
+                    close(run[f"{at}.{name}.out"], out)
+                    x = x + run[f"{at}.{name}.out"]
+                    close(run[f"{at}.{after[name]}"], x)
+                hidden = layer.feed_forward.expand(layer.sublayers[-1].norm(x))
+                close(run[f"{at}.ffn.pre"], hidden)
+                close(run[f"{at}.ffn.post"], hidden.relu())
+                close(run[f"{at}.ffn.out"], layer.feed_forward.contract(hidden.relu()))
+                x = x + run[f"{at}.ffn.out"]
+                close(run[f"{at}.resid_post"], x)
+            close(run[f"{side}.final"], stack.norm(x))
+        close(run["logits"], model.project(run["decoder.final"]), 1e-5)
+    output = translator.inspect(run.source_ids[0], run.target_ids[0])
+    for kind in TRANSFORMER_KINDS:
+        name = f"{kind.side.value}.1.{'cross' if kind.value == 'cross' else 'self'}.pattern"
+        weights = output.attention(kind, 1).weights[0]
+        close(run[name][0][:, : weights.shape[1], : weights.shape[2]], weights, 1e-5)
+
+
+def close(found, expected, tolerance=1e-6):
+    scale = max(1.0, float(expected.abs().max()))
+    torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
+
+
+def bits(trace) -> list[bytes]:
+    arrays = [trace.maps(kind).weights for kind in trace.kinds]
+    return [a.tobytes() for a in (*arrays, trace.top_probabilities, trace.log_probability, trace.entropy)]
+
+
+def test_an_edit_that_adds_nothing_changes_no_bit(translator):
+    plain = translator.translate(TEXT)
+    inside = [p.name for p in translator.places() if p.name.endswith(("scores", "pattern"))]
+    others = [p.name for p in translator.places() if p.name not in inside]
+    for nothing in (Add(0.0), Scale(1.0), lambda x, at: x):
+        steered = translator.edit({name: nothing for name in others})
+        assert bits(steered.translate(TEXT)) == bits(plain)
+        assert [r.hypotheses for r in steered.beam([plain.source_ids], width=3)] == [
+            r.hypotheses for r in translator.beam([plain.source_ids], width=3)
+        ]
+        # Inside an attention a step takes another kernel, and a recorded pass does not.
+        found = translator.edit({name: nothing for name in inside}).inspect(plain.source_ids, plain.target_ids)
+        assert torch.equal(found.logits, translator.inspect(plain.source_ids, plain.target_ids).logits)
+
+
+EDITS = {
+    "steering": {"decoder.1.resid_post": Add(WIDE, strength=0.5)},
+    "one position": {
+        "decoder.2.resid_mid": Add(WIDE, positions=(2,)),
+        "encoder.1.resid_post": Ablate(positions=(0, 3)),
+    },
+    "heads": {"decoder.*.cross.z": Ablate(heads=(1, 2)), "encoder.0.self.q": Scale(2.0, heads=(0,))},
+    "keys": {"decoder.0.cross.k": Scale(0.5), "decoder.1.self.v": Add(np.ones(8)), "encoder.*.self.k": Scale(1.2)},
+    "inside": {"decoder.*.cross.pattern": Scale(0.5), "decoder.1.self.scores": Scale(0.3)},
+    "units": {"decoder.0.ffn.pre": Add(np.ones(48)), "*.1.ffn.post": Scale(1.5)},
+    "ends": {"encoder.embed": Scale(1.1), "decoder.pos": Scale(0.5), "decoder.final": Scale(1.2)},
+    "logits": {"logits": Add(np.linspace(-1, 1, 350)), "decoder.embed": Replace(WIDE, positions=(1,))},
+    "rows": {"decoder.0.resid_pre": Replace(np.stack([WIDE, -WIDE]), positions=(1, 3))},
+    "function": {"decoder.2.resid_post": lambda x, at: x + at.positions[:, None] * 0.2 * torch.sin(x)},
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_steps_beam_batches_and_one_pass_say_the_same(translator, name):
+    steered = translator.edit(EDITS[name])
+    trace = steered.translate(TEXT)
+    output = steered.inspect(trace.source_ids, trace.target_ids)
+    log_p = output.logits[0].log_softmax(-1)
+    np.testing.assert_allclose(
+        log_p.gather(1, torch.tensor(trace.target_ids)[:, None])[:, 0], trace.log_probability, atol=1e-5
+    )
+    plain = translator.inspect(trace.source_ids, trace.target_ids).logits[0].log_softmax(-1)
+    assert (log_p - plain).abs().max() > 1e-3, "it does something"
+    (found,) = steered.beam([trace.source_ids], width=1)
+    assert found.hypotheses[0].ids == trace.target_ids
+    wide = steered.beam([trace.source_ids], width=4)[0].hypotheses[0]
+    scored = steered.log_probabilities([list(trace.source_ids)], [list(wide.ids)])[0]
+    assert sum(scored) == pytest.approx(wide.log_probability, abs=1e-4)
+    for other, text in zip(steered.trace_batch([SENTENCES[2], TEXT, "Hund."]), (SENTENCES[2], TEXT, "Hund.")):
+        one = steered.translate(text)
+        assert other.target_ids == one.target_ids
+        np.testing.assert_allclose(other.log_probability, one.log_probability, atol=1e-5)
+    assert steered.translate_batch([TEXT]) == [trace.translation]
+    assert follow(steered, TEXT, trace.target_ids).log_probability.tobytes() == trace.log_probability.tobytes()
+
+
+def test_an_edit_is_the_same_intervention(translator):
+    plain = translator.translate(TEXT)
+    off = translator.inspect(
+        plain.source_ids, plain.target_ids, interventions=Interventions(heads_off=[("cross", 1, 2)])
+    )
+    edit = translator.edit({"decoder.1.cross.z": Ablate(heads=(2,))}).inspect(plain.source_ids, plain.target_ids)
+    assert torch.equal(off.logits, edit.logits)
+    clean = translator.run(["Heute scheint die Sonne."], names=["decoder.1.resid_post"])
+    rows = clean["decoder.1.resid_post"][:, 1:3]
+    patch = Patch(Stream("decoder", 1, "feed_forward"), (1, 2))
+    from model.nets.sweep import PatchValue
+
+    patched = translator.inspect(
+        plain.source_ids,
+        plain.target_ids,
+        interventions=Sweep(Interventions(patches=[patch]), values={patch: PatchValue(rows)}),
+    )
+    edit = translator.edit({"decoder.1.resid_post": Replace(rows[0], positions=(1, 2))})
+    assert torch.equal(patched.logits, edit.inspect(plain.source_ids, plain.target_ids).logits)
+
+
+def test_a_trace_keeps_plain_edits_and_has_words_of_functions(translator):
+    trace = translator.edit(EDITS["rows"]).translate(TEXT)
+    for back in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
+        assert back.interventions == trace.interventions
+        again = translator.translate(TEXT, interventions=back.interventions)
+        assert bits(again) == bits(trace)
+    assert json.dumps(interventions_file.to_plain(trace.interventions))
+    trace = translator.edit(EDITS["function"]).translate(TEXT)
+    assert trace.interventions.in_words == "decoder.2.resid_post edited by a function"
+    assert storage.from_json(storage.to_json(trace)).interventions == trace.interventions
+    with pytest.raises(ValueError, match="known in words only"):
+        translator.translate(TEXT, interventions=trace.interventions)
+    with pytest.raises(ValueError, match="cannot be run again"):
+        why.attribute(translator, translator.edit(EDITS["rows"]).translate(TEXT))
+    swept = translator.translate(TEXT, interventions=Sweep(gates={TRANSFORMER_KINDS[2]: torch.ones(1, 3, 4)}))
+    assert "gates on heads of cross" in storage.from_npz(storage.to_npz(swept)).interventions.in_words
+
+
+def test_twenty_threads_do_not_meet(translator):
+    edits = [{"decoder.2.resid_post": Add(WIDE, strength=0.1 * i)} for i in range(10)]
+    edits += [{"decoder.2.resid_post": lambda x, at, i=i: x + 0.05 * i * x.roll(1, -1)} for i in range(10)]
+    expected = [translator.edit(edit).translate(TEXT).log_probability for edit in edits]
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(lambda edit: translator.edit(edit).translate(TEXT).log_probability, edits * 2))
+    for one, other in zip(found, expected * 2):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert len({array.tobytes() for array in expected}) > 15
+
+
+def test_gradients_flow_to_whatever_is_kept(translator):
+    steered = translator.edit({"decoder.1.resid_post": Scale(1.5)})
+    run = steered.run([TEXT], names=["encoder.embed", "decoder.*.resid_post", "logits"], grad=True)
+    target = run["logits"][0, 2, 7]
+    slopes = torch.autograd.grad(target, [run["encoder.embed"], run["decoder.0.resid_post"]])
+    assert all(slope.abs().sum() > 0 for slope in slopes)
+    step = 1e-2 * slopes[0] / slopes[0].norm()
+    moved = steered.edit({"encoder.embed": lambda x, at: x + step}).run(
+        [TEXT], [steered.translate_batch([TEXT])[0]], names=["logits"]
+    )
+    assert moved["logits"].shape[-1] == 350
+
+
+def test_many_sentences_stream_in_bounded_memory(translator):
+    texts = [SENTENCES[i % len(SENTENCES)] for i in range(30)]
+    whole = translator.run(texts, names=["decoder.1.resid_post"])
+    parts = list(translator.runs(iter(texts), names=["decoder.1.resid_post"], room=20_000))
+    assert len(parts) > 3 and sum(map(len, parts)) == len(texts)
+    assert all(part["decoder.1.resid_post"].nbytes <= 20_000 for part in parts)
+    row = 0
+    for part in parts:
+        for tensor, mask in zip(part["decoder.1.resid_post"], part.mask):
+            torch.testing.assert_close(
+                tensor[mask], whole["decoder.1.resid_post"][row][whole.mask[row]], atol=1e-5, rtol=0
+            )
+            row += 1
+    frame = whole.to_frame("decoder.1.resid_post")
+    assert len(frame) == int(whole.mask.sum()) and list(frame.columns[:3]) == ["sentence", "position", "token"]
+    assert [t.translation for t in translator.traces(iter(texts[:5]), batch_size=2)] == translator.translate_batch(
+        texts[:5]
+    )
+
+
+@pytest.mark.parametrize(
+    ("edits", "words"),
+    [
+        ({"decoder.9.resid_post": Scale(2.0)}, "no place is called 'decoder.9.resid_post'"),
+        ({"decoder.0.resid_post": Scale(2.0, heads=(0,))}, "has no heads of its own"),
+        ({"decoder.0.self.z": Scale(2.0, heads=(4,))}, "heads are 0 to 3, found 4"),
+        ({"decoder.0.self.z": 3}, "must be Add, Replace, Scale, Ablate or a function"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused(translator, edits, words):
+    with pytest.raises(ValueError, match=words):
+        translator.edit(edits)
+
+
+def test_what_an_edit_gives_must_fit(translator):
+    with pytest.raises(ValueError, match="must give a tensor of shape"):
+        translator.edit({"decoder.0.resid_post": lambda x, at: x[..., :1]}).translate(TEXT)
+    with pytest.raises(ValueError, match="a value of width 5"):
+        translator.edit({"decoder.0.resid_post": Add(np.ones(5))}).translate(TEXT)
+    with pytest.raises(ValueError, match=r"an edit of encoder\.0\.resid_post is at position 90"):
+        translator.edit({"encoder.0.resid_post": Scale(0.0, positions=(90,))}).translate(TEXT)
+    with pytest.raises(ValueError, match="as many positions as rows"):
+        Add(np.ones((2, 32)), positions=(1,))
+
+
+def test_a_hook_of_torchs_is_honoured_in_decoding_or_refused_by_name(tokenizer, tiny_checkpoint):
+    """What is decoded and what is recorded after it are of the same, hooked model."""
+    translator = Translator.load(tiny_checkpoint, "cpu")
+    plain = translator.translate(TEXT)
+    layer = translator.model.decoder.layers[2]
+    for module in (
+        layer,
+        layer.feed_forward,
+        layer.cross_attention,
+        layer.sublayers[1].norm,
+        layer.self_attention.output,
+    ):
+        doubled = module.register_forward_hook(
+            lambda _, __, out: (1.5 * out[0], *out[1:]) if isinstance(out, tuple) else 1.5 * out
+        )
+        trace = translator.translate(TEXT)
+        output = translator.inspect(trace.source_ids, trace.target_ids)
+        log_p = output.logits[0].log_softmax(-1).gather(1, torch.tensor(trace.target_ids)[:, None])[:, 0]
+        np.testing.assert_allclose(trace.log_probability, log_p.detach(), atol=1e-5)
+        doubled.remove()
+        assert bits(translator.translate(TEXT)) == bits(plain)
+    for module, name in (
+        (layer.cross_attention.projection, r"decoder\.layers\.2\.cross_attention\.projection"),
+        (layer.sublayers[0], r"decoder\.layers\.2\.sublayers\.0"),
+        (translator.model.embedding, "embedding"),
+        (translator.model, "the model itself"),
+    ):
+        hook = module.register_forward_pre_hook(lambda *_: None)
+        with pytest.raises(ValueError, match=f"a hook on {name} would never be called"):
+            translator.translate(TEXT)
+        hook.remove()
+
+
+def test_globs_name_places_in_order(translator):
+    names = [place.name for place in matching(["decoder.*.resid_post", "encoder.0.self.?"], translator.config)]
+    assert names[:4] == ["encoder.0.self.q", "encoder.0.self.k", "encoder.0.self.v", "encoder.0.self.z"]
+    assert names[4:] == [f"decoder.{i}.resid_post" for i in range(3)]
+    assert build_tiny_model and Kept(("logits",)).found == {}
