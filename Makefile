@@ -48,7 +48,7 @@ derived: $(VENV)/.dev
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
 DOCUMENTED := viz model.translator model.trace.translation model.trace.interventions model.trace.storage \
-  model.analysis.ablation
+  model.analysis.ablation model.trace.edits.values model.nets.places.registry
 docs: $(VENV)/.dev
 	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*'
 

@@ -44,10 +44,11 @@ class BuildPackage(build_py):
                 path.write_text(renamed(text), encoding="utf-8")
 
 
-parts = find_packages(include=["model", "model.*", "viz", "viz.*"])
-setup(
-    packages=[PACKAGE, *(f"{PACKAGE}.{part}" for part in parts)],
-    package_dir={PACKAGE: PACKAGE, f"{PACKAGE}.model": "model", f"{PACKAGE}.viz": "viz"},
-    include_package_data=True,
-    cmdclass={"build_py": BuildPackage},
-)
+if __name__ == "__main__":
+    parts = find_packages(include=["model", "model.*", "viz", "viz.*"])
+    setup(
+        packages=[PACKAGE, *(f"{PACKAGE}.{part}" for part in parts)],
+        package_dir={PACKAGE: PACKAGE, f"{PACKAGE}.model": "model", f"{PACKAGE}.viz": "viz"},
+        include_package_data=True,
+        cmdclass={"build_py": BuildPackage},
+    )

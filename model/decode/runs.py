@@ -62,9 +62,9 @@ class Run:
         tensor = self[name]
         if tensor.ndim != 3 or len(tensor) != len(self):
             raise ValueError(f"{name} is no row a token: its shape is {list(tensor.shape)}")
-        mask = self.source_mask if name.startswith("encoder") else self.mask
+        mask = self.source_mask if name.startswith(Side.ENCODER.value) else self.mask
         sentence, position = mask.nonzero().cpu().unbind(1)
-        side = 0 if name.startswith("encoder") else 1
+        side = 0 if name.startswith(Side.ENCODER.value) else 1
         tokens = [self.tokens[s][side][p] for s, p in zip(sentence.tolist(), position.tolist())]
         told = pd.DataFrame({"sentence": sentence.numpy(), "position": position.numpy(), "token": tokens})
         return told.join(pd.DataFrame(tensor[mask].detach().float().cpu().numpy()))

@@ -138,6 +138,7 @@ class _LayerStep:
         return torch.layer_norm(x, *norm) if self.norm_first else x
 
     def _leave(self, x: Tensor, output: Tensor, norm: tuple, at: Visit | None, part: str, after: str) -> Tensor:
+        """The stream after a sub-layer. Six parameters: what it adds, and the names of where that may be changed."""
         if at is not None:
             output = at(f"{part}.out", output[:, None])[:, 0]
         summed = x + output if self.residual else output

@@ -197,7 +197,7 @@ class Interventions:
             side = patch.place.kind.side if isinstance(patch.place, HeadOutput) else patch.place.side
             named += [("a patch", side, position) for position in patch.positions or ()]
         for place, edit in self.edits:
-            of_source = place.startswith("encoder") or place.endswith(("cross.k", "cross.v"))
+            of_source = place.startswith(Side.ENCODER.value) or place.endswith(("cross.k", "cross.v"))
             side = Side.ENCODER if of_source else Side.DECODER
             named += [(f"an edit of {place}", side, position) for position in edit.positions or ()]
         for what, side, position in named:

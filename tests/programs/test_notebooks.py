@@ -55,8 +55,10 @@ def html_of(notebook: nbformat.NotebookNode) -> list[str]:
     ]
 
 
-def test_there_are_three_and_the_first_look_is_short():
-    assert set(PATHS) == {"first_look", "head_importance", "own_model"}
+def test_there_are_four_and_two_are_short():
+    assert set(PATHS) == {"first_look", "head_importance", "own_model", "ten_cells"}
+    cells = [cell.source for cell in nbformat.read(PATHS["ten_cells"], 4).cells if cell.cell_type == "code"]
+    assert len(cells) == 12 and all(len(source.splitlines()) <= 4 for source in cells[1:])
     assert len(nbformat.read(PATHS["first_look"], 4).cells) == 12
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +15,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 from gradio_client import Client
 
@@ -111,7 +114,7 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
         "from attention_atlas.model.analysis import why\n"
         "translator = Translator.load('de-en', 'cpu')\n"
         "trace = translator.translate('Der Hund schläft.')\n"
-        "print(model.THEIRS, len(why.attribute(translator, trace, methods=['ALTI+']).rows), trace.translation)\n"
+        "print(model.THEIRS, len(why.attribute(translator, trace, methods=['alti']).rows), trace.translation)\n"
         "viz.explore(trace).save('heads.html')\n",
         encoding="utf-8",
     )
@@ -120,6 +123,34 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
     assert done.stdout.startswith("True 1 ") and (tmp_path / "heads.html").stat().st_size > 1_000_000
     same = far(installed / "attention-atlas", "translate", "--device", "cpu", "Der Hund schläft.", at=tmp_path)
     assert done.stdout.split(" ", 2)[2] == same.stdout
+
+
+@pytest.mark.long
+def test_the_ten_first_cells_run_far_from_the_checkout(installed, tmp_path):
+    """The notebook's code, its imports as the build writes them: it shows what it showed."""
+    notebook = nbformat.read(ROOT / "notebooks" / "ten_cells.ipynb", 4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    renamed = runpy.run_path(str(ROOT / "setup.py"), run_name="not building")["renamed"]
+    program = "\n\n".join(
+        f"show({json.dumps(number)}, {json.dumps(renamed(cell.source))})" for number, cell in enumerate(cells)
+    )
+    show = (
+        "import ast, os\nos.makedirs('checkpoints', exist_ok=True)\nspace = {}\n"
+        "def show(number, source):\n"
+        "    *body, last = ast.parse(source).body\n"
+        "    exec(compile(ast.Module(body, []), 'cell', 'exec'), space)\n"
+        "    if isinstance(last, ast.Expr):\n"
+        "        print(number, repr(eval(compile(ast.Expression(last.value), 'cell', 'eval'), space)))\n"
+        "    else:\n"
+        "        exec(compile(ast.Module([last], []), 'cell', 'exec'), space)\n"
+    )
+    (tmp_path / "cells.py").write_text(show + program, encoding="utf-8")
+    done = far(installed / "python", "cells.py", at=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for number, cell in enumerate(cells):
+        for output in cell.outputs:
+            expected = output.get("text") or f"{number} {output['data']['text/plain']}"
+            assert expected.strip() in done.stdout
 
 
 def test_every_program_has_its_help_and_errors_in_words(installed, tmp_path):

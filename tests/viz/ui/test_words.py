@@ -67,6 +67,8 @@ NO_CONTROL = {
     ("model/analysis/again.py", "check_again"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
+    ("model/decode/runs.py", "__getitem__"),
+    ("model/decode/runs.py", "to_frame"),
     ("model/analysis/again.py", "check_again"),
     ("model/analysis/dissection.py", "dissect"),
     ("model/analysis/formulas/projections.py", "join_heads"),
