@@ -6,6 +6,7 @@ import base64
 import binascii
 from dataclasses import fields
 
+from model.trace import is_number
 from model.trace.edits.values import Ablate, Add, Edit, Numbers, Replace, Scale
 
 KINDS = {"add": Add, "replace": Replace, "scale": Scale, "ablate": Ablate}
@@ -32,18 +33,20 @@ def _edit(found: dict) -> tuple[str, Edit]:
     place, kind = values.pop("place", None), values.pop("kind", None)
     if not isinstance(place, str) or kind not in KINDS:
         raise ValueError(f"an edit has a place and a kind of {', '.join(KINDS)}, found {found!r:.80}")
-    for name in ("positions", "heads"):
-        if isinstance(values.get(name), list):
-            values[name] = tuple(values[name])
-    for name in ("strength", "by"):
-        if name in values and (isinstance(values[name], bool) or not isinstance(values[name], (int, float))):
-            raise ValueError(f"an edit's {name} is a number, found {values[name]!r:.80}")
-    if "value" in values:
-        values["value"] = _numbers(values["value"])
     try:
-        return place, KINDS[kind](**values)
-    except TypeError as error:
+        return place, KINDS[kind](**{name: READ[name](value) for name, value in values.items()})
+    except (KeyError, TypeError) as error:
         raise ValueError(f"an edit that cannot be read: {error}") from error
+
+
+def _number(found: object) -> float:
+    if not is_number(found):
+        raise ValueError(f"an edit's strength is a number, found {found!r:.80}")
+    return found
+
+
+def _counted(found: object) -> tuple | None:
+    return tuple(found) if isinstance(found, list) else found
 
 
 def _plain(value: object) -> object:
@@ -58,3 +61,7 @@ def _numbers(found: object) -> Numbers:
         return Numbers.of(made.array)
     except (TypeError, KeyError, ValueError, binascii.Error) as error:
         raise ValueError(f"an edit's numbers are a shape and base64 of float32: {error}") from error
+
+
+# How each field is read; a name that is not here is refused.
+READ = {"value": _numbers, "strength": _number, "by": _number, "positions": _counted, "heads": _counted}

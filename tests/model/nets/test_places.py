@@ -15,14 +15,13 @@ import torch.nn.functional as F
 from model.analysis import why
 from model.analysis.paths import follow
 from model.nets.places.registry import matching, places
-from model.nets.places.visit import Kept
-from model.nets.sweep import Sweep
+from model.nets.sweep import PatchValue, Sweep
 from model.trace import interventions_file, storage
 from model.trace.edits import Ablate, Add, Replace, Scale
 from model.trace.interventions import Interventions, Patch, Stream
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.translator import Translator
-from tests.conftest import SENTENCES, build_tiny_model
+from tests.conftest import SENTENCES
 
 TEXT = SENTENCES[0]
 WIDE = np.linspace(-3, 3, 32)
@@ -177,8 +176,6 @@ def test_an_edit_is_the_same_intervention(translator):
     clean = translator.run(["Heute scheint die Sonne."], names=["decoder.1.resid_post"])
     rows = clean["decoder.1.resid_post"][:, 1:3]
     patch = Patch(Stream("decoder", 1, "feed_forward"), (1, 2))
-    from model.nets.sweep import PatchValue
-
     patched = translator.inspect(
         plain.source_ids,
         plain.target_ids,
@@ -313,4 +310,23 @@ def test_globs_name_places_in_order(translator):
     names = [place.name for place in matching(["decoder.*.resid_post", "encoder.0.self.?"], translator.config)]
     assert names[:4] == ["encoder.0.self.q", "encoder.0.self.k", "encoder.0.self.v", "encoder.0.self.z"]
     assert names[4:] == [f"decoder.{i}.resid_post" for i in range(3)]
-    assert build_tiny_model and Kept(("logits",)).found == {}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda edit: edit.pop("place"),
+        lambda edit: edit.update(kind="explode"),
+        lambda edit: edit.update(strength="much"),
+        lambda edit: edit.update(colour="red"),
+        lambda edit: edit["value"].update(float32="?"),
+        lambda edit: edit["value"].update(shape=[31]),
+        lambda edit: edit.update(positions=[-1]),
+        lambda edit: edit.update(heads=3),
+    ],
+)
+def test_a_damaged_file_of_edits_is_refused_in_words(damage):
+    (plain,) = interventions_file.to_plain(Interventions(edits={"logits": Add(WIDE)}))["edits"]
+    damage(plain)
+    with pytest.raises(ValueError, match="edit"):
+        interventions_file.from_plain({"edits": [plain]})
