@@ -58,7 +58,7 @@ class Place:
 
     @property
     def has_heads(self) -> bool:
-        return "heads" in self.axes
+        return len(self.axes) == len(HEADS)
 
 
 @lru_cache(maxsize=64)
