@@ -92,8 +92,8 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
         source.click()
         page.get_by_role("option", name=name, exact=True).click()
         expect(panel.locator(".text.note").first).to_contain_text(told)
-    page.get_by_label("the token it predicts").locator("visible=true").check()
-    expect(panel.locator(".text.note").first).to_contain_text("the token it predicts")
+    page.get_by_label("the token it writes").locator("visible=true").check()
+    expect(panel.locator(".text.note").first).to_contain_text("the token it writes")
     open_panel(page, "Heads", "Search by example")
     no_violations(page, "#panel-heads-search")
 
