@@ -30,7 +30,6 @@ from bench.made import growth
 from bench.made.captions import LANGUAGES, captions, texts
 from bench.made.peers import CTranslate2, Marian, Tutorial
 from bench.speed import LENGTHS, Measurement, take_turns, timed
-from model.config import TrainConfig
 from model.decode.trace_builder import Request
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
@@ -38,6 +37,7 @@ from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
 from model.train import Trainer
 from model.training.batches import Batch, Examples, make_batch, plan_batches
+from model.training.config import TrainConfig
 from model.translator import Translator
 
 

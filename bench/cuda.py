@@ -24,13 +24,13 @@ import torch
 
 from bench.made.captions import captions, texts
 from model.checkpoint import Checkpoint
-from model.config import TrainConfig
 from model.decode.recorded import greedy_with_records
 from model.nets.transformer import Transformer
 from model.program import CHECKPOINT, command_line, program
 from model.trace.directions import parse_direction
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.training.batches import Batch, Examples, make_batch, plan_batches
+from model.training.config import TrainConfig
 from model.training.loss import summed_cross_entropy
 from model.translator import Translator
 

@@ -19,7 +19,6 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from model.config import TrainConfig
 from model.decode.greedy import greedy
 from model.decode.recorded import greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
@@ -32,6 +31,7 @@ from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.translation import TranslationTrace
 from model.train import Trainer
 from model.training.batches import Examples
+from model.training.config import TrainConfig
 from model.translator import Translator
 
 LENGTHS = (8, 16, 32, 64)  # target tokens

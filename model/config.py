@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from model.trace import is_number, is_whole
@@ -25,7 +25,7 @@ MAX_POSITION_OFFSET = 1024
 PARTS = ("look_ahead_mask", "scale_scores", "residual")
 
 
-def _check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
+def check_whole_number(name: str, value: object, low: int, high: int | None = None) -> None:
     if not is_whole(value):
         raise ValueError(f"{name} must be a whole number, found {value!r}")
     if value < low or (high is not None and value > high):
@@ -48,7 +48,7 @@ def _check_member(config: object, name: str, kind: type[Enum]) -> None:
         ) from None
 
 
-def _check_fraction(name: str, value: object) -> None:
+def check_fraction(name: str, value: object) -> None:
     if not is_number(value) or not 0.0 <= value < 1.0:
         raise ValueError(f"{name} must be at least 0 and below 1, found {value!r}")
 
@@ -108,10 +108,10 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
-            _check_whole_number(name, getattr(self, name), 1, limit)
-        _check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
+            check_whole_number(name, getattr(self, name), 1, limit)
+        check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
         for name in ("dropout", "attention_dropout"):
-            _check_fraction(name, getattr(self, name))
+            check_fraction(name, getattr(self, name))
         for name in (
             "norm_first",
             "norm_embedding",
@@ -124,7 +124,7 @@ class ModelConfig:
             _check_truth(name, getattr(self, name))
         _check_member(self, "activation", Activation)
         _check_member(self, "position_code", PositionCode)
-        _check_whole_number("position_offset", self.position_offset, 0, MAX_POSITION_OFFSET)
+        check_whole_number("position_offset", self.position_offset, 0, MAX_POSITION_OFFSET)
         self._check_target_vocabulary()
         if not isinstance(self.position_base, (int, float)) or not 1.0 < self.position_base <= 1e9:
             raise ValueError(f"position_base must be above 1 and at most 1e9, found {self.position_base!r}")
@@ -135,7 +135,7 @@ class ModelConfig:
 
     def _check_target_vocabulary(self) -> None:
         if self.target_vocabulary_size is not None:
-            _check_whole_number("target_vocabulary_size", self.target_vocabulary_size, 1, LIMITS["vocabulary_size"])
+            check_whole_number("target_vocabulary_size", self.target_vocabulary_size, 1, LIMITS["vocabulary_size"])
             if self.shared_embeddings and self.target_vocabulary_size != self.vocabulary_size:
                 raise ValueError(
                     f"one embedding cannot serve {self.vocabulary_size} source and "
@@ -145,7 +145,7 @@ class ModelConfig:
         if not isinstance(self.banned_ids, tuple):
             raise ValueError(f"banned_ids must be a list of ids, found {self.banned_ids!r}")
         for token_id in self.banned_ids:
-            _check_whole_number("banned_ids", token_id, 0, self.num_target_tokens - 1)
+            check_whole_number("banned_ids", token_id, 0, self.num_target_tokens - 1)
 
     def map_numbers(self, source: int, target: int) -> int:
         """Weights in all attention maps of a sentence of so many tokens a side."""
@@ -199,9 +199,9 @@ class RecurrentConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocabulary_size", "d_model", "max_length"):
-            _check_whole_number(name, getattr(self, name), 1, LIMITS[name])
-        _check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
-        _check_fraction("dropout", self.dropout)
+            check_whole_number(name, getattr(self, name), 1, LIMITS[name])
+        check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
+        check_fraction("dropout", self.dropout)
         _check_truth("attention", self.attention)
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
@@ -228,67 +228,6 @@ class RecurrentConfig:
     @property
     def num_target_tokens(self) -> int:
         return self.vocabulary_size
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """The settings of one training run. Raises ValueError for a value that cannot work."""
-
-    directions: tuple[str, ...] = ("de-en",)
-    max_updates: int = 10_000
-    tokens_per_batch: int = 2048  # target tokens, padding included, over all processes
-    learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
-    warmup_updates: int = 800
-    cooldown_updates: int = 2000  # linear decay to zero over the last updates
-    label_smoothing: float = 0.1
-    clip_norm: float = 1.0
-    average_decay: float = 0.999  # exponential moving average of the weights; 0 switches it off
-    evaluate_every: int = 1000
-    save_every: int = 200
-    dev_sentences: int = 500  # translated greedily at each evaluation
-    max_pair_length: int = 128  # longer pairs (tokens on either side) are left out of training
-    bf16: bool = False
-    seed: int = 1
-    repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
-    substitution: float = 0.0  # the chance that a pair's names, towns, numbers, dates and times are drawn anew
-    frame_pairs: int = 0  # filled sentences of our own, a direction and epoch
-    noise: float = 0.0  # the chance that a source is read as somebody in a hurry would type it
-
-    def __post_init__(self) -> None:
-        if not self.directions:
-            raise ValueError("directions is empty: name at least one, such as 'de-en'")
-        for name in (
-            "max_updates",
-            "tokens_per_batch",
-            "warmup_updates",
-            "evaluate_every",
-            "save_every",
-            "dev_sentences",
-            "max_pair_length",
-        ):
-            _check_whole_number(name, getattr(self, name), 1)
-        _check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
-        _check_whole_number("seed", self.seed, 0)
-        _check_whole_number("frame_pairs", self.frame_pairs, 0)
-        for name in ("substitution", "noise"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is a chance from 0 to 1, found {getattr(self, name)!r}")
-        for name, times in self.repeats:
-            if not isinstance(times, (int, float)) or not times >= 0:
-                raise ValueError(f"a corpus is seen 0 times an epoch or more often, found {name} {times!r}")
-        for name in ("label_smoothing", "average_decay"):
-            _check_fraction(name, getattr(self, name))
-        for name in ("learning_rate", "clip_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, found {getattr(self, name)!r}")
-
-    def learning_rate_at(self, update: int) -> float:
-        """Learning rate of update number `update` (from 1): linear warm-up, then the inverse square root
-        (Vaswani et al. 2017, equation 3), times a linear decay to zero over the last `cooldown_updates`.
-        Before the cool-down it does not depend on max_updates, so a run may be prolonged."""
-        rate = self.learning_rate * min(update / self.warmup_updates, (self.warmup_updates / update) ** 0.5)
-        left = self.max_updates - update + 1
-        return rate * min(1.0, left / (self.cooldown_updates + 1))
 
 
 def from_json(cls: type, values: object):

@@ -19,16 +19,15 @@ from torch import nn
 from tqdm import tqdm
 
 from model import checkpoint
-from model.config import TrainConfig
 from model.nets import networks
 from model.nets.networks import AnyNetwork
 from model.program import check_free, program
 from model.serve import processes
-from model.serve.device import choose_device
+from model.serve.device import choose_device, keep_freed_memory
 from model.text.interface import TextTokenizer
 from model.training import corpora, history, options, start
-from model.training.allocator import keep_freed_memory
 from model.training.batches import Batch, Examples, make_batch, plan_batches
+from model.training.config import TrainConfig
 from model.training.history import History
 from model.training.loss import SummedLoss
 from model.training.mixture import Mixture

@@ -22,8 +22,8 @@ def greedy(
     *,
     begin_id: int,
     end_id: int,
-    prefix: Sequence[int] = (),
     interventions: Changes = NO_INTERVENTIONS,
+    prefix: Sequence[int] = (),
     seen: Choices | None = None,
 ) -> list[list[int]]:
     """The most probable token at each step until end_id or the sentence's limit of steps.

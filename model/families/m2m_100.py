@@ -16,8 +16,8 @@ from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 from model.families.splitter import splitter
-from model.families.vocabulary import directions, fairseq_ids, languages, named, numbered
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.families.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages, numbered
+from model.text.pieces import SourceRow
 
 M2M100_SYMBOL = re.compile(r"__([a-z]{2,3})__")
 MASK = re.compile("(<mask>)")
@@ -33,24 +33,15 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     config = matrices.told(config)
     spm = splitter(folder)
     ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings, spm)
-    pieces, nameless = named(ids, config.vocabulary_size)
-    side = SideVocabulary(spm, pieces)
-    tokenizer = PieceTokenizer(
-        side,
-        side,
-        Symbols(
-            pad_id=config.pad_id,
-            begin_id=settings.token("decoder_start_token_id", 2),
-            end_id=2,
-            unknown_id=3,
-            source_row=row,
-            forced=True,
-            languages=tuple(codes.items()),
-            special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
-        ),
-    )
-    config = replace(
-        config, banned_ids=tuple(sorted(i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size))
+    tokenizer, config = fairseq_tokenizer(
+        settings,
+        config,
+        spm,
+        ids,
+        codes,
+        begin_id=settings.token("decoder_start_token_id", 2),
+        source_row=row,
+        forced=True,
     )
     only = settings.token("forced_bos_token_id")
     targets = [code for code, i in codes.items() if i == only] or list(codes)

@@ -16,8 +16,8 @@ from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 from model.families.splitter import splitter
-from model.families.vocabulary import directions, fairseq_ids, languages, named
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.families.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages
+from model.text.pieces import SourceRow
 
 MASK = re.compile("(<mask>)")
 SYMBOL = re.compile(r"([a-z]{2}_[A-Z]{2})")
@@ -51,24 +51,9 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
     ids |= codes
     if max(ids.values()) + 1 < config.vocabulary_size:
         ids |= languages(folder, settings.tokenizer, MASK) or {"<mask>": max(ids.values()) + 1}
-    pieces, nameless = named(ids, config.vocabulary_size)
-    side = SideVocabulary(spm, pieces)
-    tokenizer = PieceTokenizer(
-        side,
-        side,
-        Symbols(
-            pad_id=config.pad_id,
-            begin_id=begin,
-            end_id=2,
-            unknown_id=3,
-            source_row=SourceRow.LANGUAGE_LAST if old else SourceRow.LANGUAGE_FIRST,
-            forced=not old,
-            languages=tuple(codes.items()),
-            special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
-        ),
-    )
-    config = replace(
-        config, banned_ids=tuple(sorted(i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size))
+    row = SourceRow.LANGUAGE_LAST if old else SourceRow.LANGUAGE_FIRST
+    tokenizer, config = fairseq_tokenizer(
+        settings, config, spm, ids, codes, begin_id=begin, source_row=row, forced=not old
     )
     only = begin if old else settings.token("forced_bos_token_id")
     targets = [code for code, i in codes.items() if only in (None, i)]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import sentencepiece
 
-from model.config import LIMITS
+from model.config import LIMITS, ModelConfig
 from model.families.folder import Folder
+from model.families.settings import Settings
 from model.families.splitter import FAIRSEQ
 from model.files import MAX_VOCABULARY_BYTES
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.trace import is_whole
 from model.trace.directions import Languages, language_of
 
@@ -99,3 +102,33 @@ def directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tuple[st
         ranked = sorted(zip(known, pairs), key=lambda one: one[0])  # English first, where there is any
         pairs = [pair for rank, pair in ranked if not few or max(rank) < len(KNOWN_FIRST)][:LISTED]
     return tuple(f"{source}-{target}" for source, target in pairs), languages
+
+
+def fairseq_tokenizer(
+    settings: Settings,
+    config: ModelConfig,
+    spm: bytes,
+    ids: dict[str, int],
+    codes: dict[str, int],
+    *,
+    begin_id: int,
+    source_row: SourceRow,
+    forced: bool,
+) -> tuple[PieceTokenizer, ModelConfig]:
+    """The tokenizer of a family that fairseq trained, one SentencePiece model for both sides, and the config with the
+    tokens that decoding may not choose. ids: of all pieces; codes: of languages. Eight parameters: the parts of files,
+    and three ways in which these families differ."""
+    pieces, nameless = named(ids, config.vocabulary_size)
+    side = SideVocabulary(spm, pieces)
+    symbols = Symbols(
+        pad_id=config.pad_id,
+        begin_id=begin_id,
+        end_id=2,
+        unknown_id=3,
+        source_row=source_row,
+        forced=forced,
+        languages=tuple(codes.items()),
+        special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
+    )
+    banned = sorted(i for i in {*settings.banned(), *nameless} if i < config.vocabulary_size)
+    return PieceTokenizer(side, side, symbols), replace(config, banned_ids=tuple(banned))

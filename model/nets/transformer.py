@@ -41,8 +41,8 @@ class Stack(nn.Module):
         mask: Tensor | None,
         source: SourceMemory | None = None,
         *,
-        interventions: Changes = NO_INTERVENTIONS,
         cache: KeyValueCache | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """x [batch, new, d_model] -> the same shape, normed; one record a layer if record.

@@ -6,10 +6,10 @@ import argparse
 from itertools import zip_longest
 from pathlib import Path
 
-from model.config import TrainConfig
 from model.text.interface import TextTokenizer
 from model.text.tokenizer import Tokenizer
 from model.trace.directions import parse_direction
+from model.training.config import TrainConfig
 from model.training.mixture import Mixture
 from model.training.sources.folder import read_folder
 from model.training.sources.marks import read_marks, without

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.config import TrainConfig
 from model.text.interface import TextTokenizer
 from model.text.slots.fillers import LANGUAGES, Fillers
 from model.text.slots.frames import fill, read_frames
 from model.trace.directions import parse_direction
 from model.training.batches import Examples
+from model.training.config import TrainConfig
 from model.training.sources.noise import hurried
 from model.training.sources.readers import Corpus, normalised
 from model.training.sources.substitution import Slot, Substituter

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from model.config import ModelConfig, TrainConfig
+from model.config import ModelConfig
 from model.nets.networks import DEFAULT, NETWORKS
 from model.program import command_line, whole
 from model.training import corpora
+from model.training.config import TrainConfig
 
 MODEL = (
     "d_model",

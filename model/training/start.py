@@ -7,11 +7,12 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from model import checkpoint
-from model.config import ModelConfig, RecurrentConfig, TrainConfig, from_json
+from model.config import ModelConfig, RecurrentConfig, from_json
 from model.nets import networks
 from model.text.interface import TextTokenizer
 from model.text.tokenizer import Tokenizer
 from model.training import corpora, options
+from model.training.config import TrainConfig
 
 SETTINGS, STATE = "settings.json", "state.safetensors"
 

@@ -7,11 +7,11 @@ import sacrebleu
 import torch
 
 from model.checkpoint import Checkpoint
-from model.config import TrainConfig
 from model.nets.transformer import Transformer
 from model.text.interface import TextTokenizer
 from model.trace.directions import parse_direction
 from model.training.batches import Examples, make_batch, plan_batches
+from model.training.config import TrainConfig
 from model.training.state import TrainingState
 from model.translator import Translator
 

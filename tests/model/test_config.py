@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from model.config import Activation, ModelConfig, TrainConfig, from_json
+from model.config import Activation, ModelConfig, from_json
+from model.training.config import TrainConfig
 
 
 @pytest.mark.parametrize(

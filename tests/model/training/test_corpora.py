@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.config import TrainConfig
 from model.nets.masks import pad
 from model.trace.directions import parse_direction
 from model.training import corpora
 from model.training.batches import Examples, make_batch, plan_batches
+from model.training.config import TrainConfig
 from model.training.sources.readers import (
     TAG,
     Corpus,

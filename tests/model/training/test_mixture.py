@@ -7,8 +7,8 @@ import gzip
 import numpy as np
 import pytest
 
-from model.config import TrainConfig
 from model.text.slots.fillers import Fillers
+from model.training.config import TrainConfig
 from model.training.mixture import Mixture
 from model.training.sources.news import read_news
 from model.training.sources.readers import Corpus, normalised

@@ -17,9 +17,9 @@ from bench.made.captions import LARGEST, captions, texts
 from bench.made.growth import Point, TensorMemory, exponent
 from model import checkpoint
 from model.checks.oracle import torch_layer
-from model.config import TrainConfig
 from model.train import Trainer
 from model.training.batches import Examples, make_batch
+from model.training.config import TrainConfig
 from tests.conftest import SENTENCES, build_tiny_model
 
 SMALL = [

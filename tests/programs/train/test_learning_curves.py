@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from model.config import TrainConfig
+from model.training.config import TrainConfig
 from model.training.sources.readers import Corpus
 from model.training.validate import _scores
 from viz import learning_curves

@@ -8,11 +8,12 @@ import torch
 import torch.nn.functional as F
 
 from model import checkpoint
-from model.config import ModelConfig, TrainConfig
+from model.config import ModelConfig
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
 from model.train import SummedLoss, Trainer
 from model.training.batches import Examples, make_batch
+from model.training.config import TrainConfig
 from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.programs.train.runs import CPU

@@ -16,9 +16,9 @@ import torch
 
 from bench.ports import free_port
 from model import checkpoint, train
-from model.config import TrainConfig
 from model.train import Trainer
 from model.training.batches import Examples
+from model.training.config import TrainConfig
 from model.training.state import TrainingState
 from tests import ROOT
 from tests.conftest import SENTENCES, build_tiny_model

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from model import checkpoint, train
-from model.config import TrainConfig
+from model.training.config import TrainConfig
 from model.training.state import TrainingState
 from model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model

@@ -62,7 +62,7 @@ AT_THE_START = {
     ("viz/ui/server/guard.py", "check_port"),
 }
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
-IN_A_CHECK = {("model/checks/verify.py", "_difference"), ("model/checks/verify.py", "measure")}
+IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("model/analysis/again.py", "check_again"),
     ("model/decode/beam.py", "beam_search"),

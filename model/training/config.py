@@ -1,0 +1,68 @@
+"""The settings of a training run, checked when they are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from model.config import check_fraction, check_whole_number
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The settings of one training run. Raises ValueError for a value that cannot work."""
+
+    directions: tuple[str, ...] = ("de-en",)
+    max_updates: int = 10_000
+    tokens_per_batch: int = 2048  # target tokens, padding included, over all processes
+    learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
+    warmup_updates: int = 800
+    cooldown_updates: int = 2000  # linear decay to zero over the last updates
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0
+    average_decay: float = 0.999  # exponential moving average of the weights; 0 switches it off
+    evaluate_every: int = 1000
+    save_every: int = 200
+    dev_sentences: int = 500  # translated greedily at each evaluation
+    max_pair_length: int = 128  # longer pairs (tokens on either side) are left out of training
+    bf16: bool = False
+    seed: int = 1
+    repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
+    substitution: float = 0.0  # the chance that a pair's names, towns, numbers, dates and times are drawn anew
+    frame_pairs: int = 0  # filled sentences of our own, a direction and epoch
+    noise: float = 0.0  # the chance that a source is read as somebody in a hurry would type it
+
+    def __post_init__(self) -> None:
+        if not self.directions:
+            raise ValueError("directions is empty: name at least one, such as 'de-en'")
+        for name in (
+            "max_updates",
+            "tokens_per_batch",
+            "warmup_updates",
+            "evaluate_every",
+            "save_every",
+            "dev_sentences",
+            "max_pair_length",
+        ):
+            check_whole_number(name, getattr(self, name), 1)
+        check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
+        check_whole_number("seed", self.seed, 0)
+        check_whole_number("frame_pairs", self.frame_pairs, 0)
+        for name in ("substitution", "noise"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a chance from 0 to 1, found {getattr(self, name)!r}")
+        for name, times in self.repeats:
+            if not isinstance(times, (int, float)) or not times >= 0:
+                raise ValueError(f"a corpus is seen 0 times an epoch or more often, found {name} {times!r}")
+        for name in ("label_smoothing", "average_decay"):
+            check_fraction(name, getattr(self, name))
+        for name in ("learning_rate", "clip_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, found {getattr(self, name)!r}")
+
+    def learning_rate_at(self, update: int) -> float:
+        """Learning rate of update number `update` (from 1): linear warm-up, then the inverse square root
+        (Vaswani et al. 2017, equation 3), times a linear decay to zero over the last `cooldown_updates`.
+        Before the cool-down it does not depend on max_updates, so a run may be prolonged."""
+        rate = self.learning_rate * min(update / self.warmup_updates, (self.warmup_updates / update) ** 0.5)
+        left = self.max_updates - update + 1
+        return rate * min(1.0, left / (self.cooldown_updates + 1))
