@@ -136,8 +136,9 @@ class Lab:
         def filled(question: Question, scene: Scene, *values: object) -> tuple:
             return {}, panel.given(panel.fills, scene, question.data, *values)
 
-        def translated(question: Question, scene: Scene, *values: object) -> tuple:
-            trace = panel.given(panel.translates, scene, question.data, *values)
+        def translated(question: Question, scene: Scene) -> tuple:
+            panel.require(scene)
+            trace = panel.translates(scene, question.data)
             return {}, trace, header.showing(trace)
 
         if panel.fills:
@@ -147,7 +148,7 @@ class Lab:
         if panel.translates:
             found, states = desk.about(translated, none={})
             others = [self.session.trace, header.result]
-            desk.answers("translate", found, [*states, *controls], others, **TRANSLATES)
+            desk.answers("translate", found, states, others, **TRANSLATES)
 
     def _controls(self, panel: Panel) -> tuple[list[gr.components.Component], gr.Button | None]:
         configs = [translator.config for translator in self.translators.values()]

@@ -177,7 +177,7 @@ def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
         for name in given:
-            with pytest.raises(ValueError, match="is no link"):
+            with pytest.raises(ValueError, match="asked for something unknown"):
                 alignment.scored(scene, {**given, name: wrong}, alignment.SELECTED, RowToken.READ.value)
 
 

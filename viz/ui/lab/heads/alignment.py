@@ -8,6 +8,7 @@ import numpy as np
 
 from model.analysis.alignment.sources import WordMaps, chosen_map, every_head, word_maps
 from model.analysis.survey import own as surveys
+from model.trace import is_whole
 from model.trace.alignment.between import words_of
 from model.trace.alignment.links import Links
 from model.trace.alignment.score import Gold, score
@@ -15,6 +16,7 @@ from model.trace.alignment.voters import RowToken, Voter
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
+from viz.ui.desk.fields import each
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
@@ -132,7 +134,7 @@ def best(scores: np.ndarray) -> Links:
 def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> list[dict]:
     """The alignment error rate of every head, by the links that a person made on the page."""
     sources, targets = map(len, word_texts(scene.trace))
-    sure, possible = (_links(data.get(name), sources, targets) for name in ("sure", "possible"))
+    sure, possible = (_links(data, name, sources, targets) for name in ("sure", "possible"))
     gold, maps = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
     found = [(score(best(values), gold), voter) for voter, values in every_head(maps)]
     rates = {row: np.zeros(one.weights.shape[:2]) for row, one in maps.items()}
@@ -199,19 +201,16 @@ def named_voter(voter: Voter) -> Words:
     )
 
 
-def _links(given: object, sources: int, targets: int) -> Links:
-    """Links that the page sent. ValueError for anything else."""
-    pairs = given if isinstance(given, list) else []
-    for pair in pairs:
-        if not (
-            isinstance(pair, list)
-            and len(pair) == 2
-            and all(isinstance(i, int) for i in pair)
-            and 0 <= pair[0] < sources
-            and 0 <= pair[1] < targets
-        ):
+def _links(data: Mapping[str, object], name: str, sources: int, targets: int) -> Links:
+    """Links that the page sent, between so many words; a Refusal for anything else."""
+
+    def link(pair: object) -> tuple[int, int]:
+        source, target = pair
+        if not (is_whole(source, 0, sources - 1) and is_whole(target, 0, targets - 1)):
             raise ValueError(f"{pair!r} is no link between {sources} and {targets} words")
-    return frozenset((source, target) for source, target in pairs)
+        return source, target
+
+    return frozenset(each({name: [], **data}, name, link))
 
 
 PANEL = Panel(

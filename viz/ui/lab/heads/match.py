@@ -107,8 +107,8 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
     rows, apart = rows_of(scene, other, kind), distances(one, two)
     found = [
         [
-            named_head(*place(one, pair.head)),
-            named_head(*place(two, pair.other)),
+            named_head(*layer_and_head(one, pair.head)),
+            named_head(*layer_and_head(two, pair.other)),
             blocks.bar(pair.nearness, f"{pair.distance:.2f}"),
             say("yes") if pair.mutual else say("no"),
             *([] if rows is None else [blocks.number(float(rows[pair.head, pair.other]))]),
@@ -159,7 +159,7 @@ def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | Non
     return same_rows(scene.translator, other.translator, direction, texts)[kind]
 
 
-def place(found: KindSurvey, head: int) -> tuple[int, int]:
+def layer_and_head(found: KindSurvey, head: int) -> tuple[int, int]:
     """Layer and head, of a head's number in all layers."""
     return divmod(head, found.shape[1])
 
@@ -170,7 +170,7 @@ def short(found: KindSurvey) -> list[str]:
 
 
 def _does(found: KindSurvey, head: int) -> Words | str:
-    layer, number = place(found, head)
+    layer, number = layer_and_head(found, head)
     names = found.named()[layer][number]
     return join([STATISTICS[name].title for name in names], ", ") if names else "–"
 

@@ -71,7 +71,7 @@ def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Everything that is known of one head. ValueError for one that is not there."""
     found = surveys.surveyed(scene.translator, scene.trace.direction)
-    kind, layer, head = place(found, data)
+    kind, layer, head = head_of(found, data)
     k = found.kinds[kind]
     names = k.named()[layer][head]
     title = say(
@@ -90,10 +90,9 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     ]
 
 
-def place(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
+def head_of(found: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
     """The head that the page names. ValueError for one that is not there."""
-    layer, head = data.get("layer"), data.get("head")
-    kind = AttentionKind(data.get("kind"))
+    kind, layer, head = AttentionKind(data.get("kind")), data.get("layer"), data.get("head")
     if found is None or kind not in found.kinds:
         raise ValueError(f"there is no survey of {kind.value}")
     layers, heads = found.kinds[kind].shape

@@ -234,11 +234,6 @@ def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     return scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=without)
 
 
-def without_these(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> TranslationTrace:
-    """For the panel: translated(), whatever its controls say."""
-    return translated(scene, data)
-
-
 PANEL = Panel(
     "why-heads",
     say("Heads"),
@@ -253,6 +248,6 @@ PANEL = Panel(
         Choice(say("Measured"), EXTENT, "quick", folded=True),
     ),
     acts={JOINT: joint, EXPORT: as_file},
-    translates=without_these,
+    translates=translated,
     stops=True,
 )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from model.analysis.why.experiments.smallest import shrinking
 from model.analysis.why.experiments.smallest import whole as whole_translation
-from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Replacement, SmallestSet, sets_table
 from model.trace.why.plain import plain
 from viz.export.explained import Explained
@@ -129,11 +128,6 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict
     return file(data, Explained(plain({**translation_fields(scene), **found})), "smallest-set")
 
 
-def with_these(scene: Scene, data: Mapping[str, object], instead: str) -> TranslationTrace:
-    """As in the panel on heads; the controls are others."""
-    return translated(scene, data)
-
-
 PANEL = Panel(
     "why-smallest",
     say("Smallest set"),
@@ -145,6 +139,6 @@ PANEL = Panel(
     searched,
     controls=(Choice(say("Replace its output with"), INSTEAD, Replacement.ZERO.value),),
     acts={EXPORT: as_file},
-    translates=with_these,
+    translates=translated,
     stops=True,
 )
