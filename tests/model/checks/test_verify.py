@@ -89,13 +89,13 @@ def test_faults_in_the_traces_probabilities(tiny_translator, trace) -> None:
 
 
 def faulty_attention(fault: str):
-    """model.nets.attention.attention_weights with a fault; transposed only where queries and keys are as many."""
-    true = attention.attention_weights
+    """The softmax of model.nets.attention with a fault; transposed only where queries and keys are as many."""
+    true = attention._softmax
 
-    def weights(queries, keys, mask=None, **options):
+    def weights(scores, mask):
         if fault == "mask off":
-            return true(queries, keys, None, **options)
-        found = true(queries, keys, mask, **options)
+            return true(scores, None)
+        found = true(scores, mask)
         if fault == "transposed" and found.shape[-1] != found.shape[-2]:
             return found
         return torch.from_numpy(np.ascontiguousarray(FAULTS[fault](found.numpy())))
@@ -105,7 +105,7 @@ def faulty_attention(fault: str):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_in_the_attention(tiny_translator, trace, monkeypatch, fault) -> None:
-    monkeypatch.setattr(attention, "attention_weights", faulty_attention(fault))
+    monkeypatch.setattr(attention, "_softmax", faulty_attention(fault))
     found = failures(tiny_translator, trace)  # a trace from before the fault
     assert "Attention weights = torch's" in found and "Attention output = torch's" in found
     assert {"Encoder layer = torch's", "Decoder layer = torch's"} & found
