@@ -99,22 +99,24 @@ class Caller:
         self.get("/")
         config = json.loads(self.get("/config")[1])
         components = {component["id"]: component for component in config["components"]}
-        button = next(c["id"] for c in config["components"] if c["props"].get("elem_id") == "translate")
-        click = next(d for d in config["dependencies"] if d["backend_fn"] and [button, "click"] in d["targets"])
+        result, menu = (
+            next(c for c in config["components"] if c["props"].get("elem_id") == name)
+            for name in ("translation", "direction")
+        )
+        asked = next(d for d in config["dependencies"] if [result["id"], "translate"] in d["targets"])
         changed = [
             d
             for d in config["dependencies"]
-            if d["backend_fn"] and any([output, "change"] in d["targets"] for output in click["outputs"])
+            if d["backend_fn"] and any([output, "change"] in d["targets"] for output in asked["outputs"])
         ]
-        for dependency in (click, *changed):
+        question = {"id": 1, "text": text, "entry": menu["props"]["value"], "beam": "1"}
+        for dependency in (asked, *changed):
             data = [components[i]["props"].get("value") for i in dependency["inputs"]]
             data = [None if components[i]["type"] == "state" else value for i, value in zip(dependency["inputs"], data)]
-            if dependency is click:
-                data[0] = text
-            self._run(dependency["id"], data, session)
+            self._run(dependency["id"], data, session, question if dependency is asked else None)
 
-    def _run(self, function: int, data: list, session: str) -> None:
-        body = {"data": data, "fn_index": function, "session_hash": session, "trigger_id": None, "event_data": None}
+    def _run(self, function: int, data: list, session: str, event: dict | None) -> None:
+        body = {"data": data, "fn_index": function, "session_hash": session, "trigger_id": None, "event_data": event}
         status, answer = self.post("/gradio_api/queue/join", body)
         if status != 200:
             raise ValueError(f"HTTP {status}: {answer[:200]!r}")

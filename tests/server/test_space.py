@@ -128,7 +128,7 @@ def test_every_handler_that_uses_the_model_says_so(tiny_translator, monkeypatch)
     """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
     demo = app.build_demo(Translators([tiny_translator]))
     named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in app.MODEL_EVENTS}
-    assert {"translate", "pick", "restore", "act", "show", "stream", "attention", "step", "score"} <= named
+    assert {"translate", "needed", "act", "attention", "step", "score"} <= named
 
 
 def test_without_spaces_nothing_is_wrapped(tiny_translator, monkeypatch):

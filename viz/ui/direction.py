@@ -70,6 +70,16 @@ def menus(translators: Translators, route: Route) -> dict | None:
         "source": route.source,
         "target": route.target,
         "model": route.checkpoint,
+        "entry": entry_of(translators, route),
+    }
+
+
+def chosen(translators: Translators, route: Route) -> dict:
+    """What the page shows where a route has been chosen: the menus' entry, and what stands below it. JSON-ready."""
+    return {
+        "entry": entry_of(translators, route),
+        "menus": menus(translators, route),
+        "offer": offer(translators, route),
     }
 
 

@@ -33,7 +33,7 @@ from viz.wire.survey import marks
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
 
-EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open", "restore")
+EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open")
 
 
 def build(translators: Translators | None, header: Header) -> None:
@@ -61,7 +61,7 @@ def build(translators: Translators | None, header: Header) -> None:
     # Through the queue: what changes a state outside it does not set off that state's own change event.
     # One by one: of several at once, Gradio would send the first one's data again in place of the last one's.
     explorer.select(
-        chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
+        choose, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
     )
     desk = Desk(explorer, session, translators)
 
@@ -76,7 +76,7 @@ def build(translators: Translators | None, header: Header) -> None:
 
     def cut_open(question: Question, history: tuple[TranslationTrace, ...]) -> tuple:
         changed = cutting.translated(desk.scene(_find(history, question)), question.data)
-        return {}, changed, header.showing(changed)
+        return {}, *header.shown(question, changed)
 
     desk.answers("layers", lambda question, history: layers(_find(history, question), question.data), [history])
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
@@ -86,7 +86,6 @@ def build(translators: Translators | None, header: Header) -> None:
     session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **private)
     desk.answers("cut", cut_out, [history, session.asked], turn=True, refused=not_cut, queue=False, **MODEL)
     desk.answers("cut_open", cut_open, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
-    explorer.restore(header.restore, [], list(header.restored), **TRANSLATES, **private)
 
 
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection) -> dict:
@@ -122,6 +121,11 @@ def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -
         if key_of(earlier) != key_of(trace):
             kept.append(earlier)
     return tuple(reversed(kept))
+
+
+def choose(trace: TranslationTrace | None, event: gr.EventData) -> object:
+    """The selection's state, as the page reports it."""
+    return Question.of(event).state(chosen(trace, event))
 
 
 def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:

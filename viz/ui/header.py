@@ -13,8 +13,10 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.ui import direction
 from viz.ui.component import Component
+from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
+from viz.ui.rpc import Question, dispatches, fills, told
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
 from viz.ui.tours import guide
 from viz.wire.summary import inviting, summarise
@@ -22,6 +24,7 @@ from viz.words import say
 
 DETAILS = "atlas-details"  # the id of what is rarely asked for: how a translation is decoded
 SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # how a translation is decoded: the beam's width -> label
+ASKED = ("text", "entry", "beam")  # what the controls hold, by the names that questions have for it
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,12 @@ class Header:
     first: TranslationTrace | None
     first_selection: Selection
     result: Component
-    examples: Component
-    restore: Callable  # handler of an event that names a translation: -> values of `restored`
-    restored: tuple[gr.components.Component, ...]
-    showing: Callable[[TranslationTrace], dict]  # a trace as `result` shows it: for who changes the session's trace
+    menu: gr.Dropdown  # of directions
+    showing: Callable[[TranslationTrace], dict]  # a trace as `result` shows it
+
+    def shown(self, question: Question, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
+        """For whoever changes the session's trace in answer to a question: the values of that state and of `result`."""
+        return question.state(trace), question.tells(**self.showing(trace), **more)
 
 
 def title(name: str, translators: Translators) -> None:
@@ -54,7 +59,7 @@ def build(translators: Translators) -> Header:
     example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
     first = _opening(model, example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
-    trace_state, selection_state, pair = gr.State(first), gr.State(selection), gr.State("")
+    trace_state, selection_state = gr.State(first), gr.State(selection)
 
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
@@ -71,8 +76,8 @@ def build(translators: Translators) -> Header:
         )
         examples = Component(
             "examples",
-            direction.offer(translators, default),
-            events=("pick",),
+            told(**direction.offer(translators, default)),
+            events=("choose",),
             elem_id="examples",
         )
         menu = gr.Dropdown(
@@ -86,17 +91,16 @@ def build(translators: Translators) -> Header:
             filterable=False,
         )
         go = gr.Button(label(say("Translate")), variant="primary", scale=0, min_width=110, elem_id="translate")
-    languages = Component(
+    Component(
         "languages",
         direction.menus(translators, default),
-        events=("choose",),
         elem_id="languages",
         visible=any(translator.languages for translator in translators.all),
     )
     result = Component(
         "translation",
-        summarise(first, model, registry.lacking(first, model)) if first else inviting(model),
-        events=("pin", "open"),
+        told(**(summarise(first, model, registry.lacking(first, model)) if first else inviting(model))),
+        events=("translate", "ask", "fill", "pin", "open"),
         options={"details": DETAILS},
         elem_id="translation",
     )
@@ -111,33 +115,19 @@ def build(translators: Translators) -> Header:
             filterable=False,
         )
     do = _Handlers(translators)
-    private = {"api_visibility": "private", "show_progress": "hidden", **TRANSLATES}
-    at_once = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
-    how = [menu, pair, search]
-    for begins in (text.submit, go.click, examples.pick):  # Gradio calls the first listener first, and waits for it
-        begins(None, js=_translating("true"), **at_once)
-    asked = gr.on([text.submit, go.click], do.translate, [text, *how], [result, trace_state], **private)
-    picked = examples.pick(do.pick, how, [text, result, trace_state], **private)
-    for answered in (asked, picked):
-        answered.then(None, js=_translating("false"), **at_once)
-    menu.input(do.choose_model, menu, [languages, pair, examples], **at_once)
-    languages.choose(do.choose_pair, menu, [pair, examples], **at_once)
+    # What is asked is what the controls hold when it is asked. The page's scripts ask it, with a number.
+    controls = [text, menu, search]
+    gr.on([text.submit, go.click], None, controls, js=dispatches("atlas-ask", *ASKED), **PRIVATE)
+    result.ask(None, controls, js=dispatches("atlas-ask-example", *ASKED), **PRIVATE)
+    menu.input(None, menu, js=dispatches("atlas-choose", "entry"), **PRIVATE)
+    result.fill(None, outputs=controls, js=fills("atlas-fill", *ASKED), **PRIVATE)
     session = Session(trace_state, selection_state, turns_for(translators))
-    return Header(
-        session,
-        first,
-        selection,
-        result,
-        examples,
-        do.restore,
-        (text, menu, languages, pair, search, result, trace_state),
-        do.showing,
-    )
-
-
-def _translating(under_way: str) -> str:
-    """What the page itself does when a translation is asked for, and when it has come or failed."""
-    return f'() => document.dispatchEvent(new CustomEvent("atlas-translating", {{ detail: {under_way} }}))'
+    asked = Desk(result, session).answers("translate", do.translate, others=[trace_state], **TRANSLATES)
+    asked.then(None, js=dispatches("atlas-ended"), **PRIVATE)
+    asked.failure(None, js=dispatches("atlas-failed"), **PRIVATE)
+    # Outside the queue, whose own work for an event takes as long.
+    Desk(examples, session).answers("choose", do.choose, queue=False)
+    return Header(session, first, selection, result, menu, do.showing)
 
 
 def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:
@@ -150,46 +140,35 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
 
 
 class _Handlers:
-    """What the header does. menu, pair: which direction (viz/ui/direction.py); width: of the beam, as text."""
+    """What the header answers."""
 
     def __init__(self, translators: Translators) -> None:
         self.translators = translators
 
-    def translate(self, text: str, menu: str, pair: str, width: str):
+    def translate(self, question: Question) -> dict | tuple[dict, object]:
+        """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
+        languages), or as a link does, {text, direction, checkpoint, beam}: the menus then follow."""
+        text, entry, pair, code, checkpoint, beam = (
+            str(question.data.get(field) or "")
+            for field in ("text", "entry", "pair", "direction", "checkpoint", "beam")
+        )
+        beam, fill = beam if beam in SEARCHES else "1", None
+        if code:
+            route = self.translators.find(code, checkpoint) or self.translators.routes[0]
+            fill = {"beam": beam, **direction.chosen(self.translators, route)}
+        else:
+            route = direction.route_of(self.translators, entry, pair)
         try:
-            route = direction.route_of(self.translators, menu, pair)
-            translator = self.translators[route.label]
-            trace = translator.translate(text or "", route.direction, beam=int(width or 1))
+            trace = self.translators[route.label].translate(text, route.direction, beam=int(beam))
         except ValueError as error:
-            return {"error": words_of(error)}, gr.skip()
-        return self.showing(trace), trace
+            return {"error": words_of(error), "fill": fill}
+        return {**self.showing(trace), "fill": fill}, question.state(trace)
 
     def showing(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
         return summarise(trace, translator, registry.lacking(trace, translator))
 
-    def pick(self, menu: str, pair: str, width: str, event: gr.EventData):
-        text = str(event._data.get("text", ""))
-        return text, *self.translate(text, menu, pair, width)
-
-    def choose_model(self, menu: str):
-        route = self.translators.route(menu)
-        return direction.menus(self.translators, route), "", direction.offer(self.translators, route)
-
-    def choose_pair(self, menu: str, event: gr.EventData):
-        route = direction.route_of(self.translators, menu, str(event._data.get("direction", "")))
-        return route.direction, direction.offer(self.translators, route)
-
-    def restore(self, event: gr.EventData):
-        text, *wanted = (str(event._data.get(field, "")) for field in ("text", "direction", "checkpoint"))
-        route = self.translators.find(*wanted) or self.translators.routes[0]
-        width = str(event._data.get("beam", 1))
-        menu, width = direction.entry_of(self.translators, route), width if width in SEARCHES else "1"
-        return (
-            text,
-            menu,
-            direction.menus(self.translators, route),
-            route.direction,
-            width,
-            *self.translate(text, menu, route.direction, width),
-        )
+    def choose(self, question: Question) -> dict:
+        """The menus of languages and the sentences to try for {entry, pair}."""
+        wanted = (str(question.data.get(field) or "") for field in ("entry", "pair"))
+        return direction.chosen(self.translators, direction.route_of(self.translators, *wanted))

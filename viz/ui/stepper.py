@@ -23,7 +23,7 @@ from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import MODEL, Desk
 from viz.ui.desk.scene import Scene
-from viz.ui.explorer import chosen
+from viz.ui.explorer import choose
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
 from viz.ui.session import serving
@@ -68,8 +68,8 @@ def build(translators: Translators, header: Header) -> None:
             return reply.page, reply.tree, gr.skip()
         return {**reply.page, "publish": True}, reply.tree, reply.opened
 
-    def publish(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None):
-        return (opened, header.showing(opened)) if is_of(tree, trace) else (gr.skip(), gr.skip())
+    def publish(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None, event: gr.EventData):
+        return header.shown(Question.of(event), opened) if is_of(tree, trace) else (gr.skip(), gr.skip())
 
     def follow_the_sentence(trace: TranslationTrace, tree: Tree | None):
         return told(stale=tree is None or not tree.holds(trace))
@@ -83,12 +83,12 @@ def build(translators: Translators, header: Header) -> None:
         publish,
         [opened_state, tree_state, session.trace],
         [session.trace, header.result],
-        trigger_mode="always_last",
+        trigger_mode="multiple",
         **private,
     )
     # As in the explorer: one by one, since of several at once Gradio sends the first one's data again.
     stepper.select(
-        chosen, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
+        choose, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
     )
     session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
     session.selection.change(

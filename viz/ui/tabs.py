@@ -11,6 +11,7 @@ from viz.ui import explorer, stepper, train
 from viz.ui.header import Header
 from viz.ui.lab import lab, registry
 from viz.ui.language import label
+from viz.ui.rpc import fills
 from viz.ui.server.later import postpone
 from viz.ui.tours import guide
 from viz.words import say
@@ -36,14 +37,25 @@ def build(translators: Translators, header: Header) -> None:
                     panels[name] = within
             behind.append(tab)
 
-    def follow(event: gr.EventData) -> list:
-        """A link names a tab, and perhaps a panel of it."""
-        tab, panel = str(event._data["tab"]), event._data.get("panel")
+    def follow(wanted: object) -> list:
+        """A link names a tab, and perhaps a panel of it. The server knows of it, too: of a tab that was not opened yet,
+        that is what it is opened with."""
+        link = wanted if isinstance(wanted, dict) else {}
+        tab, panel = str(link.get("tab")), link.get("panel")
         return [
             gr.Tabs(selected=tab),
             *(gr.Tabs(selected=str(panel)) if panel and name == tab else gr.skip() for name in panels),
         ]
 
-    header.result.open(follow, outputs=[tabs, *panels.values()], **lab.PRIVATE)
+    # What is wanted comes as the value of the component, as it is when the event is sent: of links in quick succession
+    # Gradio waits with the second and drops none that is the last.
+    header.result.open(
+        follow,
+        header.result,
+        [tabs, *panels.values()],
+        js=fills("atlas-open", "link"),
+        trigger_mode="always_last",
+        **lab.PRIVATE,
+    )
     guide.build(translators, header.session)
     postpone(behind[1:])

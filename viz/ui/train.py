@@ -18,13 +18,11 @@ from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import Desk
 from viz.ui.header import Header
-from viz.ui.lab import registry
 from viz.ui.lab.lab import Beside
 from viz.ui.language import label
 from viz.ui.rpc import Question, told
 from viz.ui.session import Selection
 from viz.wire import training
-from viz.wire.summary import summarise
 from viz.words import Words, say
 
 LIMITS = {"updates": settings.MAX_UPDATES, "seconds": int(settings.MAX_SECONDS)}
@@ -46,19 +44,15 @@ def build(translators: Translators, header: Header) -> None:
         run = (visit or Visit()).run(question.data.get("side"))
         text = run.pairs[fields.whole(question.data, "pair", 0) % len(run.pairs)][0]
         name = opened(translators, visit, run)
-        toy, trace = visit.opened, visit.opened.trace_batch([text], DIRECTION)[0]
-        menu = gr.Dropdown([*direction.entries(translators), (label(YOURS), name)], value=name)
-        route = translators.route(name)
-        restored = (
-            text,
-            menu,
-            direction.menus(translators, route),
-            route.direction,
-            gr.skip(),
-            summarise(trace, toy, registry.lacking(trace, toy)),
-            trace,
+        trace = visit.opened.trace_batch([text], DIRECTION)[0]
+        return (
+            {"opened": True},
+            gr.Dropdown([*direction.entries(translators), (label(YOURS), name)]),
+            question.state(Selection().fitted(trace)),
+            *header.shown(
+                question, trace, fill={"text": text, **direction.chosen(translators, translators.route(name))}
+            ),
         )
-        return {"opened": True}, *restored, Selection().fitted(trace), direction.offer(translators, route)
 
     desk = Desk(component, session)
     # Outside the queue, whose own work for an event takes as long as a turn; on the CPU also where handlers are lent a
@@ -69,9 +63,8 @@ def build(translators: Translators, header: Header) -> None:
         "open",
         open_toy,
         [visit],
-        [*header.restored, session.selection, header.examples],
+        [header.menu, session.selection, session.trace, header.result],
         turn=True,
-        trigger_mode="once",
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.page.browser import load_modules
-from viz.ui.rpc import stale
+from viz.ui.rpc import tells_itself
 
 pytestmark = pytest.mark.browser
 
@@ -39,11 +39,10 @@ def component(chromium: Browser) -> Iterator[Callable[..., Page]]:
         page.close()
 
 
-def send(page: Page, number: int | None, at: int, **content) -> list:
+def send(page: Page, number: int | None, mark: object, *, after: int | None = None, **content) -> list:
     """Send a value; all that the component has heard."""
-    return page.evaluate(
-        "value => { window.value(value); return heard; }", {"id": number, "at": at, "json": json.dumps(content)}
-    )
+    value = {"id": number, "after": after, "mark": mark, "json": json.dumps(content)}
+    return page.evaluate("value => { window.value(value); return heard; }", value)
 
 
 def test_answers_find_their_questions_in_whatever_order_they_come(component) -> None:
@@ -77,8 +76,73 @@ def test_where_contents_replace_one_another_what_was_asked_earlier_is_dropped(co
     page.evaluate("ask({ name: 'fast' })")
     send(page, 2, 20, x="new")
     assert send(page, 1, 10, x="old") == [["answer", "fast", {"x": "new"}]]
-    assert len(send(page, None, 15, x="old")) == 1
-    assert send(page, None, 30, x="newest")[-1] == ["told", {"x": "newest"}]
+    assert len(send(page, None, 15, after=1, x="old")) == 1
+    assert send(page, None, 30, after=3, x="newest")[-1] == ["told", {"x": "newest"}]
+    assert send(page, None, 40, x="unasked")[-1] == ["told", {"x": "unasked"}]
+
+
+def test_the_questions_of_all_components_are_in_one_order(component) -> None:
+    page = component(replaces=True)
+    page.evaluate("ask({ name: 'mine' })")
+    page.evaluate("""() => {
+      window.other = atlas.connect({ onValue: () => {}, trigger: (event, data) => sent.push({ event, ...data }) });
+      other.tell("pin", { step: 3 });
+      other.ask("act", {}, () => {});
+      other.tell("publish", {}, 2);
+    }""")
+    assert [one["id"] for one in page.evaluate("sent")] == [1, 2, 3, 2]
+    send(page, None, "b", after=3, x="of another's question")
+    assert len(send(page, 1, "a", x="asked before")) == 1
+
+
+def test_an_error_takes_no_place_and_stands_beside_an_earlier_answer_that_comes_later(component) -> None:
+    page = component(replaces=True)
+    for name in ("a", "b"):
+        page.evaluate("name => ask({ name })", name)
+    send(page, 2, 20, error="no")
+    assert send(page, 1, 10, x=1) == [
+        ["answer", "b", {"error": "no"}],
+        ["answer", "a", {"x": 1}],
+        ["answer", "b", {"error": "no"}],
+    ]
+
+
+def test_an_answer_may_count_only_until_something_else_is_asked(component) -> None:
+    page = component()
+    page.evaluate("ask({ name: 'a' }, null, { newest: true }), ask({ name: 'b' }, null, { newest: true })")
+    assert send(page, 1, 10) == []
+    assert send(page, 2, 20) == [["answer", "b", {}]]
+
+
+def test_of_questions_that_wait_for_the_one_under_way_the_last_is_asked(component) -> None:
+    page = component(replaces=True)
+    names = "sent.map((one) => one.name).join()"
+    for name in "abc":
+        page.evaluate("name => ask({ name }, null, { waits: true })", name)
+    assert page.evaluate(names) == "a"
+    send(page, 1, 10, x=1)
+    assert page.evaluate(names) == "a,c"
+    page.evaluate("ask({ name: 'd' }, null, { waits: true })")
+    page.evaluate("ask({ name: 'e' })")
+    assert page.evaluate(names) == "a,c,e", "what waits for nobody takes the place of what waits"
+    assert send(page, 3, 30, x=3)[-1] == ["answer", "e", {"x": 3}]
+    assert page.evaluate(names) == "a,c,e" and not page.evaluate("rpc.waiting()")
+
+
+def test_a_last_question_whose_answer_was_lost_on_the_way_is_asked_again(component) -> None:
+    """Of two values that arrive together, Gradio passes one on."""
+    page = component(replaces=True)
+    page.evaluate("ask({ name: 'a' }), ask({ name: 'b' })")
+    page.evaluate("rpc.ended()")
+    send(page, 1, 10, x=1)
+    page.evaluate("rpc.ended()")
+    page.wait_for_function("sent.length === 3")
+    assert page.evaluate("sent[2].name === 'b' && sent[2].id === sent[1].id")
+    assert send(page, 2, 20, x=2)[-1] == ["answer", "b", {"x": 2}]
+    page.evaluate("rpc.ended(), ask({ name: 'c' }), rpc.ended({ failed: true })")
+    assert not page.evaluate("rpc.waiting()")
+    page.wait_for_timeout(200)
+    assert page.evaluate("sent.length") == 4
 
 
 def test_an_answer_beside_the_contents_is_neither_dropped_nor_makes_them_old(component) -> None:
@@ -95,7 +159,7 @@ def test_an_answer_beside_the_contents_is_neither_dropped_nor_makes_them_old(com
 def test_a_question_without_an_answer_is_asked_once_more(component) -> None:
     page = component()
     # At once, so that no pause of the browser's makes the answer come too late.
-    page.evaluate("""ask({ name: 'a' }, 50), ask({ name: 'b' }, 50), window.value({ id: 2, at: 20, json: "{}" })""")
+    page.evaluate("""ask({ name: 'a' }, 50), ask({ name: 'b' }, 50), window.value({ id: 2, mark: 1, json: "{}" })""")
     page.wait_for_function("sent.length === 3")
     page.wait_for_timeout(150)
     assert [question["name"] for question in page.evaluate("sent")] == ["a", "b", "a"]
@@ -103,11 +167,10 @@ def test_a_question_without_an_answer_is_asked_once_more(component) -> None:
 
 
 def test_what_the_page_says_to_itself_makes_nothing_old(component) -> None:
-    """As viz.ui.rpc.stale does, by the visitor's clock instead of the server's."""
     page = component(replaces=True)
     page.evaluate("ask({ name: 'a' })")
     send(page, 1, 10, more=True)
     for told in ("first", "second"):
-        page.evaluate(f"window.value(({stale()})())")
+        page.evaluate(f"window.value(({tells_itself(stale=True)})())")
         assert page.evaluate("heard.at(-1)") == ["told", {"stale": True}], told
     assert send(page, 1, 10)[-1] == ["answer", "a", {}]

@@ -53,7 +53,7 @@ def page_of(*traces):
     with gr.Blocks(analytics_enabled=False) as demo:
         state, selection, count = gr.State(traces[0]), gr.State(Selection()), gr.State(0)
         text = gr.Textbox(label="Sentence", elem_id="text")
-        result = Component("translation", None)
+        result = Component("translation", None, events=("translate", "fill", "open"))
         chosen = gr.Textbox(label="Selection", elem_id="selection")
         following = gr.Button("Next", elem_id="next")
         following.click(lambda n: (traces[(n + 1) % len(traces)], n + 1), [count], [state, count])
@@ -64,8 +64,9 @@ def page_of(*traces):
             found = next(t for t in traces if t.source_text == event._data["text"])
             return event._data["text"], found
 
+        result.translate(restore, [], [text, state])
         session = Session(state, selection)
-        explorer.build(None, Header(session, traces[0], Selection(), result, result, restore, (text, state), print))
+        explorer.build(None, Header(session, traces[0], Selection(), result, gr.Dropdown(visible=False), print))
     return demo
 
 

@@ -44,7 +44,7 @@ def ask():
         with gr.Blocks() as demo:
             state, result = gr.State(trace), Component("translation", {}, events=("pin", "open"))
             session = Session(state, gr.State(Selection()))
-            header = Header(session, trace, Selection(), result, result, print, (result, state), print)
+            header = Header(session, trace, Selection(), result, gr.Dropdown(), print)
             explorer.build(Translators([translator]), header)
         (handler,) = (fn for fn in demo.fns.values() if any(name == event for _, name in fn.targets))
         states = {session.selection: Selection(), session.asked: Asked()}

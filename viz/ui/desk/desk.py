@@ -110,6 +110,7 @@ class Desk:
         return self._listen(event, handle, inputs, (), options)
 
     def _listen(self, event: str, handle: Callable, inputs: Sequence, others: Sequence, options: dict) -> Dependency:
+        handle.__name__ = event
         options = {"trigger_mode": "multiple", **PRIVATE, **options}
         return getattr(self.component, event)(handle, list(inputs), [self.component, *others], **options)
 

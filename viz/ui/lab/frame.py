@@ -23,7 +23,7 @@ from viz.ui.component import Component
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
-from viz.ui.rpc import Question, stale, told
+from viz.ui.rpc import Question, tells_itself, told
 from viz.ui.session import Selection
 from viz.wire.payload import key_of
 from viz.wire.question import headline, picture, question_payload
@@ -39,13 +39,13 @@ def build(translators: Translators, header: Header) -> None:
     def ask(question: Question, scene: Scene) -> tuple:
         wanted = wanted_by(question.data, scene.trace, scene.asked)
         wanted.question(scene.translator, scene.trace)  # raises: what was asked before stands
-        return {"asked": name_of(wanted)}, wanted, selecting(scene.selection, wanted.step)
+        return {"asked": name_of(wanted)}, *states_of(question, wanted, scene.selection)
 
     def pin(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
         if trace is None:
             return gr.skip(), gr.skip()
-        wanted = wanted_by(event._data, trace, asked)
-        return wanted, selecting(selection, wanted.step)
+        question = Question.of(event)
+        return states_of(question, wanted_by(question.data, trace, asked), selection)
 
     def follow(trace: TranslationTrace | None, selection: Selection, asked: Asked):
         step = None if trace is None else selected_step(selection, trace)
@@ -57,9 +57,9 @@ def build(translators: Translators, header: Header) -> None:
     # model, so that it waits for no panel.
     asking, _ = desk.about(ask)
     desk.answers("ask", asking, states, [session.asked, session.selection])
-    header.result.pin(pin, states, [session.asked, session.selection], **PRIVATE)
+    header.result.pin(pin, states, [session.asked, session.selection], trigger_mode="multiple", **PRIVATE)
     session.selection.change(follow, states, session.asked, **PRIVATE)
-    session.trace.change(None, outputs=content, js=stale(), **PRIVATE)
+    session.trace.change(None, outputs=content, js=tells_itself(stale=True), **PRIVATE)
     session.asked.change(lambda asked: told(asked=name_of(asked)), session.asked, content, **PRIVATE)
 
 
@@ -103,6 +103,11 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
     elif is_whole(data.get("token")):
         contrast = data["token"]
     return Asked.of(trace, step, contrast)
+
+
+def states_of(question: Question, wanted: Asked, selection: Selection) -> tuple[object, object]:
+    """The states of what is asked and of the selection."""
+    return question.state(wanted), question.state(selecting(selection, wanted.step))
 
 
 def selected_step(selection: Selection, trace: TranslationTrace) -> int | None:

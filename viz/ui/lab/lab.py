@@ -25,13 +25,13 @@ from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Text
 from viz.ui.lab.panel import Panel
 from viz.ui.language import label
-from viz.ui.rpc import Question, stale, told
+from viz.ui.rpc import Question, fills, tells_itself, told
 from viz.ui.session import TRANSLATES, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
-EVENTS = ("needed", "act", "fill", "translate", "stop", "open")
+EVENTS = ("needed", "act", "find", "fill", "translate", "stop", "open")
 EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 
@@ -57,16 +57,11 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
             with gr.Tab(label(panel.title), id=panel.name):
                 content = lab.add(panel)
             if panel.opens:
-                content.open(opened, outputs=tabs, **PRIVATE)
+                content.open(None, outputs=tabs, js=fills(f"atlas-open-{panel.name}", "tab"), **PRIVATE)
     lab.follow(header.session.trace)
     if tab.asks:
         lab.follow(header.session.asked)
     return tabs
-
-
-def opened(event: gr.EventData) -> gr.Tabs:
-    """The tab that an event names."""
-    return gr.Tabs(selected=str(event._data["tab"]))
 
 
 class Lab:
@@ -89,13 +84,11 @@ class Lab:
             plotly=True,
             events=EVENTS,
             elem_id=f"panel-{panel.name}",
-            options={"checks_page": panel.checks_page, "stops": panel.stops},
+            options={"name": panel.name, "checks_page": panel.checks_page, "stops": panel.stops},
         )
         desk = Desk(content, self.session, self.translators)
         show, states = desk.about(streamed(panel) if streams else shown(panel), none=EMPTY)
         asks = {**MODEL, "inputs": [*states, *controls]}
-        # Not "always_last": Gradio 6.31 then sends the later question with the data, and so the number, of the earlier
-        # one, and the page waits for an answer that never comes.
         if streams:
             needed = desk.streams("needed", show, **asks)
         else:  # outside the queue, which costs more than most panels do
@@ -104,25 +97,15 @@ class Lab:
             act, _ = desk.about(acted(panel), none=EMPTY)
             desk.answers("act", act, turn=True, queue=False, **asks)
         if button:
-            # By way of the panel, whose question also says what the page draws.
-            button.click(None, outputs=content, js=stale(), **PRIVATE)
+            button.click(None, outputs=content, js=tells_itself(stale=True), **PRIVATE)
         if streams:
             self.streams.append(needed)
         for control in () if button else controls:
             # A textbox reports as input what is typed, but not what is pasted or cleared.
             listen = control.change if isinstance(control, gr.Textbox) else control.input
-            if streams:  # what is under way ends, and the panel asks again
-                listen(None, outputs=content, cancels=needed, js=stale(), **PRIVATE)
-            else:
-                listen(
-                    needed.fn,
-                    [*states, *controls],
-                    content,
-                    trigger_mode="always_last",
-                    queue=False,
-                    **MODEL,
-                    **PRIVATE,
-                )
+            # The panel asks again. A stream that is under way ends; all else is waited for.
+            told_so = tells_itself(stale=True) if streams else tells_itself(stale=True, waits=True)
+            listen(None, outputs=content, cancels=needed if streams else None, js=told_so, **PRIVATE)
         self._wire(panel, desk, controls)
         if panel.stops:
             content.stop(None, cancels=needed, **PRIVATE)
@@ -133,18 +116,18 @@ class Lab:
         """What a panel's blocks may ask for that other parts of the page show."""
         header = self.header
 
-        def filled(question: Question, scene: Scene, *values: object) -> tuple:
-            return {}, panel.given(panel.fills, scene, question.data, *values)
+        def filled(question: Question, scene: Scene, *values: object) -> dict:
+            return {"fill": panel.given(panel.fills, scene, question.data, *values)}
 
         def translated(question: Question, scene: Scene) -> tuple:
             panel.require(scene)
-            trace = panel.translates(scene, question.data)
-            return {}, trace, header.showing(trace)
+            return {}, *header.shown(question, panel.translates(scene, question.data))
 
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
             found, states = desk.about(filled, none={})
-            desk.answers("fill", found, [*states, *controls], [line], **MODEL)
+            desk.answers("find", found, [*states, *controls], **MODEL)
+            desk.component.fill(None, outputs=line, js=fills(f"atlas-fill-{panel.name}", "text"), **PRIVATE)
         if panel.translates:
             found, states = desk.about(translated, none={})
             others = [self.session.trace, header.result]
@@ -196,9 +179,8 @@ class Lab:
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open
         one asks for more."""
-        state.change(
-            None, outputs=self.components, cancels=self.streams or None, js=stale(len(self.components)), **PRIVATE
-        )
+        stale = tells_itself(len(self.components), stale=True)
+        state.change(None, outputs=self.components, cancels=self.streams or None, js=stale, **PRIVATE)
 
 
 def shown(panel: Panel) -> Callable[..., dict]:
@@ -225,7 +207,7 @@ def streamed(panel: Panel) -> Callable[..., Iterator[dict]]:
     def stream(question: Question, scene: Scene, *values: object) -> Iterator[dict]:
         missing, whole = panel.missing(scene), {}
         for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
-            whole = {"blocks": found, "about": about(scene.trace), "drawing": [question.at, part]}
+            whole = {"blocks": found, "about": about(scene.trace), "drawing": [question.mark, part]}
             yield {**whole, "more": True}
         # Once more the same, which the page need not draw again: of values that come at once, as from a stream that is
         # slow to open, Gradio's page passes on the last one alone.

@@ -54,7 +54,7 @@ def _parts(found: Mapping[str, Mapping], tabs: list[str]) -> Iterator[str]:
     title, sentence, menu = found["atlas-title"]["value"], found["source-text"], found["direction"]
     yield f'<div class="name">{_said("h1", title["heading"])}{_said("p", title["text"])}</div>'
     chosen = next(text for text, value in menu["choices"] if value == menu["value"])
-    offer, shown = found["examples"]["value"], found["translation"]["value"]
+    offer, shown = (json.loads(found[name]["value"]["json"]) for name in ("examples", "translation"))
     yield (
         '<div class="asked">'
         + "".join(

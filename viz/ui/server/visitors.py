@@ -14,15 +14,22 @@ import gradio as gr
 import numpy as np
 from gradio.state_holder import SessionState, StateHolder
 
+from viz.ui.rpc import Latest
+
 REMEMBERED_BYTES = 1_000_000_000  # of all visitors' traces and branches together
 
 
 class Visitor(SessionState):
-    """One visitor's state. held: bytes of what it keeps between calls."""
+    """One visitor's state. held: bytes of what it keeps between calls; answered: of which question each state has the
+    answer, where that has a number."""
 
     held = 0
 
     def __setitem__(self, key: int, value: object) -> None:
+        if isinstance(value, Latest):
+            if value.number < self.answered.get(key, 0):
+                return
+            self.answered[key], value = value.number, value.value
         super().__setitem__(key, value)
         if key in self.state_data:
             self.held = held_bytes(list(self.state_data.values()))
@@ -60,7 +67,7 @@ class Visitors(StateHolder):
     def _new(self) -> SessionState:
         session = copy(self._described)
         session.blocks_config = copy(self.blocks.default_config)
-        session.state_data, session._state_ttl = {}, {}
+        session.state_data, session._state_ttl, session.answered = {}, {}, {}
         session.keep_bounds = self.keep_bounds
         session.config_values = {
             key: {**config, "props": copy(config["props"])} if config and "props" in config else config

@@ -2,7 +2,7 @@
 import { debounce, el, invite, onTheme } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
 import { drawn, tabLinks } from "../core/links.js";
-import { connect } from "../core/rpc.js";
+import { connect, tell } from "../core/rpc.js";
 import { createActions } from "./actions.js";
 import * as colouring from "./colouring.js";
 import { createControls } from "./controls.js";
@@ -341,7 +341,7 @@ export default function explorer(root, api) {
     tellOthers.timer = setTimeout(() => {
       tellOthers.timer = null;
       const selection = states.selectionOf(state);
-      if (echo.tell(JSON.stringify(selection))) api.trigger("select", selection);
+      if (echo.tell(JSON.stringify(selection))) rpc.tell("select", selection);
     }, SETTLED);
   }
 
@@ -454,7 +454,7 @@ export default function explorer(root, api) {
       return tellOthers();
     }
     awaited = wanted;
-    api.trigger("restore", what); // its answer is another translation, which everybody is told
+    tell("atlas-translate", what); // its answer is another translation, which everybody is told
   }
   window.addEventListener("hashchange", openLink);
   // A panel shows a head here.

@@ -34,9 +34,10 @@ export default async function panel(root, api) {
     t("Stop"),
   );
 
-  function show(value) {
+  function show(value, number) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
-    if (value.stale !== undefined) return void (shown && ask());
+    if (value.stale !== undefined) return void (shown && ask(value));
+    if (value.fill !== undefined) return fill(value.fill, number);
     if (value.error) {
       root.querySelector(".failed")?.remove();
       root.prepend(el("p", { class: "failed", role: "alert" }, value.error));
@@ -65,6 +66,7 @@ export default async function panel(root, api) {
       act,
       request,
       ask: beside,
+      open,
       about: pictureOf,
       block: drawBlock,
     });
@@ -84,6 +86,16 @@ export default async function panel(root, api) {
   const request = (name, data, answered) =>
     rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
 
+  // A block names another panel of the tab.
+  let opened = "";
+  const open = (tab) => {
+    opened = tab;
+    api.trigger("open", {});
+  };
+  document.addEventListener(`atlas-open-${api.options?.name}`, ({ detail }) => {
+    detail.tab = { __type__: "update", selected: opened };
+  });
+
   // What a block asks for that other parts of the page show; here only why it cannot be had.
   const beside = (event, data) => rpc.ask(event, data, show, null, { beside: true });
 
@@ -100,10 +112,24 @@ export default async function panel(root, api) {
     });
   }
 
-  function ask() {
+  // The panel's line of text becomes what a block found for it.
+  let filled = 0,
+    filling = "";
+  function fill(text, number) {
+    if (number < filled) return;
+    [filled, filling] = [number, text];
+    api.trigger("fill", {});
+  }
+  document.addEventListener(
+    `atlas-fill-${api.options?.name}`,
+    ({ detail }) => (detail.text = filling),
+  );
+
+  // waits: a control was moved. What was asked before is waited for, and then the last position counts.
+  function ask({ waits = false } = {}) {
     root.setAttribute("aria-busy", "true");
     asked = api.options?.checks_page ? drawn.weights() : undefined;
-    rpc.ask("needed", { drawn: asked }, show);
+    rpc.ask("needed", { drawn: asked }, show, null, { waits });
   }
 
   // Laid out anywhere on the page counts as seen; a closed tab does not. Each opening asks again, because the sentence

@@ -1,6 +1,7 @@
 // Example sentences in a menu.
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
+import { connect, tell } from "../core/rpc.js";
 
 export default function examples(root, api) {
   // A button with a list of sentences below it, which the keyboard walks through.
@@ -17,7 +18,7 @@ export default function examples(root, api) {
             role: "menuitem",
             onclick: () => {
               show(false);
-              api.trigger("pick", { text });
+              tell("atlas-example", { text });
             },
           },
           text,
@@ -67,6 +68,20 @@ export default function examples(root, api) {
   document
     .querySelector("#source-text :is(textarea, input)")
     ?.setAttribute("placeholder", t("Type a sentence and press Enter"));
-  draw(api.value());
-  api.onValue(draw);
+  // A direction was chosen, in either menu: what that offers. What came with a link since is not undone.
+  let newest = 0;
+  const rpc = connect(api, draw);
+  document.addEventListener("atlas-choose", (event) => {
+    event.preventDefault();
+    const chosen = ({ menus, offer }, number) =>
+      offer &&
+      number > newest &&
+      document.dispatchEvent(new CustomEvent("atlas-chosen", { detail: { menus, offer, number } }));
+    rpc.ask("choose", event.detail, chosen, null, { newest: true });
+  });
+  document.addEventListener("atlas-chosen", ({ detail }) => {
+    newest = detail.number;
+    draw(detail.offer);
+  });
+  rpc.take(api.value());
 }

@@ -1,6 +1,7 @@
 // Two menus of languages for a model of many: type a name or a code, or choose from the list. The browser knows the names.
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
+import { tell } from "../core/rpc.js";
 
 export default function languages(root, api) {
   const known = new Intl.DisplayNames([document.documentElement.lang || "en", "en"], {
@@ -88,6 +89,7 @@ export default function languages(root, api) {
     if (next.source === value.source && next.target === value.target) return;
     if (!next.sources.includes(next.source) || !next.targets.includes(next.target)) return;
     value = next;
+    chosen();
     root
       .querySelectorAll("input")
       .forEach(
@@ -95,7 +97,7 @@ export default function languages(root, api) {
           (input.value = names(value[`${input.dataset.side}s`]).get(value[input.dataset.side])),
       );
     swap();
-    api.trigger("choose", { direction: `${value.source}-${value.target}` });
+    tell("atlas-choose", { entry: value.entry, pair: chosen() });
   }
 
   const button = el(
@@ -111,9 +113,14 @@ export default function languages(root, api) {
     (button.disabled =
       !value.sources.includes(value.target) || !value.targets.includes(value.source));
 
+  // What a question says of it (page/translation.js).
+  const chosen = () => (root.dataset.pair = `${value.source}-${value.target}`);
+
   function draw(next) {
     value = next;
+    delete root.dataset.pair;
     if (!value) return root.replaceChildren();
+    chosen();
     const label = t("Swap the two languages");
     for (const name of ["aria-label", "title"]) button.setAttribute(name, label);
     root.replaceChildren(
@@ -130,6 +137,10 @@ export default function languages(root, api) {
     );
     swap();
   }
+  // Of another model's, nothing is chosen before its own languages are here.
+  document.addEventListener("atlas-choose", ({ detail }) => {
+    if (!detail.pair) delete root.dataset.pair;
+  });
+  document.addEventListener("atlas-chosen", ({ detail }) => draw(detail.menus));
   draw(api.value());
-  api.onValue(draw);
 }

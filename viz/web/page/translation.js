@@ -3,6 +3,9 @@
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { pageLink } from "../core/links.js";
+import { connect } from "../core/rpc.js";
+
+const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
 
 export default function translation(root, api) {
   const percent = (p) =>
@@ -34,7 +37,7 @@ export default function translation(root, api) {
     type: "button",
     class: "why",
     hidden: true,
-    onclick: () => api.trigger("open", { tab: "why", panel: null }),
+    onclick: () => openTab({ tab: "why", panel: null }),
   });
 
   // The words of a side as they stand in the text; where the tokens do not spell it, the tokens themselves.
@@ -77,7 +80,7 @@ export default function translation(root, api) {
           onmouseenter: show,
           onfocus: show,
           onclick: () => {
-            api.trigger("pin", { step });
+            rpc.tell("pin", { step });
             mark(step);
           },
         },
@@ -189,8 +192,8 @@ export default function translation(root, api) {
     );
   }
 
-  function draw(value) {
-    if (!value) return;
+  function draw(value, number) {
+    if (value.fill) fillIn(value.fill, number);
     if (value.error) {
       const banner = el("p", { class: "notice error", role: "alert" }, value.error);
       root.querySelector(".notice.error")?.remove();
@@ -229,6 +232,65 @@ export default function translation(root, api) {
       details,
     );
   }
+
+  // --- what is asked ------------------------------------------------------------------------------------------------
+  let choices = 0; // of a direction, by a person or a link
+
+  // Of a model of many languages, the menus say which two. The controls follow a link, unless they were set since.
+  function ask(question) {
+    const { pair } = document.querySelector(".atlas-languages")?.dataset ?? {},
+      mine = choices;
+    const answered = ({ fill, ...value }, number) => {
+      draw({ ...value, fill: mine === choices && fill }, number);
+      busy();
+    };
+    rpc.ask("translate", { pair, ...question }, answered, PATIENCE);
+    busy();
+  }
+  const busy = () => root.setAttribute("aria-busy", String(rpc.waiting()));
+
+  // The menus follow a link, and what was opened elsewhere.
+  let filling = {};
+  function fillIn({ menus, offer, ...controls }, number) {
+    const detail = { menus, offer, number };
+    if (offer) document.dispatchEvent(new CustomEvent("atlas-chosen", { detail }));
+    filling = controls;
+    api.trigger("fill", {});
+  }
+  document.addEventListener("atlas-translate", (event) => {
+    event.preventDefault();
+    choices += 1;
+    fillIn({ text: event.detail.text });
+    ask(event.detail);
+  });
+  document.addEventListener("atlas-choose", () => (choices += 1));
+  document.addEventListener("atlas-fill", ({ detail }) => Object.assign(detail, filling));
+
+  // The controls of Gradio's say what they hold. An example stands in the field from then on.
+  const examples = [];
+  document.addEventListener("atlas-example", (event) => {
+    event.preventDefault();
+    examples.push(event.detail.text);
+    fillIn(event.detail);
+    api.trigger("ask", {});
+  });
+  document.addEventListener("atlas-ask", (event) => {
+    event.preventDefault(); // it is heard
+    ask(event.detail);
+  });
+  document.addEventListener("atlas-ask-example", (event) => {
+    event.preventDefault();
+    ask({ ...event.detail, text: examples.shift() });
+  });
+  for (const [name, failed] of [
+    ["atlas-ended", false],
+    ["atlas-failed", true],
+  ])
+    document.addEventListener(name, (event) => {
+      event.preventDefault();
+      rpc.ended({ failed });
+      busy();
+    });
   // Which written token is asked about, on every tab.
   function mark(step) {
     root.querySelectorAll("button.chip").forEach((node) => {
@@ -242,17 +304,19 @@ export default function translation(root, api) {
   document.addEventListener("atlas-pinned", (event) => mark(event.detail.step));
 
   // A link may name the tab that it opens, and a panel of it.
+  let link = null;
+  function openTab(wanted) {
+    link = wanted;
+    api.trigger("open", {});
+  }
+  document.addEventListener("atlas-open", ({ detail }) => (detail.link = link));
   function follow() {
-    const link = pageLink(),
-      tab = link.get("tab");
-    if (tab) api.trigger("open", { tab, panel: link.get("panel") });
+    const fields = pageLink(),
+      tab = fields.get("tab");
+    if (tab) openTab({ tab, panel: fields.get("panel") });
   }
   window.addEventListener("hashchange", follow);
-  // Told by the header (viz/ui/header.py), which knows what is asked and what has been answered.
-  document.addEventListener("atlas-translating", ({ detail }) =>
-    root.setAttribute("aria-busy", String(detail)),
-  );
-  draw(api.value());
-  api.onValue(draw);
+  const rpc = connect(api, draw, { replaces: true });
+  rpc.take(api.value());
   follow();
 }

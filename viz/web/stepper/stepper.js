@@ -34,7 +34,8 @@ export default function stepper(root, api) {
     shade = "mean",
     stale = false,
     frame = 0;
-  let opening = 0; // actions that will open a branch
+  let opening = 0, // actions that will open a branch
+    published = 0; // the question that opened what the other tabs are to show
   const later = []; // moves made meanwhile
   let wanted = null; // what a link names, until its sentence is the one that is shown
 
@@ -62,8 +63,9 @@ export default function stepper(root, api) {
     rpc.ask(
       "act",
       { ...data, holds },
-      async (answer) => {
+      async (answer, number) => {
         waiting = false;
+        if (answer.publish) published = number;
         await take({ ...answer, held });
         if (opens) opening -= 1;
         if (!opening) later.splice(0).forEach((move) => go(move(at)));
@@ -139,7 +141,8 @@ export default function stepper(root, api) {
     follow();
   }
 
-  const publish = debounce(() => (opening ? publish() : api.trigger("publish", {})), 150);
+  // In the name of the question that opened it: what was asked since on other tabs stays.
+  const publish = debounce(() => (opening ? publish() : rpc.tell("publish", {}, published)), 150);
 
   function need(what) {
     if (what === "details" && !path.details) ask("details", { branch: path.number });
@@ -231,7 +234,7 @@ export default function stepper(root, api) {
     selection = { kind, layer, head, query: null, key: null };
     shade = kind === "cross" ? "head" : shade;
     shading.value = shade;
-    api.trigger("select", selection);
+    rpc.tell("select", selection);
     schedule();
   }
 

@@ -11,7 +11,7 @@ function takeOver() {
   if (!kept || kept.wanted === null) return;
   const text = kept.wanted;
   kept.wanted = null;
-  drawn.ask("fill", { text });
+  drawn.ask("find", { text });
 }
 document.addEventListener("atlas-kept", takeOver);
 
@@ -37,7 +37,7 @@ export function words(block, keep, api) {
           type: "button",
           class: "chip",
           dir: "auto",
-          onclick: () => api.ask("fill", { position: word.position }),
+          onclick: () => api.ask("find", { position: word.position }),
         },
         word.text,
       ),

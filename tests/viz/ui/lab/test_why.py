@@ -314,7 +314,7 @@ def test_a_pinned_token_reaches_every_panel_of_the_tab(tiny_translator, trace) -
         session = Session(gr.State(trace), gr.State(Selection()), gr.Textbox(), gr.Dropdown())
         result = Component("translation", {}, events=("pin", "open"))
         tab = next(tab for tab in registry.TABS if tab.asks)
-        header = Header(session, trace, Selection(), result, result, print, (), print)
+        header = Header(session, trace, Selection(), result, gr.Dropdown(), print)
         lab.build(tab, Translators([tiny_translator]), header)
     changed = [one for one in demo.fns.values() if (session.asked._id, "change") in one.targets]
     told = {block._id for one in changed for block in one.outputs}
