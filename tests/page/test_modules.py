@@ -33,7 +33,7 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
     page.goto(f"{app_url}#present=1")
     page.wait_for_selector(".atlas-lectern:popover-open")
     page.keyboard.press("Escape")
-    page.locator(".atlas-examples .tour").click()
+    page.locator(".atlas-title .tour").click()
     expect(page.locator(".atlas-tour .count")).to_be_visible()
     page.get_by_role("button", name="Leave the tour").click()
     for title in ("Step by step", "Why", "Train", "Verify", "Attention"):

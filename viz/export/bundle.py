@@ -33,11 +33,11 @@ class Bundle:
         """The one of the installed files. It speaks every language of the page: who will open it nobody knows, there is
         no server to ask, and beside Plotly.js the words are little."""
         modules = assets.modules(assets.module("explorer"))
-        own = assets.picture_style() + "".join(path.read_text(encoding="utf-8") for path in assets.styles("explorer"))
+        own = (assets.PICTURE_STYLE, *assets.styles("explorer"))
         return Bundle(
             json.dumps(
                 {
-                    "style": theme.css_variables() + own,
+                    "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
                     "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
                     "modules": {assets.name(path): assets.with_names(path) for path in modules},
                     "languages": {language: words.read(path) for language, path in words.files().items()},

@@ -27,7 +27,7 @@ FIELD = re.compile(r"\{(\w+)\}")
 def script_page(open_page):
     """An empty page with the shared modules."""
     page = open_page("about:blank")
-    load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "rpc")))
+    load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "format", "rpc")))
     return page
 
 
@@ -71,7 +71,7 @@ def test_256_colours_are_between_their_neighbours_as_numpy_says(script_page, nam
 
 def test_words_take_their_values_and_unknown_words_stay(script_page):
     pairs = [["{n} of {m} heads", "{m} Köpfe, davon {n}"], ["no value", "kein Wert"], ["{a}{a}", "{a}-{a}"]]
-    script_page.evaluate(SPEAK, {"page": dict(pairs)})
+    script_page.evaluate(SPEAK, dict(pairs))
     for english, german in pairs:
         found = script_page.evaluate("(english) => atlas.t(english, { n: 1, m: 2, a: 3 })", english)
         assert found == FIELD.sub(lambda match: {"n": "1", "m": "2", "a": "3"}[match[1]], german)
@@ -118,3 +118,23 @@ def test_answers_reach_their_questions_and_late_ones_nobody(script_page):
       return [new Set(asked).size, heard];
     }""")
     assert found == [3, [["b", "second"], ["b", "second, again in parts"], ["told", "news"], ["c", "third"]]]
+
+
+@pytest.mark.parametrize(
+    ("probability", "written"),
+    [(1, "100%"), (0.996, "100%"), (0.5, "50%"), (0.0996, "10%"), (0.0994, "9.9%"), (0.00096, "0.1%"), (4e-4, "0.04%")],
+)
+def test_a_probability_is_written_in_one_way(script_page, probability, written):
+    """Two rules said 10.0% where the third said 10%, and 0.0% of what is a twentieth of a percent."""
+    assert script_page.evaluate("atlas.percent", probability) == written
+    assert script_page.evaluate("atlas.percent(1e-9)") == "≈ 0%"
+
+
+def test_a_number_has_the_minus_sign_of_print(script_page):
+    numbers = [-1.257, 0.5, None]
+    assert script_page.evaluate("(all) => all.map((one) => atlas.fixed(one, 2))", numbers) == ["−1.26", "0.50", "–"]
+    assert script_page.evaluate("[-12.5, 0.25, 1e-7].map((one) => atlas.significant(one, 3))") == [
+        "−12.5",
+        "0.25",
+        "1e−7",
+    ]

@@ -9,6 +9,7 @@ import pytest
 
 from bench.made.synthetic import random_trace
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from tests.page.browser import no_violations, screenshot
 from tests.page.explorer.page import choose, download, drawn, status
 from viz.export import table
@@ -157,3 +158,25 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
     page.keyboard.press("m")
     page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 2 · Head 3'")
     assert page.locator(".colour-bar .unit").count() == 0
+
+
+def test_a_refused_overlay_is_said_once_and_not_asked_for_again(open_traces, hand_made_trace, monkeypatch):
+    asked = []
+
+    def refuse(scene: Scene, view: View):
+        asked.append(view)
+        raise Refusal("The sentence is empty.")
+
+    monkeypatch.setitem(OVERLAYS, "refused", Overlay("Refused", "Nothing.", refuse, kinds=(AttentionKind.CROSS,)))
+    page = open_traces(hand_made_trace)
+    choose(page, "Measure", "refused")
+    page.wait_for_function("document.querySelector('.atlas-explorer .status').textContent.includes('empty')")
+    for scale in ("sqrt", "log", "linear"):  # each is a redraw
+        choose(page, "Scale", scale)
+        page.wait_for_timeout(300)
+    assert status(page) == "The sentence is empty." and len(asked) == 1
+    assert page.locator(".atlas-explorer .detail-pane").get_by_text("…").count() == 0, "nothing is waited for"
+    page.locator(".thumbnail[data-layer='1'][data-head='1']").click()
+    page.wait_for_function("document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 2')")
+    choose(page, "Measure", "")
+    page.wait_for_function("document.querySelector('.atlas-explorer .detail .axis-label')")

@@ -31,7 +31,7 @@ SOME_HEADS = ((0, 1), (1, 0), (1, 3))
 def script_page(open_page):
     """An empty page with the explorer's computing scripts."""
     page = open_page("about:blank")
-    load_modules(page, *(f"explorer/{name}.js" for name in ("trace", "model", "state")))
+    load_modules(page, *(f"explorer/{name}.js" for name in ("trace", "model", "state", "views/scale")))
     return page
 
 

@@ -19,9 +19,10 @@ VALUES = np.array([[0.5, -1.25, np.nan], [3e-7, 0.0, 2.0]])
 @pytest.fixture()
 def page(open_page):
     page = open_page("about:blank")
-    load_modules(page, "core/dom.js", "lab/maps.js", "lab/cells.js")
-    page.add_style_tag(path=WEB / "lab" / "panel.css")
-    page.evaluate("document.body.className = 'atlas-panel'")
+    load_modules(page, "core/dom.js", "lab/maps.js", "lab/heads.js")
+    for name in ("core/base.css", "lab/panel.css"):
+        page.add_style_tag(path=WEB / name)
+    page.evaluate("document.body.className = 'atlas-root atlas-panel'")
     return page
 
 
@@ -34,12 +35,12 @@ def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other
     }
     page.evaluate(
         """(grid) => document.body.append(atlas.el("div", { class: "heads" },
-        atlas.createCells(grid).root))""",
+        atlas.drawGrid(grid, () => {}).root))""",
         grid,
     )
-    labels = page.locator(".row-label").evaluate_all("(all) => all.map((one) => one.scrollWidth <= one.clientWidth)")
+    labels = page.locator(".heading.row").evaluate_all("(all) => all.map((one) => one.scrollWidth <= one.clientWidth)")
     assert labels == [True, True]
-    lefts = page.locator(".cell:first-of-type, .row-label + .cell").evaluate_all(
+    lefts = page.locator(".cell:first-of-type, .heading.row + .cell").evaluate_all(
         "(all) => all.map((one) => one.getBoundingClientRect().left)"
     )
     assert len(lefts) == 2 and lefts[0] == lefts[1]

@@ -1,11 +1,51 @@
-// Colours "#rrggbb" in order -> 256 steps [red, green, blue], for drawing on a canvas.
+// Colours of numbers, and numbers as a picture with one pixel a cell.
+import { themed } from "./dom.js";
+
+const parsed = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+
+// Colours "#rrggbb" in order -> 256 steps [red, green, blue].
 export function colourSteps(colours) {
-  const parsed = colours.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+  const found = colours.map(parsed);
   return Array.from({ length: 256 }, (_, step) => {
-    const at = (step / 255) * (parsed.length - 1),
-      low = Math.min(Math.floor(at), parsed.length - 2);
-    return parsed[low].map((value, i) =>
-      Math.round(value + (at - low) * (parsed[low + 1][i] - value)),
+    const at = (step / 255) * (found.length - 1),
+      low = Math.min(Math.floor(at), found.length - 2);
+    return found[low].map((value, i) =>
+      Math.round(value + (at - low) * (found[low + 1][i] - value)),
     );
   });
+}
+
+// Of shares 0 to 1: share -> [red, green, blue].
+export function sequential(colours) {
+  const steps = colourSteps(colours);
+  return (share) => steps[Math.round(Math.max(0, Math.min(1, share)) * 255)];
+}
+
+// Of shares -1 to 1, from the page's colour for what is below 0, by none, to that for what is above.
+export function diverging() {
+  const below = parsed(themed("--atlas-accent")),
+    above = parsed(themed("--atlas-above"));
+  return (share) => [
+    ...(share < 0 ? below : above),
+    Math.round(255 * Math.min(1, Math.abs(share))),
+  ];
+}
+
+// values [rows, columns] onto a canvas, which CSS enlarges. colour: value -> [red, green, blue, and how opaque it is]. What
+// is not a number stays transparent, as what is null: not sent yet.
+export function paint(canvas, map, colour) {
+  if (!map) return;
+  const { values, rows, columns } = map;
+  if (canvas.width !== columns) canvas.width = columns;
+  if (canvas.height !== rows) canvas.height = rows;
+  const image = new ImageData(columns, rows);
+  for (let i = 0; i < values.length; i++) {
+    if (values[i] === null || Number.isNaN(values[i])) continue;
+    const [red, green, blue, opaque = 255] = colour(values[i]);
+    image.data[4 * i] = red;
+    image.data[4 * i + 1] = green;
+    image.data[4 * i + 2] = blue;
+    image.data[4 * i + 3] = opaque;
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
 }

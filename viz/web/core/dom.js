@@ -20,12 +20,36 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+// A plain button with words, unless the attributes say otherwise.
+export const button = (words, onclick, attributes = {}) =>
+  el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
+
+// A table of headings, texts or cells, over rows.
+export const table = (headings, rows, attributes = {}) =>
+  el(
+    "table",
+    attributes,
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        headings.map((one) => (one instanceof Node ? one : el("th", { scope: "col" }, one))),
+      ),
+    ),
+    el("tbody", {}, rows),
+  );
+
 // Words in place of a component that has nothing to show yet; without words, the component itself again.
 export function invite(root, words) {
   root.querySelector(":scope > .invitation")?.remove();
   root.classList.toggle("inviting", Boolean(words));
   if (words) root.prepend(el("p", { class: "invitation" }, words));
 }
+
+// What a variable of the style sheet holds, such as a colour.
+export const themed = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 
 // For Plotly, which reads tags and entities in labels: the same text, literally.
 export const escape = (text) =>

@@ -1,5 +1,6 @@
 // What the page's address says of what is seen, and what is seen as such an address.
 import { el } from "./dom.js";
+import { t } from "./language.js";
 
 // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
 export const tabLinks = {};
@@ -17,19 +18,29 @@ export const isAbout = (link, { text, direction, checkpoint, beam }) =>
   ) &&
   (beam === null || Number(link.get("beam") ?? 1) === beam);
 
-// Copy the page's address with these fields. Where that is not allowed: a field to copy it from, to be shown; else null.
-export async function copyLink(fields, label) {
+// Copy the page's address with these fields, and say so; where that is not allowed, a field to copy it from is shown.
+// show(words or field).
+export async function copyLink(
+  fields,
+  show,
+  label = t("Link to this view"),
+  done = t(
+    "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
+  ),
+) {
   const address = `${location.origin}${location.pathname}${location.search}#${fields}`;
   try {
     await navigator.clipboard.writeText(address);
-    return null;
+    show(done);
   } catch {
-    return el("input", {
+    const field = el("input", {
       class: "link",
       readonly: true,
       value: address,
       "aria-label": label,
       onfocus: (event) => event.target.select(),
     });
+    show(field);
+    field.focus();
   }
 }

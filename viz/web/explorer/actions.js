@@ -6,7 +6,7 @@ import * as model from "./model.js";
 import * as states from "./state.js";
 import { unpack } from "./trace.js";
 import { viewPicture } from "./views/picture.js";
-import { png } from "../picture/drawing.js";
+import { png } from "../picture/copy.js";
 
 // context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
 // views, thumbnails, overlays, say(text)
@@ -43,17 +43,7 @@ export function createActions(context) {
     });
   }
 
-  async function link() {
-    const { trace, state } = context;
-    const field = await copyLink(states.toFragment(state(), trace()), t("Link to this view"));
-    context.say(
-      field ??
-        t(
-          "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
-        ),
-    );
-    field?.focus();
-  }
+  const link = () => copyLink(states.toFragment(context.state(), context.trace()), context.say);
 
   const button = (text, title, onclick) =>
     el("button", { type: "button", class: "plain", title, onclick }, text);

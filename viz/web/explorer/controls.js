@@ -1,4 +1,5 @@
 // The explorer's controls: segmented buttons and labelled selects over the state; nothing here computes.
+import { significant } from "../core/format.js";
 import { el } from "../core/dom.js";
 import { said, say, t } from "../core/language.js";
 import * as naming from "./words.js";
@@ -174,9 +175,7 @@ export function createControls(update, open, overlays) {
       overlay.show(state.overlay);
       combine.enable(!state.overlay);
       colours.enable(!map?.signed);
-      const [low, high] = (map?.range || [0, 1]).map((value) =>
-        String(Number(value.toPrecision(3))).replace("-", "−"),
-      );
+      const [low, high] = (map?.range || [0, 1]).map((value) => significant(value, 3));
       range.field.options[0].textContent = map?.range
         ? t("{low} to {high}", { low, high })
         : t("0 to 1");

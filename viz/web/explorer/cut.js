@@ -1,5 +1,5 @@
 // A pinned cell can be cut out of the model: the sentence is translated again, and what changed stands below the map.
-import { el } from "../core/dom.js";
+import { button as plainButton, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
@@ -12,11 +12,7 @@ export function createCut(context) {
     el("option", { value: "renormalise" }, t("the rest of its row takes its weight")),
     el("option", { value: "zero" }, t("its weight is lost")),
   );
-  const button = el(
-    "button",
-    { type: "button", class: "plain", onclick: run },
-    t("Cut this edge and translate again"),
-  );
+  const button = plainButton(t("Cut this edge and translate again"), run);
   const open = el(
     "button",
     { type: "button", class: "plain", onclick: () => context.ask("cut_open", asked) },

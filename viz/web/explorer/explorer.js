@@ -30,6 +30,7 @@ export default function explorer(root, api) {
   let traces = []; // oldest first; the shown one is `trace`
   let trace = null;
   let map = null;
+  let refused = null; // in words, why there is none
   let awaited = null; // a state to take on when the translation of a shared link arrives
 
   const clock = () => performance.now();
@@ -84,12 +85,12 @@ export default function explorer(root, api) {
   const caption = () => `${trace.text} → ${trace.translation}`,
     moves = { move: step, hint: t("← → heads · ↑ ↓ layers") };
   const heads = pictured(el("div", {}, thumbnails.root, legend), {
-    title: () => thumbnails.root.getAttribute("aria-label"),
+    title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
     caption,
     ...moves,
   });
   const shown = pictured(views.root, {
-    title: () => `${said(words.TITLES[state.kind])}, ${heading.textContent}`,
+    title: () => `${said(trace.kinds[state.kind].title)}, ${heading.textContent}`,
     caption,
     svg: () => viewPicture({ views, state: () => state }),
     main: true,
@@ -101,7 +102,7 @@ export default function explorer(root, api) {
   });
   const sentence = createSentence({ pin: pinOf });
   const lines = pictured(sentence.root, {
-    title: () => `${said(words.TITLES[state.kind])}, ${heading.textContent}`,
+    title: () => `${said(trace.kinds[state.kind].title)}, ${heading.textContent}`,
     caption,
     ...moves,
   });
@@ -176,7 +177,7 @@ export default function explorer(root, api) {
       const kept = overlays.kept(one, wanted),
         event = overlays.find(wanted).model ? "model_overlay" : "overlay";
       if (!kept) requests.request(event, { key: one.key, ...overlays.question(wanted) });
-      return kept;
+      return kept?.refused ? null : kept;
     }
     const missing = model.missing(one, view);
     if (missing.length && one === trace) requests.layers(one, missing, view.kind);
@@ -186,6 +187,7 @@ export default function explorer(root, api) {
   function draw(before = null) {
     const overlay = overlays.find(state);
     map = mapOf(trace, state);
+    refused = (overlay && overlays.kept(trace, state)?.refused) ?? null;
     controls.show(state, map);
     const used = model.usedHeads(trace, states.viewOf(state)),
       name = words.heading(state, used, overlay);
@@ -195,18 +197,21 @@ export default function explorer(root, api) {
       (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
     reading.textContent = map
       ? words.reading(state, trace, map, overlay)
-      : overlay
-        ? t("Computing …")
-        : t("Loading this layer…");
+      : refused
+        ? ""
+        : overlay
+          ? t("Computing …")
+          : t("Loading this layer…");
     clearTimeout(draw.wait);
     requests.waitForNone();
     if (map) {
       const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
       views.draw(state, map, colours, {
         ...words.titles(state, map),
-        label: `${said(words.TITLES[state.kind])}, ${name}`,
+        label: `${said(trace.kinds[state.kind].title)}, ${name}`,
       });
-    } else if (overlay) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
+    } else if (refused) views.clear();
+    else if (overlay) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
     else views.wait();
     const repaint =
       !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
@@ -322,7 +327,7 @@ export default function explorer(root, api) {
   function showPinned() {
     cut.follow();
     if (sentence.map()) sentence.pin(states.pinnedCells(state, sentence.map(), trace));
-    if (!map) return status.replaceChildren();
+    if (!map) return status.replaceChildren(refused ? said(refused) : "");
     const { row, column } = pinnedCells();
     views.pin({ row, column });
     if (row !== null || column !== null)
@@ -359,7 +364,10 @@ export default function explorer(root, api) {
     if (value.asked !== undefined) return askedAnother(value.asked);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
+      const owner = traces.find((one) => one.key === value.key);
+      if (owner && value.as) overlays.refuse(owner, value.as, value.error);
       requests.answered();
+      if (owner && value.as && owner === trace) return draw();
       return status.replaceChildren(said(value.error));
     }
     if (value.layers || value.overlay) return receivePart(value);

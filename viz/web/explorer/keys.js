@@ -1,19 +1,10 @@
 // Everything the mouse can do, from the keyboard.
+import { arrow, isFor, typed } from "../core/keys.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
 
 const CYCLES = { h: "combine", s: "special", g: "transform", v: "colours" };
 const VIEWS = { m: "map", l: "lines", t: "text", c: "compare" };
-const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
-// Keys are ours where the explorer has the focus, or nothing on the page has.
-function isOurs(root, event) {
-  if (event.altKey || event.ctrlKey || event.metaKey || !root.offsetParent) return false;
-  const target = event.target;
-  if (target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog"))
-    return false;
-  return target === document.body || root.contains(target);
-}
 
 export function listenKeys(
   root,
@@ -34,9 +25,9 @@ export function listenKeys(
   function handle(event) {
     const { key } = event,
       now = state();
-    if (ARROWS[key]) {
+    if (arrow(event)) {
       if (event.target.type === "range") return false;
-      move(ARROWS[key], event);
+      move(arrow(event), event);
     } else if (key === "1" || key === "2" || key === "3")
       update({ kind: ["cross", "encoder_self", "decoder_self"][key - 1] });
     else if (VIEWS[key]) update({ view: VIEWS[key] });
@@ -56,6 +47,6 @@ export function listenKeys(
   }
 
   document.addEventListener("keydown", (event) => {
-    if (trace() && isOurs(root, event) && handle(event)) event.preventDefault();
+    if (trace() && isFor(root, event) && !typed(event) && handle(event)) event.preventDefault();
   });
 }

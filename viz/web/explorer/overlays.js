@@ -55,8 +55,10 @@ export function createOverlays(available = []) {
     find,
     // The same state, without an overlay that there is not.
     fitted: (state) => (state.overlay && !find(state) ? { ...state, overlay: "" } : state),
+    // The map that a state shows, {refused: in words} where the server gave none, or null while it is not here.
     kept: (trace, state) =>
       trace.overlays.get(keyOf(find(state), states.viewOf(state), asked)) || null,
+    refuse: (trace, name, refused) => trace.overlays.set(name, { refused }),
     ask: (name) => (asked = name),
     question(state) {
       const overlay = find(state),

@@ -1,14 +1,8 @@
 // What the explorer says in words: titles, readings, the status line. Every sentence is data put together as text.
 import { el, shorten } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
-import { valueText } from "./model.js";
+import { valueText } from "./views/scale.js";
 
-export const TITLES = {
-  encoder_self: say("Encoder self-attention"),
-  decoder_self: say("Decoder self-attention"),
-  cross: say("Cross-attention"),
-  alignment: say("Alignment"),
-};
 const GUIDES = {
   alignment: say(
     "Each row is a step of the translation: bright cells are the source words whose states the recurrent decoder asked for.",
@@ -235,7 +229,7 @@ export function summary(state, trace, map, used, overlay = null) {
     }),
   );
   return (
-    `${said(TITLES[state.kind])}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}. ` +
+    `${said(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}. ` +
     t("{rows} rows, {columns} columns. Strongest: {edges}.", {
       rows: map.rows.length,
       columns: width,

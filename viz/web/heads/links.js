@@ -1,6 +1,6 @@
 // Word links (viz/wire/links.py): two lines of words with lines between them; where they do not fit side by side, two
 // columns. A click on a word of each side links them, once more makes the link a possible one, and once more takes it away.
-import { download, el } from "../core/dom.js";
+import { button, download, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -141,8 +141,6 @@ export function links(block, keep, api) {
   }
 
   const file = (name, line) => download(name, new Blob([`${line}\n`], { type: "text/plain" }));
-  const button = (words, onclick) =>
-    el("button", { type: "button", class: "plain", onclick }, words);
   const list = el("ul", { class: "link-list" });
   const root = el(
     "div",

@@ -1,7 +1,8 @@
 // What a panel lets people take away (viz/ui/lab/taking.py): its matrix or its grids as a picture, and files that the server writes.
 import { download, el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { element, png } from "../picture/drawing.js";
+import { png } from "../picture/copy.js";
+import { element } from "../picture/drawing.js";
 
 function save({ file, media, data }) {
   download(file, new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type: media }));

@@ -1,7 +1,7 @@
 // Every head of the model as a cell: what it is worth, and a basket of those that are switched off together.
-import { el } from "../core/dom.js";
+import { button, el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { createCells } from "./cells.js";
+import { createGrid, shade } from "../core/grid.js";
 import { scrolling } from "./scroll.js";
 import { pictured } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
@@ -14,22 +14,52 @@ document.addEventListener(
   ({ detail }) => drawn?.about === detail.about && drawn.changed(),
 );
 
+// A grid as it is sent, {columns, rows: [{label, title, cells: [{value, text, name, marks}]}], corner}; a cell's value is its
+// share of the largest, -1 to 1, or null; marks: class names. tell(name) hears what is pointed at, in words, null on leaving.
+export function drawGrid({ name, columns, rows, corner }, tell, { actRow, ...hooks } = {}) {
+  return createGrid(
+    {
+      name,
+      corner: corner ?? "",
+      columns,
+      rows: rows.map(({ label, title }, r) => ({
+        text: label,
+        title,
+        act: actRow && (() => actRow(r)),
+      })),
+      cells: rows.map(({ cells }) =>
+        cells.map((cell) => {
+          const look = shade(cell.value);
+          return {
+            ...look,
+            class: [look.class, ...(cell.marks ?? [])].join(" "),
+            name: cell.name,
+            content: cell.text,
+          };
+        }),
+      ),
+    },
+    { ...hooks, point: (r, c) => tell(r === undefined ? null : rows[r].cells[c].name) },
+  );
+}
+
 // Grids of all kinds under one status line, which says the cell that is pointed at.
 function kinds(block, about, hooksFor) {
   const status = el("p", { class: "status", role: "status" }, block.hint);
   const grids = block.kinds.map((kind) =>
-    createCells(
+    drawGrid(
       {
         name: kind.title,
         corner: t("head"),
         columns: kind.rows[0].map((_, i) => String(i + 1)),
         rows: kind.rows.map((cells, i) => ({
           label: t("layer {n}", { n: i + 1 }),
-          title: t("Switch the whole layer off, or on"),
+          title: block.joint ? t("Switch the whole layer off, or on") : null,
           cells,
         })),
       },
-      { ...hooksFor(kind), point: (name) => (status.textContent = said(name ?? block.hint)) },
+      (name) => (status.textContent = said(name ?? block.hint)),
+      hooksFor(kind),
     ),
   );
   const root = el(
@@ -123,8 +153,6 @@ export function heads(block, keep, api) {
         },
         `${name(one)} ×`,
       );
-    const button = (text, onclick) =>
-      el("button", { type: "button", class: "plain", onclick }, text);
     chips.replaceChildren(
       ...(basket.size
         ? [
@@ -157,9 +185,7 @@ export function heads(block, keep, api) {
 // One grid {name, columns, rows: [{label, cells}], corner}, to be read (viz/ui/lab/why/patch.py).
 export function grid(block, keep, api) {
   const status = el("p", { class: "status", role: "status" });
-  const { root } = createCells(block, {
-    point: (name) => (status.textContent = name ? said(name) : ""),
-  });
+  const { root } = drawGrid(block, (name) => (status.textContent = said(name ?? "")));
   return el(
     "div",
     { class: "heads wide" },

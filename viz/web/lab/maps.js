@@ -1,22 +1,23 @@
 // Numbers as coloured cells: a strip of them in a table, or a matrix drawn small, which the pointer and the arrow keys read.
+import { diverging, paint } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
+import { significant } from "../core/format.js";
+import { arrow, clamp, pointed } from "../core/keys.js";
 import { said, t } from "../core/language.js";
 
-const POSITIVE = [206, 92, 0];
-const NEGATIVE = [29, 95, 191];
+const NONE = [128, 128, 128, 89];
 const missing = (value) => value === null || Number.isNaN(value);
 
 // Rows of numbers as a canvas, a pixel each; null or NaN: there is none.
 export function shaded(values, width, limit, signed) {
-  const canvas = el("canvas", { width, height: values.length / width });
-  const context = canvas.getContext("2d"),
-    pixels = context.createImageData(width, values.length / width);
-  values.forEach((value, i) => {
-    const colour = missing(value) ? [128, 128, 128] : signed && value >= 0 ? POSITIVE : NEGATIVE;
-    const share = missing(value) ? 0.35 : Math.min(1, Math.abs(value) / limit);
-    pixels.data.set([...colour, Math.round(255 * share)], 4 * i);
-  });
-  context.putImageData(pixels, 0, 0);
+  const canvas = el("canvas"),
+    colour = diverging();
+  const one = (value) => (missing(value) ? NONE : colour((signed ? value : -value) / limit));
+  paint(
+    canvas,
+    { values: Array.from(values, one), rows: values.length / width, columns: width },
+    (c) => c,
+  );
   return canvas;
 }
 
@@ -24,7 +25,6 @@ const LABELLED = 12; // pixels a cell must have for names beside it
 // Pixels of a cell where there are this many side by side.
 const room = (count, most) =>
   count <= 16 ? 18 : count <= 24 ? LABELLED : count <= 48 ? 7 : most / count;
-const text = (value) => String(Number(value.toPrecision(4))).replace("-", "−");
 
 // One heatmap() of viz/wire/blocks.py.
 function heatmap(map) {
@@ -58,7 +58,11 @@ function heatmap(map) {
     reading.textContent = t("{row}, {column}: {value}", {
       row: rows[row] ?? t("row {i}", { i: row }),
       column: columns[column] ?? t("column {i}", { i: column }),
-      value: missing(value) ? t("masked") : map.said.length ? said(map.said[value]) : text(value),
+      value: missing(value)
+        ? t("masked")
+        : map.said.length
+          ? said(map.said[value])
+          : significant(value, 4),
     });
   }
   function leave() {
@@ -66,23 +70,16 @@ function heatmap(map) {
     reading.replaceChildren(said(map.note) || "");
   }
   canvas.addEventListener("pointermove", (event) => {
-    const box = canvas.getBoundingClientRect();
-    const cell = (share, count) => Math.min(count - 1, Math.max(0, Math.floor(share * count)));
-    read(
-      cell((event.clientY - box.top) / box.height, height),
-      cell((event.clientX - box.left) / box.width, width),
-    );
+    read(...pointed(event, canvas, height, width));
   });
   canvas.addEventListener("pointerleave", leave);
   canvas.addEventListener("blur", leave);
   canvas.addEventListener("keydown", (event) => {
-    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
-      event.key
-    ];
+    const step = arrow(event);
     if (!step) return;
     event.preventDefault();
     const [row, column] = at && !cursor.hidden ? [at[0] + step[0], at[1] + step[1]] : [0, 0];
-    read(Math.min(height - 1, Math.max(0, row)), Math.min(width - 1, Math.max(0, column)));
+    read(clamp(row, height), clamp(column, width));
   });
   const names = (list, side, size) =>
     list.length && size >= LABELLED

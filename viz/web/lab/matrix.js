@@ -1,5 +1,6 @@
 // A matrix of numbers (viz/wire/matrix.py): a cell is a button that asks for what is behind it.
 import { el } from "../core/dom.js";
+import { arrow } from "../core/keys.js";
 import { said, t } from "../core/language.js";
 import { reveal, scrolling } from "./scroll.js";
 import { pictured } from "../picture/copy.js";
@@ -141,9 +142,7 @@ function row(block, firsts, line, hooks) {
 
 // One stop for the tabulator; arrow keys go from cell to cell, over those that hold nothing.
 function walk(event) {
-  const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[
-    event.key
-  ];
+  const move = arrow(event);
   const at = event.target.closest("button[data-column]");
   if (!move || !at) return;
   event.preventDefault();

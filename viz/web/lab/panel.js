@@ -4,22 +4,23 @@ import { said, t } from "../core/language.js";
 import { drawn } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
+import { whenSeen } from "../core/seen.js";
 import { links } from "../heads/links.js";
-import * as survey from "../heads/survey.js";
+import { survey } from "../heads/survey.js";
+import * as surveying from "../heads/take.js";
 import { words } from "../why/words.js";
 import { simple } from "./blocks.js";
 import { exports } from "./exports.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
-const BLOCKS = { ...simple, ...survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
+const BLOCKS = { ...simple, ...surveying, survey, exports, grid, heads, links, matrix, words }; // by their type (viz/wire/blocks.py)
 
 export default async function panel(root, api) {
   const PATIENCE = 15000; // milliseconds after which an act is asked for once more: each may be done twice
   let drawing = null; // a name for what stands here, where a panel draws in parts
   let about = null; // which translation the panel is about, in words
-  let shown = false,
-    acts = 0,
+  let acts = 0,
     asked; // asked: what the page drew when the last question went out, for a panel that checks it
   root.replaceChildren(el("p", { class: "text note" }, t("Computing …")));
   await plotly();
@@ -36,7 +37,7 @@ export default async function panel(root, api) {
 
   function show(value, number) {
     if (value.blocks || value.error) root.setAttribute("aria-busy", "false");
-    if (value.stale !== undefined) return void (shown && ask(value));
+    if (value.stale !== undefined) return void (shown() && ask(value));
     if (value.fill !== undefined) return fill(value.fill, number);
     if (value.error) {
       root.querySelector(".failed")?.remove();
@@ -132,33 +133,12 @@ export default async function panel(root, api) {
     rpc.ask("needed", { drawn: asked }, show, null, { waits });
   }
 
-  // Laid out anywhere on the page counts as seen; a closed tab does not. Each opening asks again, because the sentence
-  // or the selection may have changed meanwhile.
-  function look() {
-    const visible = root.offsetParent !== null;
-    if (visible && !shown) {
-      shown = true;
-      ask();
-    } else if (!visible) {
-      shown = false;
-    }
-  }
-
-  // A tab that opens changes its style: told at once, the question is on its way while the tab is still being painted.
-  // The other observer sees what this one does not, such as a first opening.
-  for (
-    let tab = root.closest("[role=tabpanel]");
-    tab;
-    tab = tab.parentElement.closest("[role=tabpanel]")
-  )
-    new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
-  new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   const rpc = connect(api, show, { replaces: true });
+  const shown = whenSeen(root, ask);
   // The explorer may draw a new translation after this panel has asked about it.
   if (api.options?.checks_page)
     document.addEventListener(
       "atlas-drawn",
-      () => shown && asked?.key !== drawn.weights().key && ask(),
+      () => shown() && asked?.key !== drawn.weights().key && ask(),
     );
-  look();
 }

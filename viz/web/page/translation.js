@@ -1,6 +1,7 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
-import { el } from "../core/dom.js";
+import { el, table } from "../core/dom.js";
+import { fixed, percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { pageLink } from "../core/links.js";
 import { connect } from "../core/rpc.js";
@@ -8,8 +9,6 @@ import { connect } from "../core/rpc.js";
 const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
 
 export default function translation(root, api) {
-  const percent = (p) =>
-    p >= 0.9995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`;
   const shown = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
 
@@ -138,34 +137,24 @@ export default function translation(root, api) {
 
   function scoreTable(about) {
     if (!about.scores.length) return null;
-    const cell = (tag, text) => el(tag, {}, text);
-    const rows = about.scores.map((s) =>
+    const row = (s) => [
+      s.data,
+      s.split === "dev" ? t("development") : t("test"),
+      s.direction,
+      s.beam === 1 ? t("greedy") : t("beam {width}", { width: s.beam }),
+      fixed(s.bleu, 1) + (s.protocol ? ` (${s.protocol})` : ""),
+      s.chrf ? fixed(s.chrf, 1) : "",
+    ];
+    const rows = about.scores.map((one) =>
       el(
         "tr",
         {},
-        cell("td", s.data),
-        cell("td", s.split === "dev" ? t("development") : t("test")),
-        cell("td", s.direction),
-        cell("td", s.beam === 1 ? t("greedy") : t("beam {width}", { width: s.beam })),
-        cell("td", s.bleu.toFixed(1) + (s.protocol ? ` (${s.protocol})` : "")),
-        cell("td", s.chrf?.toFixed(1) ?? ""),
+        row(one).map((text) => el("td", {}, text)),
       ),
     );
-    return el(
-      "table",
-      {},
-      el(
-        "thead",
-        {},
-        el(
-          "tr",
-          {},
-          [t("Sentences of"), t("Part"), t("Direction"), t("Decoding"), "BLEU", "chrF"].map((h) =>
-            cell("th", h),
-          ),
-        ),
-      ),
-      el("tbody", {}, rows),
+    return table(
+      [t("Sentences of"), t("Part"), t("Direction"), t("Decoding"), "BLEU", "chrF"],
+      rows,
     );
   }
 

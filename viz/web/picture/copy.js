@@ -1,9 +1,10 @@
 // A picture of the page that can be taken away: a small button copies it as an image, with its title above it and the
 // sentence below, so that it speaks for itself on a slide.
-import { download, el } from "../core/dom.js";
+import { download, el, themed } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { png, svg as drawn, token, whole, xml } from "./drawing.js";
+import { svg as drawn, whole, xml } from "./drawing.js";
 
+const SCALE = 2; // PNG pixels a CSS pixel
 const PAD = 24,
   NARROWEST = 560,
   HEAD = 28,
@@ -16,7 +17,7 @@ const TITLE = "600 20px",
 function broken(text, font, width) {
   const pen = document.createElement("canvas").getContext("2d"),
     found = [];
-  pen.font = `${font} ${token("--atlas-font")}`;
+  pen.font = `${font} ${themed("--atlas-font")}`;
   let line = "";
   for (const piece of text.split(/(?<=[\s\u3000-\u9fff])|(?<=\S{30})/u)) {
     if (line && pen.measureText(line + piece.trimEnd()).width > width) {
@@ -42,14 +43,14 @@ function framed(svg, title, caption) {
     lines
       .map(
         (text, i) =>
-          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(token("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
+          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${xml(themed("--atlas-font"))}" fill="${fill}">${xml(text)}</text>`,
       )
       .join("");
   return whole(
     inner + 2 * PAD,
     Math.ceil(bottom + below.length * LINE + PAD),
-    `<rect width="100%" height="100%" fill="${token("--atlas-paper")}"/>${write(above, TITLE, token("--atlas-ink"), PAD, HEAD)}` +
-      `${svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `)}${write(below, CAPTION, token("--atlas-muted"), bottom, LINE)}`,
+    `<rect width="100%" height="100%" fill="${themed("--atlas-paper")}"/>${write(above, TITLE, themed("--atlas-ink"), PAD, HEAD)}` +
+      `${svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `)}${write(below, CAPTION, themed("--atlas-muted"), bottom, LINE)}`,
   );
 }
 
@@ -111,4 +112,23 @@ export function pictured(node, about) {
   );
   described.set(box, { node, ...about });
   return box;
+}
+
+// An SVG as a PNG.
+export function png(svgText) {
+  return new Promise((resolve, reject) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = image.width * SCALE;
+      canvas.height = image.height * SCALE;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(
+        (blob) => (blob ? resolve(blob) : reject(new Error(t("the picture is too large")))),
+        "image/png",
+      );
+    };
+    image.onerror = () => reject(new Error(t("the picture could not be drawn")));
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
+  });
 }

@@ -1,10 +1,8 @@
 // What stands on the page as one SVG: Plotly's figures by Plotly, all else from its boxes, canvases, lines and texts as the
-// browser laid them out; and an SVG as a PNG.
-import { escape } from "../core/dom.js";
-import { t } from "../core/language.js";
+// browser laid them out.
+import { escape, themed } from "../core/dom.js";
 import { plotly } from "../core/plotly.js";
 
-const SCALE = 2; // PNG pixels a CSS pixel
 const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
 const DRAWN = "text, rect, circle, path, line"; // shapes whose look may come from the style sheet
 const LOOKS = [
@@ -23,8 +21,6 @@ const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // w
 export const xml = (text) =>
   escape(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
 
-// What a variable of the style sheet holds, such as a colour.
-export const token = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 const attributes = (given) =>
   Object.entries(given)
     .filter(([, value]) => value !== null)
@@ -49,7 +45,7 @@ function colour(computed) {
 export async function plotted({ data, layout }, width = layout.width, height = layout.height) {
   await plotly();
   const uri = await Plotly.toImage(
-    { data, layout: { ...layout, paper_bgcolor: token("--atlas-paper") } },
+    { data, layout: { ...layout, paper_bgcolor: themed("--atlas-paper") } },
     { format: "svg", width, height },
   );
   const comma = uri.indexOf(",");
@@ -274,7 +270,7 @@ function add(node, turned, place, parts) {
 export function element(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
-    parts = [tag("rect", { width, height, fill: token("--atlas-paper") })];
+    parts = [tag("rect", { width, height, fill: themed("--atlas-paper") })];
   const left = but
     ? [...root.querySelectorAll(but)].map((node) => [node, node.style.visibility])
     : [];
@@ -291,21 +287,3 @@ export const whole = (width, height, inside) =>
 // What is there, as it stands: by Plotly where it drew it.
 export const svg = (node) =>
   node.data && node.layout ? plotted(node, node.clientWidth, node.clientHeight) : element(node);
-
-export function png(svgText) {
-  return new Promise((resolve, reject) => {
-    const image = new Image();
-    image.onload = () => {
-      const canvas = document.createElement("canvas");
-      canvas.width = image.width * SCALE;
-      canvas.height = image.height * SCALE;
-      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob(
-        (blob) => (blob ? resolve(blob) : reject(new Error(t("the picture is too large")))),
-        "image/png",
-      );
-    };
-    image.onerror = () => reject(new Error(t("the picture could not be drawn")));
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
-  });
-}

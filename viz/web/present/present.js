@@ -1,5 +1,6 @@
 // A presentation: one picture of the page fills the screen, with its title, the sentence, and the keys that lead on. The
 // picture stays where it is in the page, lifted into the browser's top layer: whatever changes it changes it here, too.
+import { arrow, modified } from "../core/keys.js";
 import { el, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { pageLink, tabLinks } from "../core/links.js";
@@ -10,14 +11,7 @@ const HEIGHT = 360,
 const LARGEST = 4; // times
 const PATIENCE = 1000; // milliseconds for the browser's full screen
 const SETTLED = 300; // and after a change
-const STEPS = {
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  PageUp: [0, -1],
-  PageDown: [0, 1],
-};
+const PAGES = { PageUp: [0, -1], PageDown: [0, 1] };
 
 const visible = (node) => Boolean(node?.isConnected && node.getClientRects().length);
 const sheet = () => document.querySelector(".atlas-tour:not([hidden])");
@@ -289,9 +283,9 @@ function createPresentation() {
   }
 
   function keys(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("dialog")) return;
+    if (modified(event) || event.target.closest?.("dialog")) return;
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]"),
-      step = STEPS[event.key];
+      step = arrow(event) ?? PAGES[event.key];
     if (event.key === "Escape") leave();
     else if (event.key === "f" && !typing) enlarge();
     else if (step && !typing && !(sheet() && !step[1])) go(...step);

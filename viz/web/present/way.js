@@ -1,5 +1,6 @@
 // The way into a presentation: a button beside that of the tours, the key f, and links (present=1). All else of it is
 // fetched when one is started.
+import { modified, typed } from "../core/keys.js";
 import { pageLink } from "../core/links.js";
 
 // Returns what starts one.
@@ -17,11 +18,7 @@ export function presenting() {
 
   const follow = () => pageLink().get("present") && start();
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "f" || event.altKey || event.ctrlKey || event.metaKey) return;
-    if (
-      event.target.closest("input:not([type=range]), textarea, select, [contenteditable], dialog")
-    )
-      return;
+    if (event.key !== "f" || modified(event) || typed(event)) return;
     event.preventDefault();
     start();
   });

@@ -3,7 +3,7 @@ import { el, shorten } from "../core/dom.js";
 import { say, t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
-import { logP, percent } from "./path.js";
+import { fixed, percent } from "../core/format.js";
 
 const COLUMN = 116,
   ROW = 24,
@@ -84,12 +84,12 @@ export function createBeam(hooks) {
           el(
             "button",
             { type: "button", class: "branch", onclick: () => hooks.node(ids) },
-            el("span", { class: "number" }, logP(h.score)),
+            el("span", { class: "number" }, fixed(h.score, 2)),
             el("span", { class: "sentence", dir: "auto" }, words || t("(nothing)")),
             el(
               "span",
               { class: "about" },
-              `${t("log-probability {value}", { value: logP(h.total) })}${h.finished ? "" : `, ${t("unfinished")}`}`,
+              `${t("log-probability {value}", { value: fixed(h.total, 2) })}${h.finished ? "" : `, ${t("unfinished")}`}`,
             ),
           ),
         );
@@ -161,7 +161,7 @@ export function createBeam(hooks) {
         from = places.get(node.parent),
         words = t("{prefix} — log-probability {total}, this token {p}, {fate}", {
           prefix: pieces(nodes, i),
-          total: logP(node.total, 3),
+          total: fixed(node.total, 3),
           p: percent(node.probability),
           fate: FATES[node.fate],
         });

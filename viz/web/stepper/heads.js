@@ -1,8 +1,8 @@
 // One step's attention of every layer and head: a strip of cells a head, over the source and over the prefix.
-import { colourSteps } from "../core/colours.js";
+import { paint, sequential } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
 import { say, t } from "../core/language.js";
-import { paint } from "../explorer/views/atlas.js";
+import { arrow, clamp, pointed } from "../core/keys.js";
 import { pictured } from "../picture/copy.js";
 import { chipText } from "./tokens.js";
 
@@ -14,7 +14,7 @@ const LABELS = 64; // columns above which their tokens are not written out
 
 // hooks: select(kind, layer, head), about(title): of a picture
 export function createHeads(hooks, colours) {
-  const colouring = { place: (weight) => Math.min(1, weight), steps: colourSteps(colours) };
+  const colour = sequential(colours);
   const status = el("p", { class: "caption reading", "aria-live": "polite" });
   const pictures = Object.fromEntries(
     KINDS.map(([kind, title]) => [kind, picture(kind, title, hooks, status)]),
@@ -48,8 +48,7 @@ export function createHeads(hooks, colours) {
   return {
     root,
     open: (path) => KINDS.forEach(([kind]) => pictures[kind].open(path)),
-    step: (at, selection) =>
-      KINDS.forEach(([kind]) => pictures[kind].step(at, selection, colouring)),
+    step: (at, selection) => KINDS.forEach(([kind]) => pictures[kind].step(at, selection, colour)),
   };
 }
 
@@ -105,7 +104,7 @@ function picture(kind, title, hooks, status) {
     );
   }
 
-  function step(now, selection, colouring) {
+  function step(now, selection, colour) {
     at = now;
     selected = selection.kind === kind ? selection : null;
     const { layers, heads, keys } = path.kinds[kind],
@@ -115,7 +114,7 @@ function picture(kind, title, hooks, status) {
       const values = new Float32Array(heads * keys).fill(NaN);
       for (let head = 0; shown && head < heads; head++)
         values.set(path.row(kind, layer, head, at).slice(0, seen), head * keys);
-      paint(canvases[layer], { values, rows: heads, columns: keys }, colouring);
+      paint(canvases[layer], { values, rows: heads, columns: keys }, colour);
       const mark = canvases[layer].nextSibling;
       mark.hidden = !shown || !selected || selected.layer !== layer;
       if (!mark.hidden) mark.style.top = `${(100 * selected.head) / heads}%`;
@@ -132,14 +131,9 @@ function picture(kind, title, hooks, status) {
   function place(event) {
     const canvas = event.target.closest(".cells")?.firstChild;
     if (!canvas) return null;
-    const box = canvas.getBoundingClientRect(),
-      { heads, keys } = path.kinds[kind];
-    const within = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value * count)));
-    return {
-      layer: canvases.indexOf(canvas),
-      head: within((event.clientY - box.top) / box.height, heads),
-      key: within((event.clientX - box.left) / box.width, keys),
-    };
+    const { heads, keys } = path.kinds[kind],
+      [head, key] = pointed(event, canvas, heads, keys);
+    return { layer: canvases.indexOf(canvas), head, key };
   }
 
   stack.addEventListener("mousemove", (event) => {
@@ -160,11 +154,11 @@ function picture(kind, title, hooks, status) {
     if (found) hooks.select(kind, found.layer, found.head);
   });
   stack.addEventListener("keydown", (event) => {
-    const move = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const [move] = arrow(event) ?? [0];
     if (!move) return;
     const { layers, heads } = path.kinds[kind];
     const now = selected ? selected.layer * heads + selected.head : -1;
-    const next = Math.max(0, Math.min(layers * heads - 1, now + move));
+    const next = clamp(now + move, layers * heads);
     hooks.select(kind, Math.floor(next / heads), next % heads);
     event.preventDefault();
     event.stopPropagation();

@@ -150,16 +150,3 @@ export const written = (tokens) =>
     .join("")
     .replaceAll("\u2581", " ")
     .trim();
-
-// A log-probability, with the minus sign that the rest of the page writes.
-export const logP = (value, digits = 2) => value.toFixed(digits).replace("-", "\u2212");
-export const percent = (p) =>
-  p >= 0.9995
-    ? "100%"
-    : p >= 0.0995
-      ? `${(100 * p).toFixed(0)}%`
-      : p >= 0.00095
-        ? `${(100 * p).toFixed(1)}%`
-        : p >= 1e-6
-          ? `${(100 * p).toPrecision(1)}%`
-          : "≈ 0%";

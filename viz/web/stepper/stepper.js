@@ -1,13 +1,16 @@
 // The stepper: decode token by token, choose otherwise, compare. The page holds whole branches, so that a step needs no
 // server; what the model must compute is asked for one action at a time, in order.
-import { debounce, el, invite } from "../core/dom.js";
+import { button, debounce, el, invite } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { pictured } from "../picture/copy.js";
 import { createBeam } from "./beam.js";
 import { createHeads } from "./heads.js";
-import { branches, comparison, lens, ownTarget } from "./panels.js";
+import { branches } from "./branches.js";
+import { comparison } from "./comparison.js";
+import { lens } from "./lens.js";
+import { ownTarget } from "./own.js";
 import { Path, written } from "./path.js";
 import { createCandidates, createSentences } from "./tokens.js";
 import { createTransport } from "./transport.js";
@@ -191,16 +194,7 @@ export default function stepper(root, api) {
   }
   tabLinks.stepper = () => path && linked();
 
-  async function copy() {
-    const field = await copyLink(linked(), t("Link to this view"));
-    copied.replaceChildren(
-      field ??
-        t(
-          "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
-        ),
-    );
-    field?.focus();
-  }
+  const copy = () => copyLink(linked(), (said) => copied.replaceChildren(said));
 
   // --- moving -------------------------------------------------------------------------------------------------------
   function go(to) {
@@ -250,16 +244,7 @@ export default function stepper(root, api) {
     el("option", { value: "mean" }, t("mean of all heads")),
     el("option", { value: "head" }, t("selected head")),
   );
-  const sharing = el(
-    "button",
-    {
-      type: "button",
-      class: "plain",
-      title: t("A link that restores this view"),
-      onclick: copy,
-    },
-    t("Copy link"),
-  );
+  const sharing = button(t("Copy link"), copy, { title: t("A link that restores this view") });
   const copied = el("span", { class: "caption", role: "status" });
   const transport = createTransport({ go, move, isAtEnd: () => at >= path.length, force }, [
     el("label", { class: "caption shading" }, `${t("Shade by")} `, shading),

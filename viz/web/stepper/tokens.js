@@ -2,7 +2,7 @@
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
-import { percent } from "./path.js";
+import { percent } from "../core/format.js";
 
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
 export const chipClass = (token, i) =>

@@ -1,4 +1,5 @@
 // How a person moves through the steps: buttons, a slider, the keyboard, and playing by itself.
+import { isFor, typed } from "../core/keys.js";
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 
@@ -107,12 +108,8 @@ export function createTransport({ go, move, isAtEnd, force }, beside) {
   // isReady(): whether there is something to move through.
   function listen(root, isReady) {
     document.addEventListener("keydown", (event) => {
-      if (!isReady() || !root.offsetParent || event.altKey || event.ctrlKey || event.metaKey)
-        return;
-      const target = event.target;
-      if (target.closest("input, textarea, select, [contenteditable], dialog")) return;
-      if (target !== document.body && !root.contains(target)) return;
-      if (event.key === " " && target.closest("button")) return; // the button's own key
+      if (!isReady() || !isFor(root, event) || typed(event, "input")) return;
+      if (event.key === " " && event.target.closest("button")) return; // the button's own key
       if (KEYS[event.key]) press(KEYS[event.key]);
       else if (/^[0-9]$/.test(event.key)) force(event.key === "0" ? 9 : Number(event.key) - 1);
       else return;

@@ -1,5 +1,6 @@
 // A tour: one stop at a time in a sheet at the bottom of the window. A stop's view is a link of the page: the tabs follow
 // it as they follow any other (viz/ui/tours/).
+import { arrow } from "../core/keys.js";
 import { debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink } from "../core/links.js";
@@ -212,28 +213,20 @@ function createTour(root, api) {
     )?.focus({ preventScroll: true });
   }
 
-  async function copy() {
-    const fields = new URLSearchParams({
-      tour: shown.tour,
-      stop: shown.stop,
-      direction: shown.direction,
-    });
-    const field = await copyLink(fields, t("Link to this stop"));
-    count.replaceChildren(field ?? t("Link copied."));
-    field?.focus();
+  function copy() {
+    const { tour, stop, direction } = shown;
+    copyLink(
+      new URLSearchParams({ tour, stop, direction }),
+      (said) => count.replaceChildren(said),
+      t("Link to this stop"),
+      t("Link copied."),
+    );
   }
 
   // Arrows in the sheet alone: elsewhere they choose heads. Escape also where nothing has the focus.
   function keys(event) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (
-      !by ||
-      event.target.closest("select, input") ||
-      event.altKey ||
-      event.ctrlKey ||
-      event.metaKey
-    )
-      return;
+    const [, by] = arrow(event) ?? [];
+    if (!by || event.target.closest("select, input")) return;
     event.preventDefault();
     move(by);
   }

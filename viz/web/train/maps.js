@@ -1,5 +1,9 @@
 // The maps of one frame of a toy: a canvas for each head, a row for each layer, and the numbers under the pointer.
+import { paint } from "../core/colours.js";
 import { el } from "../core/dom.js";
+import { fixed } from "../core/format.js";
+import { createGrid } from "../core/grid.js";
+import { pointed } from "../core/keys.js";
 import { say, t } from "../core/language.js";
 
 export const TITLES = {
@@ -24,7 +28,7 @@ function sides(kind, pair, output) {
   };
 }
 
-// frame.maps[at][kind] as canvases in `box`; colours: 256 steps; say(words): for what the pointer is on.
+// frame.maps[at][kind] as canvases in `box`; colour: share -> its colour; say(words): for what the pointer is on.
 // What was taught and what decoding saw of the same attention stand side by side, where they are two things.
 export function drawMaps(box, options) {
   const { frame, at, decoded } = options,
@@ -45,65 +49,48 @@ export function drawMaps(box, options) {
     );
 }
 
-function grid({ frame, at, kind, pair, colours, tell }) {
+function grid({ frame, at, kind, pair, colour, tell }) {
   const found = frame?.maps[at]?.[kind];
   if (!found) return el("p", { class: "note" }, t("This network has no maps of this kind."));
   const [layers, heads, queries, keys] = found.shape,
     values = bytes(found.data),
     { rows, columns } = sides(kind, pair, frame.outputs[at]);
   const named = layers * heads > 1,
-    heading = (text) =>
-      named ? [el("span", { class: "heading", "aria-hidden": "true" }, text)] : [];
-  const cells = [
-    ...heading(""),
-    ...Array.from({ length: heads }, (_, head) => heading(`H${head + 1}`)).flat(),
-  ];
-  for (let layer = 0; layer < layers; layer++) {
-    cells.push(...heading(`L${layer + 1}`));
-    for (let head = 0; head < heads; head++) {
-      const start = (layer * heads + head) * queries * keys;
-      const name = t("Layer {layer}, head {head}", { layer: layer + 1, head: head + 1 });
-      const canvas = el("canvas", {
-        width: keys,
-        height: queries,
-        role: "img",
-        "aria-label": `${t("{kind}, update {n}", { kind: TITLES[kind], n: frame.update })}: ${name}`,
-      });
-      const context = canvas.getContext("2d"),
-        pixels = context.createImageData(keys, queries);
-      for (let i = 0; i < queries * keys; i++)
-        pixels.data.set([...colours[values[start + i]], 255], 4 * i);
-      context.putImageData(pixels, 0, 0);
-      canvas.style.setProperty("--keys", keys);
-      canvas.addEventListener("pointermove", (event) => {
-        const place = canvas.getBoundingClientRect();
-        const column = Math.min(
-          keys - 1,
-          Math.max(0, Math.floor(((event.clientX - place.left) / place.width) * keys)),
-        );
-        const row = Math.min(
-          queries - 1,
-          Math.max(0, Math.floor(((event.clientY - place.top) / place.height) * queries)),
-        );
+    of = (count, name) =>
+      named ? Array.from({ length: count }, (_, i) => `${name}${i + 1}`) : null;
+  const cell = (layer, head) => {
+    const start = (layer * heads + head) * queries * keys,
+      own = values.subarray(start, start + queries * keys);
+    const name = t("Layer {layer}, head {head}", { layer: layer + 1, head: head + 1 });
+    const canvas = el("canvas", {
+      role: "img",
+      "aria-label": `${t("{kind}, update {n}", { kind: TITLES[kind], n: frame.update })}: ${name}`,
+      style: `--shape: ${keys} / ${queries}`,
+      onpointermove: (event) => {
+        const [row, column] = pointed(event, canvas, queries, keys);
         tell(
           t("{head}: {query} reads {key} with weight {weight}", {
             head: name,
             query: rows[row],
             key: columns[column],
-            weight: (values[start + row * keys + column] / 255).toFixed(2),
+            weight: fixed(own[row * keys + column] / 255, 2),
           }),
         );
-      });
-      cells.push(canvas);
-    }
-  }
-  const pictures = el(
-    "div",
+      },
+    });
+    paint(canvas, { values: own, rows: queries, columns: keys }, (byte) => colour(byte / 255));
+    return { content: canvas };
+  };
+  const { root: pictures } = createGrid(
     {
-      class: named ? "heads named" : "heads",
-      style: `--heads: ${heads}; --shape: ${keys} / ${queries}`,
+      kind: "heads",
+      columns: of(heads, "H"),
+      rows: of(layers, "L"),
+      cells: Array.from({ length: layers }, (_, layer) =>
+        Array.from({ length: heads }, (_, head) => cell(layer, head)),
+      ),
     },
-    cells,
+    { quiet: true, walks: false },
   );
   const tokens = (label, words) =>
     el("p", { class: "tokens" }, el("span", { class: "label" }, label), " ", words.join(" · "));

@@ -1,6 +1,7 @@
 // The Train tab. The page asks for one turn of training after the other: whoever stops asking has stopped.
-import { colourSteps } from "../core/colours.js";
-import { el, onTheme, shorten } from "../core/dom.js";
+import { sequential } from "../core/colours.js";
+import { el, onTheme, shorten, table } from "../core/dom.js";
+import { fixed } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
@@ -11,7 +12,7 @@ import { createSettings } from "./settings.js";
 
 export default function train(root, api) {
   const options = api.options,
-    colours = colourSteps(options.scale);
+    colour = sequential(options.scale);
   const runs = new Map(); // side -> {side, name, pairs, floor, guess, words, points, frames, done, going}
   let kind = "cross",
     pair = 0,
@@ -156,7 +157,7 @@ export default function train(root, api) {
           { for: "train-corpus" },
           t("Corpus: a sentence, a bar | and its translation on each line"),
         ),
-        el("div", { class: "segmented", role: "group", "aria-label": t("Corpora") }, corpusButtons),
+        el("div", { class: "corpora", role: "group", "aria-label": t("Corpora") }, corpusButtons),
         corpus,
         lesson,
       ),
@@ -309,7 +310,7 @@ export default function train(root, api) {
       );
     kinds.value = kind;
     drawCurves(chart, shown(), at);
-    outputs.replaceChildren(table());
+    outputs.replaceChildren(outputsOf());
     for (const side of ["a", "b"]) {
       const run = shown().find((one) => one.side === side);
       boxes[side].closest(".side").hidden = !run;
@@ -320,14 +321,14 @@ export default function train(root, api) {
           kind,
           decoded: options.decoded,
           pair: run.pairs[pair],
-          colours,
+          colour,
           tell: (text) => pointed.replaceChildren(text),
         });
     }
     root.dataset.update = String(newest());
   }
 
-  function table() {
+  function outputsOf() {
     const mine = shown(),
       first = mine[0];
     const cell = (run, row) => {
@@ -343,42 +344,23 @@ export default function train(root, api) {
     };
     const count = (run) =>
       frameOf(run).outputs.filter((output, row) => output.text === run.pairs[row].wanted).length;
-    return el(
-      "table",
-      {},
-      el(
-        "thead",
-        {},
+    const headings = mine.map((run) =>
+      t("{run}, greedy: {right} of {n} right, loss {loss}", {
+        run: run.name,
+        right: count(run),
+        n: run.pairs.length,
+        loss: fixed(frameOf(run).loss ?? null, 3),
+      }),
+    );
+    return table(
+      [t("Source"), t("Wanted"), ...headings],
+      first.pairs.map((one, row) =>
         el(
           "tr",
           {},
-          el("th", { scope: "col" }, t("Source")),
-          el("th", { scope: "col" }, t("Wanted")),
-          mine.map((run) =>
-            el(
-              "th",
-              { scope: "col" },
-              t("{run}, greedy: {right} of {n} right, loss {loss}", {
-                run: run.name,
-                right: count(run),
-                n: run.pairs.length,
-                loss: frameOf(run).loss?.toFixed(3) ?? "–",
-              }),
-            ),
-          ),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        first.pairs.map((one, row) =>
-          el(
-            "tr",
-            {},
-            el("th", { scope: "row" }, one.text),
-            el("td", {}, one.wanted),
-            mine.map((run) => cell(run, row)),
-          ),
+          el("th", { scope: "row" }, one.text),
+          el("td", {}, one.wanted),
+          mine.map((run) => cell(run, row)),
         ),
       ),
     );

@@ -1,21 +1,21 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
-import { el, invite } from "../core/dom.js";
+import { arrow } from "../core/keys.js";
+import { button, el, invite } from "../core/dom.js";
+import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
+import { whenSeen } from "../core/seen.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
 
 export default function question(root, api) {
-  const percent = (p) =>
-    p >= 0.995 ? "100%" : p >= 0.1 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`;
   const emphasised = (sentence) =>
     parts(sentence, (text, name) =>
       ["token", "contrast", "word"].includes(name) ? el("em", { dir: "auto" }, text) : text,
     );
   let shown = null; // the last answer
-  let visible = false,
-    sent = 0,
+  let sent = 0,
     pending = null,
     wanted = null; // wanted: what a link asks for, until its sentence is there
 
@@ -57,16 +57,9 @@ export default function question(root, api) {
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
   const copied = el("p", { class: "metric", role: "status" });
-  const link = el(
-    "button",
-    {
-      type: "button",
-      class: "plain",
-      title: t("A link that restores this question"),
-      onclick: copy,
-    },
-    t("Copy link"),
-  );
+  const link = button(t("Copy link"), copy, {
+    title: t("A link that restores this question"),
+  });
   const drawn = [
     headline,
     failed,
@@ -85,7 +78,7 @@ export default function question(root, api) {
 
   // Arrow keys go from chip to chip: one stop for the tabulator each.
   function walk(event) {
-    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key],
+    const [, move] = arrow(event) ?? [],
       chips = [...event.currentTarget.querySelectorAll("button")];
     const at = chips.indexOf(document.activeElement);
     if (!move || at < 0) return;
@@ -178,9 +171,9 @@ export default function question(root, api) {
   }
 
   function take(answer) {
-    if (answer.stale) return void (visible && needed());
+    if (answer.stale) return void (visible() && needed());
     if (answer.asked && !answer.tokens && answer.asked !== pending)
-      return void (visible && needed(answer.asked));
+      return void (visible() && needed(answer.asked));
     if (answer.asked && !answer.tokens && answer.asked !== shown?.asked) return; // on its way
     root.setAttribute("aria-busy", "false");
     invite(root, answer.invitation);
@@ -264,34 +257,20 @@ export default function question(root, api) {
   }
   tabLinks.why = () => shown && linked();
 
-  async function copy() {
+  function copy() {
     failed.hidden = true;
-    const field = await copyLink(linked(), t("Link to this question"));
-    copied.replaceChildren(
-      field ??
-        t(
-          "Link copied: it asks this very question. The sentence stands behind # and reaches no server log.",
-        ),
+    copyLink(
+      linked(),
+      (said) => copied.replaceChildren(said),
+      t("Link to this question"),
+      t(
+        "Link copied: it asks this very question. The sentence stands behind # and reaches no server log.",
+      ),
     );
-    field?.focus();
   }
 
-  function look() {
-    const now = root.offsetParent !== null;
-    if (now && !visible) {
-      visible = true;
-      needed();
-    } else if (!now) visible = false;
-  }
-  for (
-    let tab = root.closest("[role=tabpanel]");
-    tab;
-    tab = tab.parentElement.closest("[role=tabpanel]")
-  )
-    new MutationObserver(look).observe(tab, { attributes: true, attributeFilter: ["style"] });
-  new IntersectionObserver(look, { rootMargin: "100000px" }).observe(root);
   const rpc = connect(api, take);
+  const visible = whenSeen(root, needed);
   window.addEventListener("hashchange", openLink);
-  look();
   openLink();
 }

@@ -1,34 +1,22 @@
 // All layers x heads of one kind as thumbnails: one button with a canvas each, one colour scale for all.
+import { paint } from "../../core/colours.js";
 import { el } from "../../core/dom.js";
+import { fixed } from "../../core/format.js";
+import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
 import * as naming from "../words.js";
 
 const SIDE = 64; // cells a side; larger maps show the largest weight of each block
 
-// Draw values [rows, columns] one pixel a cell; CSS enlarges it. Blank rows (NaN) stay transparent, as what is null: not
-// sent yet.
-export function paint(canvas, map, colouring) {
-  if (!map) return;
-  const { values, rows, columns } = map;
-  if (canvas.width !== columns) canvas.width = columns;
-  if (canvas.height !== rows) canvas.height = rows;
-  const image = new ImageData(columns, rows),
-    data = image.data,
-    { place, steps } = colouring;
-  for (let i = 0; i < values.length; i++) {
-    if (Number.isNaN(values[i])) continue;
-    const colour = steps[Math.round(place(values[i]) * 255)];
-    data[4 * i] = colour[0];
-    data[4 * i + 1] = colour[1];
-    data[4 * i + 2] = colour[2];
-    data[4 * i + 3] = 255;
-  }
-  canvas.getContext("2d").putImageData(image, 0, 0);
-}
+const marks = (trace, ...head) =>
+  trace
+    .names(...head)
+    .map(({ mark }) => mark)
+    .join(" ");
 
 // hooks: select(layer, head), toggle([[layer, head], ..]), hover(layer, head) or hover(null)
 export function createAtlas(hooks) {
-  const root = el("div", { class: "thumbnails", role: "group" });
+  const root = el("div", { class: "all-heads" });
   let buttons = []; // [layer][head]
   let drawn = null;
   const several = el(
@@ -43,102 +31,67 @@ export function createAtlas(hooks) {
     t("Choose several"),
   );
 
-  const at = (event) => {
-    const button = event.target.closest("button");
-    return button ? [Number(button.dataset.layer), Number(button.dataset.head)] : null;
-  };
-  root.addEventListener("click", (event) => {
-    const place = at(event);
-    if (!place) return;
-    const adding =
-      several.getAttribute("aria-pressed") === "true" ||
-      event.shiftKey ||
-      event.ctrlKey ||
-      event.metaKey;
-    if (adding) hooks.toggle([place]);
-    else hooks.select(...place);
-  });
-  root.addEventListener("mouseover", (event) => at(event) && hooks.hover(...at(event)));
-  root.addEventListener("mouseleave", () => hooks.hover(null));
-
   function build(trace, kind) {
-    const { layers, heads, entropies, readings } = trace.kinds[kind],
-      title = naming.TITLES[kind];
-    root.style.setProperty("--heads", heads);
-    root.setAttribute(
-      "aria-label",
-      t("{title}: {layers} layers of {heads} heads", { title, layers, heads }),
-    );
+    const { layers, heads, entropies, readings, title } = trace.kinds[kind];
     const all = (length, pair) => Array.from({ length }, (_, i) => pair(i));
-    const heading = (text, title, pairs) =>
-      el(
-        "span",
-        { class: "heading", title, "aria-hidden": "true", onclick: () => hooks.toggle(pairs) },
-        text,
-      );
-    root.replaceChildren(
-      heading(
-        t("all"),
-        t("Choose every head"),
-        all(layers * heads, (i) => [Math.floor(i / heads), i % heads]),
-      ),
+    const group = (text, title, pairs) => ({ text, title, act: () => hooks.toggle(pairs) });
+    const cell = (layer, head) => {
+      const named = naming.named(trace, kind, layer, head);
+      const label = t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
+        layer: layer + 1,
+        head: head + 1,
+        reading: readings[layer][head],
+        bits: fixed(entropies[layer][head], 2),
+      });
+      return {
+        class: "thumbnail",
+        name: named ? `${label}; ${named}` : label,
+        data: { "data-layer": layer, "data-head": head },
+        content: [
+          el("canvas", { "aria-hidden": "true" }),
+          named
+            ? el("i", { class: "mark", "aria-hidden": "true" }, marks(trace, kind, layer, head))
+            : null,
+        ],
+      };
+    };
+    const grid = createGrid(
+      {
+        name: t("{title}: {layers} layers of {heads} heads", { title, layers, heads }),
+        kind: "thumbnails",
+        corner: group(
+          t("all"),
+          t("Choose every head"),
+          all(layers * heads, (i) => [Math.floor(i / heads), i % heads]),
+        ),
+        columns: all(heads, (head) =>
+          group(
+            `H${head + 1}`,
+            t("Choose head {head} of every layer", { head: head + 1 }),
+            all(layers, (layer) => [layer, head]),
+          ),
+        ),
+        rows: all(layers, (layer) =>
+          group(
+            `L${layer + 1}`,
+            t("Choose all heads of layer {layer}", { layer: layer + 1 }),
+            all(heads, (head) => [layer, head]),
+          ),
+        ),
+        cells: all(layers, (layer) => all(heads, (head) => cell(layer, head))),
+      },
+      {
+        quiet: true,
+        walks: false,
+        act: (layer, head, event) =>
+          several.ariaPressed === "true" || event.shiftKey || event.ctrlKey || event.metaKey
+            ? hooks.toggle([[layer, head]])
+            : hooks.select(layer, head),
+        point: (layer, head) => hooks.hover(layer ?? null, head),
+      },
     );
-    for (let head = 0; head < heads; head++) {
-      root.append(
-        heading(
-          `H${head + 1}`,
-          t("Choose head {head} of every layer", { head: head + 1 }),
-          all(layers, (layer) => [layer, head]),
-        ),
-      );
-    }
-    buttons = [];
-    for (let layer = 0; layer < layers; layer++) {
-      root.append(
-        heading(
-          `L${layer + 1}`,
-          t("Choose all heads of layer {layer}", { layer: layer + 1 }),
-          all(heads, (head) => [layer, head]),
-        ),
-      );
-      buttons.push(
-        Array.from({ length: heads }, (_, head) => {
-          const reading = readings[layer][head],
-            entropy = entropies[layer][head],
-            named = naming.named(trace, kind, layer, head);
-          const label = t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
-            layer: layer + 1,
-            head: head + 1,
-            reading,
-            bits: entropy.toFixed(2),
-          });
-          const button = el(
-            "button",
-            {
-              type: "button",
-              class: "thumbnail",
-              tabindex: "-1",
-              "data-layer": layer,
-              "data-head": head,
-              "aria-label": named ? `${label}; ${named}` : label,
-            },
-            el("canvas", { "aria-hidden": "true" }),
-            named
-              ? el(
-                  "i",
-                  { class: "mark", "aria-hidden": "true" },
-                  trace
-                    .names(kind, layer, head)
-                    .map(({ mark }) => mark)
-                    .join(" "),
-                )
-              : null,
-          );
-          root.append(button);
-          return button;
-        }),
-      );
-    }
+    buttons = grid.nodes;
+    root.replaceChildren(grid.root);
   }
 
   return {
@@ -150,7 +103,7 @@ export function createAtlas(hooks) {
       drawn = frame;
       buttons.forEach((row, layer) =>
         row.forEach((button, head) =>
-          paint(button.firstChild, trace.thumbnail(kind, layer, head, SIDE), colouring),
+          paint(button.firstChild, trace.thumbnail(kind, layer, head, SIDE), colouring.colour),
         ),
       );
     },

@@ -1,10 +1,10 @@
 // Two sentences under the same head, side by side, or the last sentences x the heads of a layer.
+import { paint } from "../../core/colours.js";
 import { el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
 import { palette, scale } from "../colouring.js";
 import { segmented, select } from "../controls.js";
 import * as states from "../state.js";
-import { paint } from "./atlas.js";
 import { createDetail } from "./detail.js";
 import * as naming from "../words.js";
 
@@ -98,7 +98,7 @@ export function createCompare(hooks) {
             head,
             64,
           ),
-          colouring,
+          colouring.colour,
         );
         return el(
           "button",

@@ -1,9 +1,10 @@
 // One map as a Plotly heatmap, and until Plotly is there as a canvas. Plotly draws the cells; pointing, pinning and the keyboard's cursor are a layer of our own
 // above it, so that a redraw costs no more than the picture, and touch still scrolls the page.
-import { el, escape } from "../../core/dom.js";
+import { paint } from "../../core/colours.js";
+import { el, escape, themed } from "../../core/dom.js";
+import { arrow, clamp, modified } from "../../core/keys.js";
 import { said, t } from "../../core/language.js";
 import { plotly } from "../../core/plotly.js";
-import { paint } from "./atlas.js";
 import { FONT, createFrame } from "./frame.js";
 
 const CONFIG = {
@@ -24,21 +25,20 @@ function places(map, colouring) {
   );
 }
 
+const heatmap = (map, colouring) => ({
+  type: "heatmap",
+  z: places(map, colouring),
+  zmin: 0,
+  zmax: 1,
+  colorscale: colouring.plotly,
+  hoverinfo: "skip",
+});
+
 // The cells alone, as large as the frame leaves room for.
 function cells(map, colouring, size) {
   const hidden = { visible: false, fixedrange: true };
   return {
-    data: [
-      {
-        type: "heatmap",
-        z: places(map, colouring),
-        zmin: 0,
-        zmax: 1,
-        colorscale: colouring.plotly,
-        hoverinfo: "skip",
-        showscale: false,
-      },
-    ],
+    data: [{ ...heatmap(map, colouring), showscale: false }],
     layout: {
       width: size.plotWidth,
       height: size.plotHeight,
@@ -53,9 +53,7 @@ function cells(map, colouring, size) {
 
 // The whole picture with its labels, for export.
 function figure({ map, colouring, size, titles }) {
-  const style = getComputedStyle(document.body),
-    font = FONT;
-  const colour = (name) => style.getPropertyValue(name).trim();
+  const font = FONT;
   const width = map.columns.length;
   const axis = (ticks, title, options) => ({
     tickmode: "array",
@@ -65,20 +63,15 @@ function figure({ map, colouring, size, titles }) {
     zeroline: false,
     ticks: "",
     fixedrange: true,
-    title: { text: title, standoff: 6, font: { size: font, color: colour("--atlas-muted") } },
-    tickfont: { size: font, color: colour("--atlas-ink") },
+    title: { text: title, standoff: 6, font: { size: font, color: themed("--atlas-muted") } },
+    tickfont: { size: font, color: themed("--atlas-ink") },
     ticklabelstandoff: 4,
     ...options,
   });
   return {
     data: [
       {
-        type: "heatmap",
-        z: places(map, colouring),
-        zmin: 0,
-        zmax: 1,
-        colorscale: colouring.plotly,
-        hoverinfo: "skip",
+        ...heatmap(map, colouring),
         xgap: width <= 30 ? 1 : 0,
         ygap: width <= 30 ? 1 : 0,
         showscale: size.right > 30,
@@ -90,7 +83,7 @@ function figure({ map, colouring, size, titles }) {
           len: 1,
           tickvals: colouring.ticks.places,
           ticktext: colouring.ticks.texts,
-          tickfont: { size: 11, color: colour("--atlas-muted") },
+          tickfont: { size: 11, color: themed("--atlas-muted") },
           ...(colouring.unit
             ? {
                 title: {
@@ -109,7 +102,7 @@ function figure({ map, colouring, size, titles }) {
       margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: colour("--atlas-font"), size: font },
+      font: { family: themed("--atlas-font"), size: font },
       xaxis: axis(size.columns, titles.columns, {
         side: "top",
         tickangle: size.angle,
@@ -124,7 +117,7 @@ function figure({ map, colouring, size, titles }) {
               x1: map.sourceColumns - 0.5,
               y0: -0.5,
               y1: map.rows.length - 0.5,
-              line: { color: colour("--atlas-accent"), width: 2 },
+              line: { color: themed("--atlas-accent"), width: 2 },
             },
           ]
         : [],
@@ -188,7 +181,7 @@ export function createDetail(hooks) {
     paint(
       canvas,
       { values: map.values, rows: map.rows.length, columns: map.columns.length },
-      colouring,
+      colouring.colour,
     );
     Object.assign(canvas.style, {
       left: `${size.left}px`,
@@ -227,16 +220,13 @@ export function createDetail(hooks) {
     if (cell) hooks.pin(cell.row, cell.column);
   });
   root.addEventListener("keydown", (event) => {
-    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
-      event.key
-    ];
-    if (!current || event.altKey || event.ctrlKey || event.metaKey) return;
+    const step = arrow(event);
+    if (!current || modified(event)) return;
     const at = {
       row: cursor?.row ?? current.pinned.row ?? 0,
       column: cursor?.column ?? current.pinned.column ?? 0,
     };
     if (step) {
-      const clamp = (value, count) => Math.min(count - 1, Math.max(0, value));
       moveCursor(
         cursor ? clamp(at.row + step[0], current.map.rows.length) : at.row,
         cursor ? clamp(at.column + step[1], current.map.columns.length) : at.column,

@@ -1,10 +1,11 @@
 // The explorer's view as one SVG: of a map by Plotly, with what is pinned; of the other views as they stand on the page.
-import { element, plotted, token, whole, xml } from "../../picture/drawing.js";
+import { themed } from "../../core/dom.js";
+import { element, plotted, whole, xml } from "../../picture/drawing.js";
 
 function mapPicture(detail) {
   const { data, layout } = detail.figure(),
     pinned = detail.pinned();
-  const line = { color: token("--atlas-accent"), width: 2 };
+  const line = { color: themed("--atlas-accent"), width: 2 };
   const last = { row: layout.yaxis.range[0], column: layout.xaxis.range[1] };
   const band = (x0, x1, y0, y1) => ({ type: "rect", x0, x1, y0, y1, line });
   const shapes = [...layout.shapes];
@@ -30,7 +31,7 @@ async function pairPicture(compare) {
     const text = await mapPicture(detail),
       { layout } = detail.figure();
     parts.push(
-      `<text x="${at + 8}" y="18" font-size="13" font-family="sans-serif" fill="${token("--atlas-ink")}">${xml(title)}</text>`,
+      `<text x="${at + 8}" y="18" font-size="13" font-family="sans-serif" fill="${themed("--atlas-ink")}">${xml(title)}</text>`,
       text.replace("<svg ", `<svg x="${at}" y="26" `),
     );
     at += layout.width + 16;
@@ -39,6 +40,6 @@ async function pairPicture(compare) {
   return whole(
     at,
     height,
-    `<rect width="100%" height="100%" fill="${token("--atlas-paper")}"/>${parts.join("")}`,
+    `<rect width="100%" height="100%" fill="${themed("--atlas-paper")}"/>${parts.join("")}`,
   );
 }

@@ -1,6 +1,8 @@
 // The two sentences of a map with lines between their words: what each word read, at a glance. Always in whole words,
 // without special tokens, of the selected head alone.
 import { el } from "../../core/dom.js";
+import { percent } from "../../core/format.js";
+import { modified } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
@@ -25,7 +27,6 @@ export function createSentence(hooks) {
     pinned = { row: null, column: null };
 
   const value = (row, column) => map.values[row * map.columns.length + column];
-  const percent = (weight) => `${Math.round(100 * weight)}%`;
   const ofRow = (row) => map.columns.map((_, column) => value(row, column));
   const ofColumn = (column) => map.rows.map((_, row) => value(row, column));
 
@@ -104,7 +105,7 @@ export function createSentence(hooks) {
   // The keyboard walks along the words of a line, and from line to line.
   root.addEventListener("keydown", (event) => {
     const box = event.target.closest(".words");
-    if (!box || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (!box || modified(event)) return;
     const at = [...box.children].indexOf(event.target),
       other = box === keys ? queries : keys;
     const next = {

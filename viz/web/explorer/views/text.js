@@ -1,4 +1,5 @@
 // The sentence itself: focus a token, and the others are shaded by the weight between them.
+import { fixed } from "../../core/format.js";
 import { el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
 
@@ -18,7 +19,7 @@ export function createText(hooks) {
         chip.lastChild.textContent = blank
           ? "\u00a0"
           : Math.abs(value) >= 0.005
-            ? value.toFixed(2).replace("-", "−")
+            ? fixed(value, 2)
             : "·";
         chip.classList.toggle("positive", Boolean(map.signed) && value > 0);
         chip.classList.toggle(

@@ -89,6 +89,7 @@ export function createViews(hooks) {
     },
     fit: (given) => (room = given),
     wait: () => root.replaceChildren(waiting),
+    clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shown].pin?.(pinned),
     focus: () =>
       (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),

@@ -1,0 +1,18 @@
+// Numbers as the page writes them, with the minus sign of print.
+const minus = (text) => text.replace("-", "−");
+
+// With this many decimals; nothing known: a dash.
+export const fixed = (value, digits) => (value === null ? "–" : minus(value.toFixed(digits)));
+
+// With this many digits that count, and no zeros behind them.
+export const significant = (value, digits) => minus(String(Number(value.toPrecision(digits))));
+
+// A probability: whole percents from ten on, one decimal below, one digit that counts below a tenth of a percent.
+export const percent = (p) =>
+  p >= 0.0995
+    ? `${(100 * p).toFixed(0)}%`
+    : p >= 0.00095
+      ? `${(100 * p).toFixed(1)}%`
+      : p >= 1e-6
+        ? `${(100 * p).toPrecision(1)}%`
+        : "≈ 0%";

@@ -1,0 +1,29 @@
+// Arrow keys in what has rows and columns.
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+// With a modifier a key is the browser's.
+export const modified = (event) => event.altKey || event.ctrlKey || event.metaKey;
+
+// [rows, columns] that an event's key goes, or null.
+export const arrow = (event) => (modified(event) ? null : (STEPS[event.key] ?? null));
+
+// Whether a key is written somewhere, or a dialog's own.
+export const typed = ({ target }, fields = "input:not([type=range])") =>
+  Boolean(target.closest?.(`${fields}, textarea, select, [contenteditable], dialog`));
+
+// Whether it is a part's own: where that has the focus, or nothing on the page has.
+export const isFor = (root, event) =>
+  Boolean(root.offsetParent) &&
+  !modified(event) &&
+  (event.target === document.body || root.contains(event.target));
+
+export const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
+
+// The cell of a box with these many rows and columns that an event points at.
+export function pointed(event, box, rows, columns) {
+  const { left, top, width, height } = box.getBoundingClientRect();
+  return [
+    clamp(Math.floor(((event.clientY - top) / height) * rows), rows),
+    clamp(Math.floor(((event.clientX - left) / width) * columns), columns),
+  ];
+}

@@ -1,0 +1,111 @@
+// What stands beside a survey: one that can be taken here, menus, and the way to a head in the explorer.
+import { el } from "../core/dom.js";
+import { t } from "../core/language.js";
+
+// A survey that can be taken here: the page asks for one window after another, so that it can stop at any time.
+export function take(block, keep, api) {
+  let going = false,
+    asked = false;
+  const bar = el("progress", { max: block.of, value: block.done, "aria-label": t("Survey") }),
+    told = el("span", { role: "status" });
+  const root = el("div", { class: "take" });
+  const button = el("button", {
+    type: "button",
+    class: "plain",
+    onclick: () => {
+      going = !going;
+      label();
+      if (going && !asked) next(performance.now(), bar.value); // else what is under way goes on by itself
+    },
+  });
+  const label = () =>
+    (button.textContent = going ? t("Stop") : t("Survey {n} sentences", { n: block.sentences }));
+  function next(started, from) {
+    asked = true;
+    api.request("step", {}, (value) => {
+      asked = false;
+      if (!root.isConnected) return;
+      const found = value.blocks?.[0];
+      if (found?.type !== "take") return value.error ? failed(value.error) : done(value.blocks);
+      bar.value = found.done;
+      const left =
+        (((performance.now() - started) / Math.max(1, found.done - from)) *
+          (found.of - found.done)) /
+        1000;
+      told.replaceChildren(
+        t("{done} of {of} parts, about {n} seconds left", {
+          done: found.done,
+          of: found.of,
+          n: Math.ceil(left),
+        }),
+      );
+      if (going) next(started, from);
+    });
+  }
+  function failed(error) {
+    going = false;
+    label();
+    told.replaceChildren(error);
+  }
+  function done(blocks) {
+    root.className = "stack";
+    const after = [];
+    root.replaceChildren(...blocks.map((one) => api.block(one, after)));
+    for (const complete of after) complete();
+  }
+  label();
+  root.append(
+    el(
+      "p",
+      { class: "text" },
+      t(
+        "Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every head on each.",
+      ),
+    ),
+    el("div", { class: "row" }, button, bar, told),
+  );
+  return root;
+}
+
+// A menu whose choice is answered in a slot.
+export const pick = (block, keep, api) =>
+  el(
+    "div",
+    { class: "survey-controls" },
+    el(
+      "label",
+      {},
+      el("span", {}, block.title),
+      el(
+        "select",
+        {
+          onchange: (event) =>
+            api.act(block.act, block.slot, { option: event.target.selectedIndex }),
+        },
+        block.options.map((name) => el("option", {}, name)),
+      ),
+    ),
+  );
+
+// A button that shows a head in the explorer.
+export const open_head = (block) =>
+  el(
+    "p",
+    {},
+    el(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        onclick: () => {
+          document.dispatchEvent(
+            new CustomEvent("atlas-look", {
+              detail: { kind: block.kind, layer: block.layer, head: block.head },
+            }),
+          );
+          document.querySelector("#tabs [role=tab]")?.click();
+        },
+      },
+      t("Open this head in the explorer"),
+    ),
+  );

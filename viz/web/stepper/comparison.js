@@ -1,0 +1,159 @@
+// Two branches beside each other: their tokens, and how far each head's attention differs.
+import { el } from "../core/dom.js";
+import { fixed, percent, significant } from "../core/format.js";
+import { createGrid, shade } from "../core/grid.js";
+import { t } from "../core/language.js";
+import { pictured } from "../picture/copy.js";
+import { title } from "./branches.js";
+
+// hooks: compare(first, second), select(kind, layer, head), about(title): of a picture
+export function comparison(hooks) {
+  const picks = [t("First branch"), t("Second branch")].map((name) =>
+    el("select", { "aria-label": name, onchange: ask }),
+  );
+  const content = el("div", { class: "compared" });
+  const root = el(
+    "div",
+    {},
+    el(
+      "div",
+      { class: "picks" },
+      picks[0],
+      el("span", { class: "caption" }, t("against")),
+      picks[1],
+    ),
+    content,
+  );
+  let tree = null;
+
+  function draw(next, current) {
+    const before = picks.map((pick) => Number(pick.value)),
+      first = tree === null || tree.text !== next.text;
+    tree = next;
+    const numbers = tree.branches.map((b) => b.number);
+    const wanted = first ? [] : before.filter((n) => numbers.includes(n));
+    const last = current === numbers[0] ? numbers[numbers.length - 1] : current;
+    const chosen =
+      wanted.length === 2 && wanted[0] !== wanted[1] && wanted.includes(current)
+        ? wanted
+        : [numbers[0], last];
+    picks.forEach((pick, i) => {
+      pick.replaceChildren(
+        ...tree.branches.map((b) => el("option", { value: b.number }, title(b))),
+      );
+      pick.value = String(chosen[i]);
+    });
+    ask();
+  }
+
+  function ask() {
+    if (tree.branches.length < 2) {
+      content.replaceChildren(
+        el(
+          "p",
+          { class: "caption" },
+          t(
+            "There is one branch so far. Choose another candidate at some step, and compare what became of it.",
+          ),
+        ),
+      );
+    } else hooks.compare(Number(picks[0].value), Number(picks[1].value));
+  }
+
+  function show(found) {
+    const pair = found.numbers.map((n) => tree.branches.find((b) => b.number === n));
+    if (pair.some((b) => !b)) return;
+    const cell = (branch, i, same) =>
+      el(
+        "span",
+        {
+          class: `cell${same ? " same" : ""}`,
+          style: i === null ? "" : `--p: ${branch.probabilities[i].toFixed(3)}`,
+        },
+        i === null ? "" : branch.tokens[i].text,
+        el("small", {}, i === null ? "" : percent(branch.probabilities[i])),
+      );
+    const columns = found.rows.map(([a, b]) => {
+      const same = a !== null && b !== null && pair[0].ids[a] === pair[1].ids[b];
+      return el("span", { class: "pair" }, cell(pair[0], a, same), cell(pair[1], b, same));
+    });
+    const difference = pair[1].total - pair[0].total;
+    content.replaceChildren(
+      el(
+        "div",
+        {
+          class: "aligned",
+          tabindex: "0",
+          role: "group",
+          "aria-label": t("Tokens of the two branches, aligned"),
+        },
+        columns,
+      ),
+      el(
+        "p",
+        { class: "facts" },
+        t("Total log-probability {first} and {second}: {verdict}", {
+          first: fixed(pair[0].total, 3),
+          second: fixed(pair[1].total, 3),
+          verdict:
+            Math.abs(difference) < 5e-4
+              ? t("equal.")
+              : t("branch {number} is {n} times as probable.", {
+                  number: pair[difference > 0 ? 1 : 0].number,
+                  n: ratio(Math.abs(difference)),
+                }),
+        }),
+      ),
+      el(
+        "p",
+        { class: "caption" },
+        found.cross === null
+          ? t("The two part at the last token of one of them: no later step can be compared.")
+          : t(
+              "How much each head's attention differs after the fork (steps {first} to {last}): mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
+              { first: found.steps[0] + 1, last: found.steps[1] },
+            ),
+      ),
+      ...(found.cross === null
+        ? []
+        : [
+            pictured(
+              el(
+                "div",
+                { class: "maps" },
+                map("cross", t("Cross-attention"), found.cross),
+                map("decoder_self", t("Decoder self-attention"), found.decoder_self),
+              ),
+              hooks.about(t("Compare")),
+            ),
+          ]),
+    );
+  }
+
+  const ratio = (difference) =>
+    difference > 13.8 ? t("more than a million") : significant(Math.exp(difference), 2);
+
+  function map(kind, name, values) {
+    const cell = (bits, layer, head) => ({
+      ...shade(-Math.min(1, bits * 1.6)),
+      name: t("Layer {layer}, head {head}: {bits} bits", {
+        layer: layer + 1,
+        head: head + 1,
+        bits: fixed(bits, 4),
+      }),
+      title: t("{bits} bits", { bits: fixed(bits, 4) }),
+      content: bits === 0 ? "0" : fixed(bits, 2),
+    });
+    const { root: grid } = createGrid(
+      {
+        name,
+        columns: values[0].map((_, head) => `H${head + 1}`),
+        rows: values.map((_, layer) => `L${layer + 1}`),
+        cells: values.map((row, layer) => row.map((bits, head) => cell(bits, layer, head))),
+      },
+      { act: (layer, head) => hooks.select(kind, layer, head), quiet: true },
+    );
+    return el("figure", { class: "divergence" }, el("figcaption", {}, name), grid);
+  }
+  return { root, draw, show };
+}

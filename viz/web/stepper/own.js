@@ -1,0 +1,59 @@
+// A target of one's own.
+import { el } from "../core/dom.js";
+import { fixed } from "../core/format.js";
+import { t } from "../core/language.js";
+
+// hooks: target(text)
+export function ownTarget(hooks) {
+  const text = el("textarea", {
+    rows: "2",
+    "aria-label": t("Your own translation"),
+    placeholder: t("Type a translation of the sentence"),
+    maxlength: "10000",
+  });
+  const verdict = el("p", { class: "facts", "aria-live": "polite" });
+  const root = el(
+    "form",
+    {
+      class: "own",
+      onsubmit: (event) => {
+        event.preventDefault();
+        hooks.target(text.value);
+      },
+    },
+    el(
+      "p",
+      { class: "caption" },
+      t(
+        "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it.",
+      ),
+    ),
+    text,
+    el("button", { type: "submit", class: "plain strong" }, t("Force-decode it")),
+    verdict,
+  );
+
+  function draw(tree, current) {
+    const own = tree.branches.find((b) => b.number === current && b.origin === "target"),
+      model = tree.branches[0];
+    verdict.textContent = own
+      ? t(
+          "Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).",
+          {
+            total: fixed(own.total, 2),
+            n: own.ids.length,
+            each: fixed(own.total / own.ids.length, 2),
+            total2: fixed(model.total, 2),
+            n2: model.ids.length,
+            each2: fixed(model.total / model.ids.length, 2),
+          },
+        )
+      : "";
+  }
+  text.addEventListener(
+    "keydown",
+    (event) =>
+      event.key === "Enter" && !event.shiftKey && (event.preventDefault(), root.requestSubmit()),
+  );
+  return { root, draw };
+}
