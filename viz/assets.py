@@ -28,7 +28,7 @@ COMPONENTS = {
     "panel": "lab/panel.js",
     "train": "train/train.js",
     "question": "why/question.js",
-    "prose": "page/prose.js",
+    "prose": "lab/prose.js",
     "title": "page/title.js",
     "examples": "page/examples.js",
     "languages": "page/languages.js",

@@ -60,7 +60,7 @@ def test_no_two_scores_of_a_model_look_alike(app_url, open_page):
     """The same sentences stood there twice, with other scores: those of development and of the test."""
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
-    rows = page.locator("#translation details tbody tr").evaluate_all(
+    rows = page.locator("#translation .details tbody tr").evaluate_all(
         "rows => rows.map((row) => [...row.cells].slice(0, -2).map((cell) => cell.textContent).join('|'))"
     )
     assert len(rows) > 3 and len(set(rows)) == len(rows), rows

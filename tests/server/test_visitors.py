@@ -166,11 +166,12 @@ def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_i
     kept = [int(name) for name in store.session_data]
     assert most > 0.8 * ALL_BYTES and kept == list(range(VISITORS - len(kept), VISITORS)) and len(kept) > 8
     for number, trace in enumerate(traces):
-        asked = gr.EventData(None, {"id": 1, "key": key_of(trace), "wanted": [["cross", 0]]})
         remembered = store[str(number)].state_data.get(history, ()) if number in kept else ()
-        answer = json.loads(explorer.layers(remembered, asked)["json"])
-        assert ("layers" in answer) is (number in kept)
-        assert number in kept or answer["error"]["say"] == FORGOTTEN
+        if number in kept:
+            assert explorer.layers(explorer.found(remembered, key_of(trace)), {"wanted": [["cross", 0]]})["layers"]
+        else:
+            with pytest.raises(Refusal, match=FORGOTTEN):
+                explorer.found(remembered, key_of(trace))
 
 
 @pytest.mark.long

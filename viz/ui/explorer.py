@@ -66,19 +66,23 @@ def build(translators: Translators | None, header: Header) -> None:
     desk = Desk(explorer, session, translators)
 
     def overlay(question: Question, history: tuple[TranslationTrace, ...], asked: Asked) -> dict:
-        return overlaid(desk.scene(_find(history, question), asked=asked), question.data)
+        return overlaid(desk.scene(found(history, question.data.get("key")), asked=asked), question.data)
 
     def export(question: Question, history: tuple[TranslationTrace, ...], selection: Selection, asked: Asked) -> dict:
-        return exported(desk.scene(_find(history, question), selection, asked), question.data)
+        return exported(desk.scene(found(history, question.data.get("key")), selection, asked), question.data)
 
     def cut_out(question: Question, history: tuple[TranslationTrace, ...], asked: Asked) -> dict:
-        return {"cut": cutting.answered(desk.scene(_find(history, question), asked=asked), question.data)}
+        return {
+            "cut": cutting.answered(desk.scene(found(history, question.data.get("key")), asked=asked), question.data)
+        }
 
     def cut_open(question: Question, history: tuple[TranslationTrace, ...]) -> tuple:
-        changed = cutting.translated(desk.scene(_find(history, question)), question.data)
+        changed = cutting.translated(desk.scene(found(history, question.data.get("key"))), question.data)
         return {}, *header.shown(question, changed)
 
-    desk.answers("layers", lambda question, history: layers(_find(history, question), question.data), [history])
+    desk.answers(
+        "layers", lambda question, history: layers(found(history, question.data.get("key")), question.data), [history]
+    )
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
     for prefix, turn in (("", {}), ("model_", MODEL)):
         desk.answers(f"{prefix}overlay", overlay, [history, session.asked], refused=not_overlaid, **turn)
@@ -189,9 +193,10 @@ def exported(scene: Scene, data: Mapping[str, object]) -> dict:
     return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
 
 
-def _find(history: tuple[TranslationTrace, ...], question: Question) -> TranslationTrace:
+def found(history: tuple[TranslationTrace, ...], key: object) -> TranslationTrace:
+    """The translation that the page names. A Refusal for one that is no longer remembered."""
     for trace in history:
-        if key_of(trace) == question.data.get("key"):
+        if key_of(trace) == key:
             return trace
     raise _forgotten()
 

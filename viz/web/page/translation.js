@@ -1,10 +1,11 @@
 // The strip that stays in sight on every tab: the sentence and its translation, each token shaded by its probability.
 // Below it, where somebody asks for them: the model's facts, tokens and scores.
-import { el, table } from "../core/dom.js";
-import { fixed, percent } from "../core/format.js";
+import { el } from "../core/dom.js";
+import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { pageLink } from "../core/links.js";
 import { connect } from "../core/rpc.js";
+import { aboutModel } from "./about.js";
 
 const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
 
@@ -134,52 +135,6 @@ export default function translation(root, api) {
     document.getElementById(api.options?.details)?.classList.toggle("atlas-open", wanted);
   }
   open(false);
-
-  function scoreTable(about) {
-    if (!about.scores.length) return null;
-    const row = (s) => [
-      s.data,
-      s.split === "dev" ? t("development") : t("test"),
-      s.direction,
-      s.beam === 1 ? t("greedy") : t("beam {width}", { width: s.beam }),
-      fixed(s.bleu, 1) + (s.protocol ? ` (${s.protocol})` : ""),
-      s.chrf ? fixed(s.chrf, 1) : "",
-    ];
-    const rows = about.scores.map((one) =>
-      el(
-        "tr",
-        {},
-        row(one).map((text) => el("td", {}, text)),
-      ),
-    );
-    return table(
-      [t("Sentences of"), t("Part"), t("Direction"), t("Decoding"), "BLEU", "chrF"],
-      rows,
-    );
-  }
-
-  function aboutModel(about) {
-    const size = about.parameters
-      ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}`
-      : "";
-    return el(
-      "section",
-      { class: "about" },
-      el("h2", {}, t("About this model")),
-      el(
-        "p",
-        {},
-        `${t("Checkpoint {name} ({digest}).", about)}${size} `,
-        el("span", { lang: "en" }, about.training),
-      ),
-      about.origin ? el("p", {}, about.origin) : null,
-      about.notes.map((note) => el("p", { lang: "en" }, note)),
-      about.lacking.map(({ panel, why }) =>
-        el("p", {}, t("Does not apply here: {panel}.", { panel }), " ", why),
-      ),
-      scoreTable(about),
-    );
-  }
 
   function draw(value, number) {
     if (value.fill) fillIn(value.fill, number);
