@@ -84,7 +84,7 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
 
     path = assets.module("prose")
     assert "immutable" in kept(url(path)) and "immutable" in kept(f"assets/{front_end(())[0]}")
-    assert "immutable" in kept(f"atlas/{assets.digest()}/page/prose.js")
+    assert "immutable" in kept(f"atlas/{assets.digest()}/lab/prose.js")
     assert kept(f"gradio_api/file={path}") == "no-cache"
 
 
