@@ -197,7 +197,6 @@ def main(argv: list[str] | None = None) -> None:
 
 def train(args: argparse.Namespace, device: torch.device) -> None:
     folder, chief = args.run, processes.rank() == 0
-    keep_freed_memory()
     if args.out:
         check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_of(folder, args.out)))
     wanted = start.read(folder)[1].directions if args.resume else args.directions or options.DIRECTIONS
@@ -213,6 +212,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     if args.init and not args.resume:
         model.load_state_dict(checkpoint.load(args.init).model.state_dict())
     examples, dev = corpora.examples(found, config, tokenizer, model_config.max_length)
+    keep_freed_memory()  # not before: what reading the corpora needed is given back
     trainer = Trainer(config, model, tokenizer, examples, device)
     if args.resume:
         trainer.state.load(folder / STATE)

@@ -20,8 +20,8 @@ def read_folder(root: Path, directions: list[tuple[str, str]]) -> list[Splits]:
     if not any((root / "more").glob("*.tsv.gz")):
         return [splits for languages in wanted for splits in _published(root, languages)]
     found = {languages: _published(root, languages) for languages in dict.fromkeys((*EVERY_PAIR, *wanted))}
-    more = read_more(root / "more", (splits for every in found.values() for splits in every))
-    return [splits for languages in wanted for splits in (*found[languages], *more.get(languages, ()))]
+    more = read_more(root / "more", (splits for every in found.values() for splits in every), wanted)
+    return [splits for languages, new in zip(wanted, more) for splits in (*found[languages], *new)]
 
 
 def _published(root: Path, languages: tuple[str, str]) -> list[Splits]:

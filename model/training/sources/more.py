@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 from model.training.sources.plausible import plausible
 from model.training.sources.readers import Corpus, Splits, normalised, read_lines, tidied
 
 LANGUAGES = ("en", "de", "fr")
+Row = tuple[str, str, str]  # a line, tidied, "" where a language is missing
 # Files that are one corpus: by its name recipes weigh it and scores are given. Any other file is a corpus of its own.
 CORPORA = {
     "tatoeba-more": ("tatoeba-new", "tatoeba-pivot", "tatoeba-de-fr"),
@@ -33,35 +32,20 @@ NEVER_TRAINED = frozenset({"ted"})  # its licence allows no derivatives
 WORDS = frozenset({"lexicon"})  # no sentences to score, nor to judge by rules for sentences
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One line: its sides by language, tidied, and the forms in which they are compared."""
-
-    sides: dict[str, str]
-    compared: frozenset[str]
-
-    @property
-    def key(self) -> str:
-        return self.sides.get("en") or next(iter(self.sides.values()))
-
-
 def read_rows(path: Path) -> list[Row]:
     """The lines with a sentence in two languages at least. ValueError for a line that does not have three columns."""
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != len(LANGUAGES):
-            raise ValueError(
-                f"{path}, line {number}: expected English, German and French, found {len(columns)} columns"
-            )
-        sides = {language: tidy for language, side in zip(LANGUAGES, columns) if (tidy := tidied(side))}
-        if len(sides) > 1:
-            rows.append(Row(sides, frozenset(map(normalised, sides.values()))))
+        row = tuple(map(tidied, line.split("\t")))
+        if len(row) != len(LANGUAGES):
+            raise ValueError(f"{path}, line {number}: expected English, German and French, found {len(row)} columns")
+        if len(list(filter(None, row))) > 1:
+            rows.append(row)
     return rows
 
 
-def read_more(folder: Path, known: Iterable[Splits]) -> dict[tuple[str, str], list[Splits]]:
-    """All corpora of a folder by pair of languages, English last.
+def read_more(folder: Path, known: Iterable[Splits], wanted: Iterable[tuple[str, str]]) -> list[list[Splits]]:
+    """All corpora of a folder for each pair of languages.
 
     A row belongs to a part by SHA-1 of its normalised English sentence (without one, of the German) modulo 100: below
     TEST_SHARE it is test, then for as much, at most DEV_SHARE, dev. Of those the rows that share a side with the
@@ -78,31 +62,36 @@ def read_more(folder: Path, known: Iterable[Splits]) -> dict[tuple[str, str], li
         corpus = parts.setdefault(name, {"train": [], "dev": [], "test": []})
         for row in read_rows(path):
             part = _part(row, name)
-            if part == "train" or not row.compared & read:
+            if part == "train":
                 corpus[part].append(row)
-    for corpus in parts.values():
-        taken.update(*(row.compared for part in ("dev", "test") for row in corpus[part]))
+            elif not (compared := _compared(row)) & read:
+                corpus[part].append(row)
+                taken |= compared
     for name, corpus in parts.items():
-        free = [row for row in corpus["train"] if not row.compared & taken]
-        corpus["train"] = [] if name in NEVER_TRAINED else free
-    return {
-        pair: [splits for name, corpus in parts.items() if (splits := _splits(name, corpus, pair))]
-        for pair in (tuple(sorted(pair, key=lambda code: (code == "en", code))) for pair in combinations(LANGUAGES, 2))
-    }
+        rows = () if name in NEVER_TRAINED else corpus["train"]
+        corpus["train"] = [row for row in rows if not _compared(row) & taken]
+    return [[splits for name, corpus in parts.items() if (splits := _splits(name, corpus, pair))] for pair in wanted]
+
+
+def _compared(row: Row) -> set[str]:
+    return {normalised(side) for side in row if side}
 
 
 def _part(row: Row, name: str) -> str:
     if name in WORDS:
         return "train"
-    bucket = int(hashlib.sha1(normalised(row.key).encode()).hexdigest(), 16) % 100
+    bucket = int(hashlib.sha1(normalised(row[0] or row[1]).encode()).hexdigest(), 16) % 100
     share = TEST_SHARE.get(name, 1)
     return "test" if bucket < share else "dev" if bucket < share + min(share, DEV_SHARE) else "train"
 
 
 def _splits(name: str, corpus: dict[str, list[Row]], pair: tuple[str, str]) -> Splits | None:
+    if not set(pair) <= set(LANGUAGES):
+        return None
+    first, second = map(LANGUAGES.index, pair)
     parts = {}
     for part, rows in corpus.items():
-        pairs = [tuple(row.sides[language] for language in pair) for row in rows if row.sides.keys() >= set(pair)]
+        pairs = [(row[first], row[second]) for row in rows if row[first] and row[second]]
         if part == "train" and name not in WORDS:
             pairs = [sides for sides in pairs if plausible(sides, pair)]
         parts[part] = Corpus(name, pair, tuple(dict.fromkeys(pairs)))
