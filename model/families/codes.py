@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-def _listed(codes: str) -> tuple[str, ...]:
-    return tuple(codes.split())
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
 
 
 M2M100 = _listed("""

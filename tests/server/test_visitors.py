@@ -168,7 +168,9 @@ def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_i
     for number, trace in enumerate(traces):
         remembered = store[str(number)].state_data.get(history, ()) if number in kept else ()
         if number in kept:
-            assert explorer.layers(explorer.found(remembered, key_of(trace)), {"wanted": [["cross", 0]]})["layers"]
+            assert explorer.layers(
+                explorer.found(remembered, key_of(trace)), {"key": key_of(trace), "wanted": [["cross", 0]]}
+            )["layers"]
         else:
             with pytest.raises(Refusal, match=FORGOTTEN):
                 explorer.found(remembered, key_of(trace))

@@ -117,7 +117,7 @@ def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace)
         ("why", ("Hund", -1, " ", []), "There is no text"),
         ("why", ("Hund", 0, "", ["guess"]), "There is no method 'guess'"),
         ("why_heads", ("Hund", 0, "", "loud"), "Unknown instead 'loud': there are zero, mean, resample"),
-        ("why_heads", ("Hund", 0, "", "mean"), "There are no means"),
+        ("why_heads", ("Hund", 0, "", "mean"), "There are no averages"),
         ("why_patch", ("Hund", "Hund"), "The second sentence is the same"),
         ("why_patch", ("Hund", ""), "The text is empty"),
         ("why_patch", ("Hund", 5), "second must be a string"),

@@ -124,7 +124,7 @@ def test_what_a_head_says_of_this_very_sentence_changes_nothing(tiny_translator)
 
 
 def test_without_means_or_sentences_it_is_said(case, tiny_translator):
-    with pytest.raises(ValueError, match="no means"):
+    with pytest.raises(ValueError, match="no averages"):
         heads.mean_voices(replace(case, means=None))
     with pytest.raises(ValueError, match="no other sentence"):
         heads.other_voices(case, tiny_translator, [], "de-en")

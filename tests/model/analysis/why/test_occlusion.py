@@ -94,7 +94,7 @@ def test_what_the_row_itself_reads_cannot_be_hidden_by_a_mask(case):
     assert by_mask == by_mean and by_mask != 0
 
 
-@pytest.mark.parametrize("method", [occlusion.MASK, occlusion.MEAN], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [occlusion.MASK, occlusion.MEAN], ids=lambda m: m.slug)
 def test_a_batch_is_its_single_runs_in_any_order(case, method):
     row = method(case)
     change = {occlusion.MASK: masked, occlusion.MEAN: replaced}[method]

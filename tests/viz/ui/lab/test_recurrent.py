@@ -146,7 +146,7 @@ def test_the_page_shows_the_medians_that_were_measured(scene) -> None:
 
 def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> None:
     path = tmp_path / "measured.json"
-    measure.main(["--lengths", "2", "4", "--tokens", "8", "--rounds", "2", "--json", str(path)])
+    measure.main(["--lengths", "2", "4", "--tokens", "8", "--rounds", "2", "--out", str(path)])
     found = measure.read(path)
     assert found.lengths == (2, 4) and found.tokens == 8 and found.rounds == 2
     assert "recurrent, 2,257,920 parameters: 2: " in capsys.readouterr().err
