@@ -49,6 +49,7 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     expect(panel.get_by_role("button", name="heads alone")).to_be_visible()
     expect(panel.get_by_text("Order 3")).to_be_visible()
     expect(panel.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(panel.locator("[aria-busy=true]")).to_have_count(0)  # what is being asked for anew is paler
     no_violations(page, "#panel-why-smallest")
     open_panel(page, "Why", "Patch")
     panel = page.locator("#panel-why-patch")
@@ -60,6 +61,7 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     panel.locator(".words button").nth(1).click()
     expect(typed).not_to_have_value(before)
     expect(panel.get_by_role("grid")).to_be_visible()
+    expect(panel.locator("[aria-busy=true]")).to_have_count(0)
     no_violations(page, "#panel-why-patch")
     screenshot(page, "why-patch-390")
     # Another sentence has no second one yet, and while it is made the page says so.

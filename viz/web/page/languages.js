@@ -141,6 +141,11 @@ export default function languages(root, api) {
   document.addEventListener("atlas-choose", ({ detail }) => {
     if (!detail.pair) delete root.dataset.pair;
   });
-  document.addEventListener("atlas-chosen", ({ detail }) => draw(detail.menus));
+  // What stands there already is not drawn again: somebody may be typing in it.
+  const stands = (next) =>
+    value && next && ["model", "source", "target"].every((name) => value[name] === next[name]);
+  document.addEventListener("atlas-chosen", ({ detail }) =>
+    stands(detail.menus) ? chosen() : draw(detail.menus),
+  );
   draw(api.value());
 }
