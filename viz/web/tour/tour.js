@@ -144,10 +144,9 @@ function createTour(root, api) {
     point(null);
     const fields = fieldsOf(answer).toString();
     if (pageLink().toString() !== fields) location.hash = fields;
-    const mine = asked,
-      since = performance.now();
+    const since = performance.now();
     const look = () => {
-      if (mine !== asked || sheet.hidden) return;
+      if (shown !== answer || sheet.hidden) return;
       const found = [...document.querySelectorAll(answer.look)].find(
         (one) => one.getClientRects().length,
       );
