@@ -171,3 +171,13 @@ def test_a_phone_works_by_touch(open_traces, hand_made_trace):
     page.touchscreen.tap(box["x"] + 5, box["y"] + 5)
     assert status(page).startswith("Pinned: ")
     screenshot(page, "explorer-hostile-390")
+
+
+def test_every_word_of_a_long_sentence_can_be_scrolled_to(open_traces):
+    """In the middle of a line that is too narrow, the first words would lie before its beginning."""
+    page = open_traces(random_trace(24, 22, layers=3, heads=4), width=390)
+    lines = page.locator(".sentence-lines .words").evaluate_all(
+        "all => all.map((line) => [line.firstChild.offsetLeft, line.parentElement.offsetWidth"
+        " - line.lastChild.offsetLeft - line.lastChild.offsetWidth])"
+    )
+    assert len(lines) == 2 and all(before >= 0 and after >= -1 for before, after in lines), lines
