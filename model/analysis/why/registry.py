@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.analysis.why.method import Method
-from model.analysis.why.methods import attention, flow, gradients, occlusion
+from model.analysis.why.methods import attention, flow, gradients, occlusion, relevance
 
 METHODS: dict[str, Method] = {
     method.slug: method
@@ -11,6 +11,7 @@ METHODS: dict[str, Method] = {
         occlusion.MASK,
         occlusion.MEAN,
         gradients.INTEGRATED_GRADIENTS,
+        relevance.ATTN_LRP,
         gradients.GRADIENT_X_INPUT,
         flow.ALTI,
         attention.NORMS,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.analysis.why.case import Case
 from model.analysis.why.method import Answer, Method
+from model.nets.sweep import Changes
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
 
@@ -21,12 +22,15 @@ COMPLETE = 0.02  # of the gap between the sentence and the baseline
 LEAST = 1e-3  # nats: what float32 leaves of a metric over hundreds of operations, also where the gap is nearly none
 
 
-def gradients(case: Case, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gradients(
+    case: Case, source: Tensor, target: Tensor, changes: Changes | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """The metric float64 [batch] from rows source [batch, source, d_model] and target [batch, step + 1, d_model] in
-    place of token embeddings, and its gradients by them, of their shapes."""
+    place of token embeddings, and its gradients by them, of their shapes. changes: in place of the case's own
+    interventions."""
     with torch.inference_mode(False), torch.enable_grad():
         source, target = source.detach().clone().requires_grad_(), target.detach().clone().requires_grad_()
-        metric = case.measure(case.decode(target, case.encode(source)))
+        metric = case.measure(case.decode(target, case.encode(source, changes=changes), changes=changes))
         by_source, by_target = torch.autograd.grad(metric.sum(), (source, target))
     return metric.detach(), by_source, by_target
 
@@ -34,14 +38,13 @@ def gradients(case: Case, source: Tensor, target: Tensor) -> tuple[Tensor, Tenso
 def gradient_x_input(case: Case) -> Answer:
     """grad . embedding, summed over each column (Shrikumar et al. 2017; Li et al. 2016)."""
     _, *found = gradients(case, case.source_rows, case.target_rows)
-    return Answer(
-        case.columns.gather(
-            *(
-                (gradient.double() * rows.double()).sum(-1)[0].cpu().numpy()
-                for gradient, rows in zip(found, (case.source_rows, case.target_rows))
-            )
-        )
-    )
+    return times_input(case, *found)
+
+
+def times_input(case: Case, source: Tensor, target: Tensor) -> Answer:
+    """What is by source [1, source, d_model] and target [1, step + 1, d_model] embeddings, times these, by column."""
+    products = (by * rows.double() for by, rows in ((source, case.source_rows), (target, case.target_rows)))
+    return Answer(case.columns.gather(*(product.sum(-1)[0].cpu().numpy() for product in products)))
 
 
 def integrated_gradients(case: Case) -> Answer:

@@ -271,5 +271,5 @@ def test_without_sentences_it_is_said(tiny_checkpoint, tmp_path):
 
 def test_a_table_that_was_written_when_methods_had_only_titles_opens():
     found = from_dict(json.loads((SAMPLES / "faithfulness-titles.json").read_text(encoding="utf-8")))
-    assert [one.method for one in found.methods] == list(METHODS)
-    assert METHODS.keys() == set(FORMERLY.values()) and all(slug.replace("_", "").isalpha() for slug in METHODS)
+    assert [one.method for one in found.methods] == [slug for slug in METHODS if slug in FORMERLY.values()]
+    assert METHODS.keys() >= set(FORMERLY.values()) and all(slug.replace("_", "").isalpha() for slug in METHODS)

@@ -1,0 +1,85 @@
+"""AttnLRP against the same rules written another way: each product as the mean of two that hold one side fast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from model.analysis.why.methods import relevance
+from model.analysis.why.methods.gradients import gradient_x_input, gradients
+from model.config import Activation
+from model.nets import attention
+from model.nets.layer import ACTIVATIONS, SubLayer
+from model.nets.transformer import Stack
+from tests.model.analysis.why.test_gradients import case_of
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def case(request, tokenizer):
+    return case_of(tokenizer, request.param)
+
+
+def halves(a, b):
+    return (a @ b.detach() + a.detach() @ b) / 2
+
+
+def scores(queries, keys, *, scaled=True):
+    return halves(queries / queries.shape[-1] ** (0.5 if scaled else 0), keys.transpose(-2, -1))
+
+
+def dot_product(queries, keys, values, mask=None, *, softmax=True, **others):
+    weights = scores(queries, keys)
+    if softmax:
+        weights = (weights if mask is None else weights.masked_fill(~mask, -torch.inf)).softmax(-1)
+    elif mask is not None:
+        weights = weights * mask
+    return halves(weights, values), weights
+
+
+def frozen_norm(self, x):
+    spread = ((x - x.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True).add(self.eps).sqrt()
+    return (x - x.mean(-1, keepdim=True)) / spread.detach() * self.weight + self.bias
+
+
+@pytest.mark.parametrize("activation", [Activation.RELU, Activation.GELU])
+def test_the_rules_give_each_product_half_and_freeze_the_norms(tokenizer, case, activation, monkeypatch):
+    function = ACTIVATIONS[activation]
+    for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
+        layer.feed_forward.activation = function
+    found = relevance.attn_lrp(case).values
+    monkeypatch.setattr(attention, "scaled_dot_product", dot_product)
+    monkeypatch.setattr(nn.LayerNorm, "forward", frozen_norm)
+    for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
+        layer.feed_forward.activation = lambda x: x * (function(x) / x).detach()
+    np.testing.assert_allclose(found, gradient_x_input(case).values, rtol=1e-9, atol=1e-12)
+
+
+def test_the_pass_itself_does_not_change_by_a_bit(case):
+    plain, *slopes = gradients(case, case.source_rows, case.target_rows)
+    with relevance._Rules():
+        ruled, *relevances = gradients(case, case.source_rows, case.target_rows)
+    assert torch.equal(plain, ruled)
+    assert not torch.allclose(slopes[0], relevances[0])
+
+
+def test_what_is_made_of_products_alone_is_handed_back_whole(tokenizer, monkeypatch):
+    """Without norms, biases, positions and the softmax nothing is lost: the row adds up to the metric."""
+    case = case_of(tokenizer, True)
+    model = case.model
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+    for module in model.modules():
+        if isinstance(module, (SubLayer, Stack)):
+            module.norm = nn.Identity()
+    monkeypatch.setattr(model.source_positions, "forward", lambda *_: None)
+    monkeypatch.setattr(model.target_positions, "forward", lambda *_: None)
+    monkeypatch.setattr(attention, "_softmax", lambda scores, mask: scores if mask is None else scores * mask)
+    found = relevance.attn_lrp(case).values.sum()
+    with torch.no_grad():
+        metric = float(case.measure(case.decode(case.target_rows, case.encode(case.source_rows)))[0])
+    assert found == pytest.approx(metric, rel=1e-9)
+    assert gradient_x_input(case).values.sum() != pytest.approx(metric, rel=0.5)
