@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import functools
-import importlib.util
-import inspect
 import os
 import signal
 import threading
-from collections.abc import Callable
-from typing import NamedTuple
 
 from model.program import program
 
@@ -23,7 +18,6 @@ try:
 except ImportError:
     spaces = None
 import gradio as gr
-from starlette.middleware import Middleware
 
 from model.families import hub
 from model.serve.cores import Cores
@@ -33,17 +27,14 @@ from model.translators import Translators
 from viz import assets, theme
 from viz.ui import header, language, tabs, train
 from viz.ui.component import serve_web_files
-from viz.ui.server import api
-from viz.ui.server.discreet import keep_text_out_of_tracebacks
-from viz.ui.server.files import Files
-from viz.ui.server.front import Front
-from viz.ui.server.guard import Guard, check_port
+from viz.ui.gradio6 import parts, tool_answers
+from viz.ui.gradio6.discreet_log import keep_text_out_of_tracebacks
+from viz.ui.gradio6.guard import check_port
+from viz.ui.gradio6.lent_gpu import wrap_for_zero_gpu
+from viz.ui.server import named
 from viz.ui.server.options import parse
-from viz.ui.server.visitors import use_visitors
 
 TITLE = "Attention Atlas"
-MODEL_EVENTS = ("translate", "model")  # the concurrency_id of handlers that use the model
-GPU_SECONDS = 15  # what one handler may take on a ZeroGPU Space; short, so that visitors' quotas last
 CLOSING_SECONDS = 4
 
 
@@ -52,7 +43,7 @@ def build_demo(translators: Translators) -> gr.Blocks:
     serve_web_files()
     with gr.Blocks(title=TITLE, analytics_enabled=False) as demo:
         header.title(TITLE, translators)
-        api.build(translators)  # first: a handler of the page may not take an endpoint's name
+        named.build(translators)  # first: a handler of the page may not take an endpoint's name
         tabs.build(translators, header.build(translators))
     demo.space_id = None  # with it, a Space's page asks Google for fonts and Hugging Face for its name (measured)
     return demo
@@ -85,9 +76,9 @@ def launch_options(demo: gr.Blocks) -> dict:
         "max_threads": 96,
         "ssr_mode": False,
         "i18n": language.translations(demo.config, also=(train.YOURS,)),
-        "mcp_server": importlib.util.find_spec("mcp") is not None,  # its endpoints
+        "mcp_server": tool_answers.OFFERED,  # its endpoints
         "app_kwargs": {
-            "middleware": [Middleware(one) for one in (Guard, Files, Front)],
+            "middleware": parts.middleware(),
             "docs_url": None,
             "redoc_url": None,
         },
@@ -96,52 +87,10 @@ def launch_options(demo: gr.Blocks) -> dict:
 
 def launch(demo: gr.Blocks, **options: object) -> str:
     """Launch a page that has its queue, without waiting for its end; its address."""
+    parts.before_launch(demo)
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options(demo), **options)
-    use_visitors(demo)
-    api.answer_tools_in_json(demo)
+    parts.after_launch(demo)
     return url
-
-
-def wrap_for_zero_gpu(demo: gr.Blocks) -> None:
-    """On a ZeroGPU Space, run every handler that uses the model in a process that is lent a GPU. Elsewhere nothing.
-
-    The handlers' inputs and outputs cross to that process: texts, ids and numpy traces, never tensors. An event is
-    reduced to its data, since it also refers to the page.
-    """
-    if spaces is None:
-        return
-    for block_function in demo.fns.values():
-        if block_function.concurrency_id in MODEL_EVENTS and block_function.fn is not None:
-            block_function.fn = _on_lent_gpu(block_function.fn)
-
-
-class _EventData(NamedTuple):
-    data: object  # an event's; Gradio's own class cannot be unpickled
-
-
-def _on_lent_gpu(handler: Callable) -> Callable:
-    def run(values: tuple) -> object:
-        return handler(*(gr.EventData(None, v.data) if isinstance(v, _EventData) else v for v in values))
-
-    @functools.wraps(handler)
-    def inside(*values: object) -> object:
-        return run(values)
-
-    if inspect.isgeneratorfunction(handler):  # `spaces` sends what a generator yields, one by one, if it sees it is one
-
-        @functools.wraps(handler)
-        def inside(*values: object) -> object:
-            yield from run(values)
-
-    lent = spaces.GPU(duration=GPU_SECONDS)(inside)
-    if lent is inside:
-        return handler
-
-    @functools.wraps(handler)
-    def call(*values: object) -> object:
-        return lent(*(_EventData(v._data) if isinstance(v, gr.EventData) else v for v in values))
-
-    return call
 
 
 def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -> None:
@@ -181,7 +130,7 @@ def main(argv: list[str] | None = None) -> None:
     demo = build_demo(translators)
     if zero_gpu:
         translators.to("cuda")
-        wrap_for_zero_gpu(demo)
+        wrap_for_zero_gpu(demo, spaces)
     serve(demo, translators, args)
 
 

@@ -113,9 +113,10 @@ class Caller:
         for dependency in (asked, *changed):
             data = [components[i]["props"].get("value") for i in dependency["inputs"]]
             data = [None if components[i]["type"] == "state" else value for i, value in zip(dependency["inputs"], data)]
-            self._run(dependency["id"], data, session, question if dependency is asked else None)
+            self.ask(dependency["id"], data, session, question if dependency is asked else None)
 
-    def _run(self, function: int, data: list, session: str, event: dict | None) -> None:
+    def ask(self, function: int, data: list, session: str, event: dict | None = None) -> None:
+        """Call one of the page's own functions to its end. ValueError if it fails."""
         body = {"data": data, "fn_index": function, "session_hash": session, "trigger_id": None, "event_data": event}
         status, answer = self.post("/gradio_api/queue/join", body)
         if status != 200:

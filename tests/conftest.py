@@ -200,9 +200,6 @@ def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
         if (port := next(filter(is_free, ports), None)) is None:
             ports.append(port := free_port())
         demo.queue(max_size=64)
-        # Seconds between looks at an empty queue. With Gradio's own, of one thousandth, each page that a test has done
-        # with takes a fiftieth of a core from all other tests.
-        demo._queue.sleep_when_free = 0.01
         url = app.launch(demo, server_name="127.0.0.1", server_port=port)
         running.append(demo)
         return url

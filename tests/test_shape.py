@@ -24,10 +24,11 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    """What a caller may give: neither self nor cls, and *args and **options as one each."""
+    """What a caller may give: neither self nor cls, nor what an endpoint is served with, which is no field of it; and
+    *args and **options as one each."""
     given = function.args
     names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if a]
-    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+    return names[1:] if names[:1] in (["self"], ["cls"], ["served"]) else names
 
 
 def without_a_reason(tree: ast.AST) -> list[str]:

@@ -15,7 +15,7 @@ from bench.page.stage import Measurement, Stage
 FIRST_RUNS = 9
 SLOWED = 4  # times: what is reported besides, with the processor throttled
 HEADER, FRAME, BUILT, PICTURE, PLOTLY = "header", "frame", "header built by Gradio", "picture", "picture by Plotly"
-# What counts as each: the page's name, and the tabs, in the frame that is part of the HTML (viz/ui/server/shell.py);
+# What counts as each: the page's name, and the tabs, in the frame that is part of the HTML (viz/ui/gradio6/frame.py);
 # the page's name as Gradio builds it, with the field that takes a sentence; the cells of the selected head; the same
 # drawn by Plotly.
 WATCH = """(parts) => {

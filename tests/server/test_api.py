@@ -23,7 +23,7 @@ from model.translators import Translators
 from tests.conftest import SENTENCES
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
-from viz.ui.server import api
+from viz.ui.server import api, named
 from viz.ui.server.answers import answering
 
 TEXT = SENTENCES[0]
@@ -49,14 +49,14 @@ def refused(client: Client, endpoint: str, *args, **options) -> str:
 
 
 def test_these_endpoints_and_no_others_are_public(client):
-    named = client.view_api(return_format="dict", print_info=False)
-    assert set(named["named_endpoints"]) == {f"/{name}" for name in api.ENDPOINTS}
-    assert not named["unnamed_endpoints"]
+    public = client.view_api(return_format="dict", print_info=False)
+    assert set(public["named_endpoints"]) == {f"/{name}" for name in named.ENDPOINTS}
+    assert not public["unnamed_endpoints"]
 
 
 def test_handlers_of_the_page_have_no_name_that_answers(tiny_url):
     config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
-    hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *api.ENDPOINTS}
+    hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *named.ENDPOINTS}
     assert len(hidden) > 3
     for name in hidden:
         for route in ("call", "call/v2", "run", "api"):
@@ -281,3 +281,36 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
     assert [status for status, _, _ in found] == [200, 200, 503, 503]
     _, body, headers = found[-1]
     assert "Queue is full" in body["detail"] and headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("way", ["call/v2", "call", "run"])
+@pytest.mark.parametrize(
+    ("fields", "values", "words"),
+    [
+        ({"txet": "Hund"}, ["Hund", "", 1, 1], ("There is no field 'txet'", "takes 3 values (text, direction, beam)")),
+        ({"direction": "de-en"}, [], ("The field 'text' is missing", "takes 3 values (text, direction, beam)")),
+    ],
+)
+def test_a_call_with_fields_that_there_are_not_is_answered_in_json(tiny_url, way, fields, values, words):
+    body = json.dumps(fields if way == "call/v2" else {"data": values}).encode()
+    request = urllib.request.Request(
+        f"{tiny_url}gradio_api/{way}/translate", body, {"Content-Type": "application/json"}
+    )
+    with pytest.raises(urllib.error.HTTPError) as failed:
+        urllib.request.urlopen(request)
+    answer = json.load(failed.value)
+    assert failed.value.code == 422 and (answer["status"], answer["error"]) == ("error", "invalid")
+    assert words[way != "call/v2"] in answer["message"]
+
+
+def test_a_call_without_its_last_fields_takes_their_defaults(tiny_url, tiny_translator):
+    body = json.dumps({"data": ["Ein Hund."]}).encode()
+    headers = {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{tiny_url}gradio_api/call/translate", body, headers)) as given:
+        event = json.load(given)["event_id"]
+    with urllib.request.urlopen(f"{tiny_url}gradio_api/call/translate/{event}") as given:
+        lines = given.read().decode().strip().splitlines()
+    assert (
+        json.loads(lines[-1].removeprefix("data: "))[0]["translation"]
+        == tiny_translator.translate("Ein Hund.").translation
+    )

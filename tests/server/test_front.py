@@ -21,9 +21,9 @@ from model.checkpoint import Example
 from model.translators import Translators
 from viz import assets, words
 from viz.ui.component import url
+from viz.ui.gradio6 import files, frame
+from viz.ui.gradio6.preloads import front_end
 from viz.ui.language import label
-from viz.ui.server import files, shell
-from viz.ui.server.front import front_end
 from viz.words import say
 
 
@@ -56,25 +56,25 @@ def test_the_frame_has_words_in_every_language(tiny_url) -> None:
     """All that it says, but what is written in the model's languages."""
     with get(tiny_url) as answer:
         page = answer.read().decode()
-    said = {unescape(text) for text in shell.SAID.findall(page)}
+    said = {unescape(text) for text in frame.SAID.findall(page)}
     own = json.loads(unescape(re.search(r'<script data-words="([^"]*)">', page)[1]))
     assert len(said) > 12 and set(own) == set(words.files())
     assert all(len(said & set(texts)) == len(texts) > 9 for texts in own.values())
 
 
 def test_a_frame_is_text_and_stands_for_a_whole_page_alone() -> None:
-    assert shell.shell({"components": []}) == ""
-    assert shell._said("b", "<i>a & b</i>") == '<b dir="auto">&lt;i&gt;a &amp; b&lt;/i&gt;</b>'
-    assert shell._said("b", label(say("Sentence <i>"))) == "<b data-say>Sentence &lt;i&gt;</b>"
-    for name in (shell.LABEL + rest for rest in ("", " x", "[]", "{}", '{"key": 1}')):
-        assert shell._said("b", name) == shell._plain("b", name)
+    assert frame.shell({"components": []}) == ""
+    assert frame._said("b", "<i>a & b</i>") == '<b dir="auto">&lt;i&gt;a &amp; b&lt;/i&gt;</b>'
+    assert frame._said("b", label(say("Sentence <i>"))) == "<b data-say>Sentence &lt;i&gt;</b>"
+    for name in (frame.LABEL + rest for rest in ("", " x", "[]", "{}", '{"key": 1}')):
+        assert frame._said("b", name) == frame._plain("b", name)
 
 
 def test_a_sentence_is_never_taken_for_a_label(tiny_translator) -> None:
-    sentence, translator = f'{shell.LABEL}{{"key": "Sentence"}}', copy(tiny_translator)
+    sentence, translator = f'{frame.LABEL}{{"key": "Sentence"}}', copy(tiny_translator)
     translator.examples = {"de-en": (Example(sentence),)}
-    frame = shell.shell(app.build_demo(Translators([translator])).config)
-    assert frame.count(escape(sentence)) == 2 and "<b data-say>Sentence</b>" not in frame  # the field, and what to try
+    html = frame.shell(app.build_demo(Translators([translator])).config)
+    assert html.count(escape(sentence)) == 2 and "<b data-say>Sentence</b>" not in html  # the field, and what to try
 
 
 def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:

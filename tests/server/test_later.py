@@ -11,7 +11,7 @@ from gradio.blocks import BlocksConfig
 
 import app
 from model.translators import Translators
-from viz.ui.server.later import postpone
+from viz.ui.gradio6.lazy_tabs import postpone
 from viz.ui.tabs import TABS
 
 LARGEST = 1000  # bytes of a tab that was not opened

@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 import pytest
 
 from bench.load import running_app
-from viz.ui.server.api import ENDPOINTS
+from viz.ui.server.named import ENDPOINTS
 
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` puts requirements-mcp.txt there, beside all the rest
 

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from tests import ROOT
+from viz.ui.server.named import table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:7860/"
@@ -42,3 +43,7 @@ def test_the_curl_example(tiny_url, expected):
     event, data = printed.strip().split("\n")
     assert event == "event: complete"
     assert json.loads(data.removeprefix("data: "))[0]["translation"] == expected.translation
+
+
+def test_the_table_is_that_of_the_endpoints():
+    assert f"\n{table()}\n\n" in README, "README.md's table of endpoints should be viz.ui.server.endpoints.table()"

@@ -16,6 +16,7 @@ import app
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.server.space_check import ROOT, front_matter
+from viz.ui.gradio6 import lent_gpu
 
 
 def test_the_front_matter_is_a_space_s():
@@ -73,13 +74,12 @@ class LentProcess:
         return decorate
 
 
-def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_checkpoint, monkeypatch):
+def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_checkpoint):
     spaces = LentProcess()
-    monkeypatch.setattr(app, "spaces", spaces)
     translators = Translators.load(tiny_checkpoint.parent, "cpu")
     demo = app.build_demo(translators)
     translators.to("cpu")  # as main() does with "cuda"
-    app.wrap_for_zero_gpu(demo)
+    lent_gpu.wrap_for_zero_gpu(demo, spaces)
     translator, expected = translators["de-en"], Translators.load(tiny_checkpoint.parent, "cpu")["de-en"]
     client = Client(serve(demo), verbose=False, analytics_enabled=False)
     answer = client.predict(SENTENCES[2], api_name="/translate")
@@ -90,16 +90,13 @@ def test_handlers_that_use_the_model_cross_to_the_lent_process(serve, tiny_check
     assert translator.requests._workers == 0, "the model ran in the app's own process"
 
 
-def test_an_event_is_reduced_to_its_data_before_it_crosses(monkeypatch):
-    monkeypatch.setattr(app, "spaces", LentProcess())
+def test_an_event_is_reduced_to_its_data_before_it_crosses():
     event = gr.EventData(gr.Button(), {"text": "Hund"})
-    assert app._on_lent_gpu(lambda direction, event: (direction, event._data))("de-en", event) == (
-        "de-en",
-        {"text": "Hund"},
-    )
+    lent = lent_gpu._on_lent_gpu(lambda direction, event: (direction, event._data), LentProcess())
+    assert lent("de-en", event) == ("de-en", {"text": "Hund"})
 
 
-def test_a_handler_that_streams_is_lent_as_one(monkeypatch):
+def test_a_handler_that_streams_is_lent_as_one():
     spaces = SimpleNamespace(
         GPU=lambda duration: (
             lambda task: functools.partial(
@@ -107,12 +104,11 @@ def test_a_handler_that_streams_is_lent_as_one(monkeypatch):
             )
         )
     )
-    monkeypatch.setattr(app, "spaces", spaces)
 
     def stream(count: int, event: gr.EventData):
         yield from (f"{event._data} {i}" for i in range(count))
 
-    lent = app._on_lent_gpu(stream)
+    lent = lent_gpu._on_lent_gpu(stream, spaces)
     assert lent(2, gr.EventData(gr.Button(), "step")) == ["step 0", "step 1"]
 
 
@@ -124,16 +120,15 @@ def test_what_the_page_remembers_crosses_too(tiny_translator):
         assert type(pickle.loads(pickle.dumps(value))) is type(value)
 
 
-def test_every_handler_that_uses_the_model_says_so(tiny_translator, monkeypatch):
+def test_every_handler_that_uses_the_model_says_so(tiny_translator):
     """Without its concurrency_id a handler would run the model outside the lent process, and unbounded."""
     demo = app.build_demo(Translators([tiny_translator]))
-    named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in app.MODEL_EVENTS}
+    named = {f.fn.__name__ for f in demo.fns.values() if f.fn and f.concurrency_id in lent_gpu.MODEL_EVENTS}
     assert {"translate", "needed", "act", "attention", "step", "score"} <= named
 
 
-def test_without_spaces_nothing_is_wrapped(tiny_translator, monkeypatch):
-    monkeypatch.setattr(app, "spaces", None)
+def test_without_spaces_nothing_is_wrapped(tiny_translator):
     demo = app.build_demo(Translators([tiny_translator]))
     before = [f.fn for f in demo.fns.values()]
-    app.wrap_for_zero_gpu(demo)
+    lent_gpu.wrap_for_zero_gpu(demo, None)
     assert [f.fn for f in demo.fns.values()] == before

@@ -24,7 +24,7 @@ from model.translators import Translators
 from tests.conftest import build_tiny_model
 from viz.maps.branches import Origin, Tree
 from viz.ui import explorer
-from viz.ui.server import visitors
+from viz.ui.gradio6 import visitors
 from viz.wire.payload import key_of
 
 

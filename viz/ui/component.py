@@ -10,8 +10,8 @@ import gradio as gr
 from viz import assets
 from viz.words import for_page
 
-# The page says where its modules are (viz/ui/server/front.py); where it does not, for lack of that middleware, they are
-# with the files that Gradio serves. They import each other by relative addresses: either way each runs once.
+# The page says where its modules are (viz/ui/gradio6/preloads.py); where it does not, for lack of that middleware, they
+# are with the files that Gradio serves. They import each other by relative addresses: either way each runs once.
 ON_LOAD = """
 const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? {web}, document.baseURI);
 const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);

@@ -52,5 +52,5 @@ def _labels(value: object) -> Iterator[str]:
 
 def head() -> str:
     """For the page's other words: each visitor asks for the file of their own language alone, and does so from the
-    page's own head, before any module is there (viz/ui/server/front.py)."""
+    page's own head, before any module is there (viz/ui/gradio6/preloads.py)."""
     return assets.early({language: url(path) for language, path in words.files().items()})

@@ -4,7 +4,7 @@ A question is a component's event whose data has an "id": the page numbers whate
 the data says is the question's own, such as what the page holds already. Gradio passes every question on, also while an
 earlier one is under way, so answers come in any order. The last question wins because its number goes wherever its
 answer goes: a component drops what was asked before what it shows, and a visitor's state keeps the value of the later
-question (`Question.state`, viz/ui/server/visitors.py).
+question (`Question.state`, viz/ui/gradio6/visitors.py).
 
 Whatever the server sends to a component is its next value, {"id", "after", "mark", "json"}:
 
@@ -28,16 +28,8 @@ import gradio as gr
 
 from model.trace import is_whole
 from model.trace.language import words_of
+from viz.ui.gradio6.visitors import latest
 from viz.words import for_page
-
-
-@dataclass(frozen=True)
-class Latest:
-    """The next value of a gr.State, and the number of the question that it answers: it is dropped where the value of a
-    later question stands already."""
-
-    number: int
-    value: object
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ class Question:
 
     def state(self, value: object) -> object:
         """The next value of a state, unless that has the value of a later question already."""
-        return value if self.id is None else Latest(self.id, value)
+        return value if self.id is None else latest(self.id, value)
 
 
 def _text(content: dict) -> str:

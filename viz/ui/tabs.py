@@ -8,11 +8,11 @@ import gradio as gr
 
 from model.translators import Translators
 from viz.ui import explorer, stepper, train
+from viz.ui.gradio6.lazy_tabs import postpone
 from viz.ui.header import Header
 from viz.ui.lab import lab, registry
 from viz.ui.language import label
 from viz.ui.rpc import fills
-from viz.ui.server.later import postpone
 from viz.ui.tours import guide
 from viz.words import say
 

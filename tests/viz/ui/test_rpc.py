@@ -7,7 +7,8 @@ import json
 import gradio as gr
 import pytest
 
-from viz.ui.rpc import Latest, Question, told
+from viz.ui.gradio6.visitors import Latest
+from viz.ui.rpc import Question, told
 from viz.words import say
 
 

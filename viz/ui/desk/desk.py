@@ -15,8 +15,8 @@ from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
+from viz.ui.gradio6.discreet_log import describe
 from viz.ui.rpc import Question
-from viz.ui.server.discreet import describe
 from viz.ui.session import Selection, Session
 from viz.wire.summary import INVITATION
 from viz.words import say

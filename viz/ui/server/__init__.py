@@ -1,1 +1,1 @@
-"""What guards the door: endpoints, bounds, visitors' state, discretion."""
+"""The endpoints that programs can ask, and what whoever starts the server can say."""

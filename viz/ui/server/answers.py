@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from model.serve.limits import Busy
 from model.trace import is_whole
-from viz.ui.server.discreet import describe
+from viz.ui.gradio6.discreet_log import describe
 
 VERSION = 1
 One = TypeVar("One", bound=Enum)
@@ -27,12 +27,12 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
         try:
             return {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}
         except Busy as error:
-            return _error("busy", str(error))
+            return refusal("busy", str(error))
         except ValueError as error:
-            return _error("invalid", str(error))
+            return refusal("invalid", str(error))
         except Exception as error:  # the outermost edge: nothing of ours is above it
             log.error("%s failed:\n%s", endpoint.__name__, describe(error))
-            return _error(
+            return refusal(
                 "internal",
                 f"The server could not answer ({type(error).__name__}). Other requests are "
                 "unaffected; please report this.",
@@ -41,7 +41,8 @@ def answering(endpoint: Callable[..., dict]) -> Callable[..., dict]:
     return answer
 
 
-def _error(kind: str, message: str) -> dict:
+def refusal(kind: str, message: str) -> dict:
+    """An answer that says why there is none."""
     return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
 
 

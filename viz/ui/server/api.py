@@ -2,7 +2,8 @@
 
 Every answer is one JSON object with "api_version" and "status". "ok": the fields that the endpoint's docstring names.
 "error": "error" is "invalid" (the request cannot be answered: change it), "busy" (come back in a moment) or "internal",
-and "message" says why in words. Gradio streams both over HTTP 200; only a full queue is an HTTP 503.
+and "message" says why in words. Gradio streams both over HTTP 200; only a full queue is an HTTP 503, and a call whose
+fields are not those of the endpoint an HTTP 422.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 
-import gradio as gr
 import numpy as np
 
 from model.analysis import paths
@@ -18,137 +18,121 @@ from model.decode.distributions import TOP_TOKENS
 from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
-from model.translator import Translator
-from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, score_map
-from viz.ui.server import why_api
-from viz.ui.server.answers import answering, string, token_ids, whole
+from viz.ui.server.answers import string, token_ids, whole
+from viz.ui.server.endpoints import Served, endpoint
 from viz.ui.session import TRANSLATES
 
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
-ENDPOINTS = ("translate", "attention", "step", "score", *why_api.ENDPOINTS)
 
 
-def build(translators: Translators) -> None:
-    """Add the endpoints to the page that is being built."""
+@endpoint(
+    returns="translation, tokens and ids of both sides, probabilities, ranks, entropies, how it was decoded",
+    **TRANSLATES,
+)
+def translate(served: Served, text: str, direction: str = "", beam: int = 1) -> dict:
+    """Translate one sentence.
 
-    def chosen(label: str) -> tuple[Translator, str]:
-        route = translators.route(string("direction", label) or translators.routes[0].label)
-        return translators[route.label], route.direction
+    Args:
+        text: the sentence, at most 10,000 characters and as many tokens as the model takes
+        direction: such as "de-en"; empty for the app's first
+        beam: the width of the search, 1 to 8; 1 is greedy decoding
 
-    def traced(text: str, direction: str, beam: int = 1) -> TranslationTrace:
-        translator, code = chosen(direction)
-        return translator.translate(string("text", text), code, beam=beam)
-
-    @answering
-    def translate(text: str, direction: str = "", beam: int = 1) -> dict:
-        """Translate one sentence.
-
-        Args:
-            text: the sentence, at most 10,000 characters and as many tokens as the model takes
-            direction: such as "de-en"; empty for the app's first
-            beam: the width of the search, 1 to 8; 1 is greedy decoding
-
-        Returns:
-            translation, direction, finished (false: stopped by its length), source_ids, source_tokens, target_ids,
-            target_tokens; for each target token probabilities, ranks (from 1) and entropies (of its step, in bits);
-            log_probability (natural, of the whole translation); decoding (width of the search, length_penalty, and how
-            many of the first target tokens were given); seconds, device, checkpoint, digest.
-        """
-        return described(traced(text, direction, beam))
-
-    @answering
-    def attention(
-        text: str, kind: str = "all", layer: int = 0, head: int = 0, format: str = "json", direction: str = ""
-    ) -> dict:
-        """Translate one sentence and return attention maps, exact to the last bit of every float32.
-
-        Its six parameters are the fields of a request.
-
-            Args:
-                text: the sentence
-                kind: "encoder_self", "decoder_self" or "cross" for one map, of a recurrent model "alignment"; "all" for
-                    every map of every layer and head
-                layer: of one map, from 0
-                head: of one map, from 0
-                format: "json", "npz" for a NumPy archive in base64, or another format that the page can export
-                direction: such as "de-en"; empty for the app's first
-
-            Returns:
-                One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head.
-                All: the trace in the project's own schema. JSON stands under "map" or "trace", any other format under
-                its own name: a text as it is, all else in base64.
-        """
-        wanted = None if kind == "all" else _kind(kind)
-        able = [name for name, form in FORMATS.items() if (form.trace if wanted is None else form.map)]
-        if format not in able:
-            raise ValueError(f"Unknown format {format!r}: there are {', '.join(able)}.")
-        trace = traced(text, direction)
-        if wanted is None:
-            return _all_maps(trace, format)
-        return _one_map(trace, wanted, whole("layer", layer), whole("head", head), format)
-
-    @answering
-    def step(text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = "") -> dict:
-        """The most probable next tokens after a prefix of the translation. Append one's id to the prefix to go on.
-
-        Args:
-            text: the sentence to translate
-            prefix: ids of the translation's first tokens; empty for the start
-            candidates: how many, 1 to 10
-            direction: such as "de-en"; empty for the app's first
-
-        Returns:
-            prefix, prefix_tokens, candidates (id, token, probability; most probable first), entropy (bits), end_id (the
-            candidate that ends the sentence).
-        """
-        if not 1 <= whole("candidates", candidates) <= TOP_TOKENS:
-            raise ValueError(f"candidates must be 1 to {TOP_TOKENS}, found {candidates}.")
-        translator, code = chosen(direction)
-        end = translator.tokenizer.end_id
-        ids = token_ids("prefix", prefix or [])
-        # The last row of a forced decode predicts what follows the prefix, whatever is put there.
-        trace = paths.follow(translator, string("text", text), [*ids, end], code)
-        rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
-        found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
-        return {
-            "prefix": ids,
-            "prefix_tokens": list(trace.target_tokens[:-1]),
-            "candidates": found[:candidates],
-            "entropy": float(trace.entropy[-1]),
-            "end_id": end,
-        }
-
-    @answering
-    def score(text: str, target: str, direction: str = "") -> dict:
-        """How probable the model finds a given translation, token by token (teacher forcing).
-
-        Args:
-            text: the sentence
-            target: the translation to score
-            direction: such as "de-en"; empty for the app's first
-
-        Returns:
-            What translate returns, of this target; log_probability is natural, of the whole target and its end.
-        """
-        translator, code = chosen(direction)
-        ids = paths.typed_target(translator, string("target", target), code)
-        return described(paths.follow(translator, string("text", text), ids, code))
-
-    gr.api(translate, api_name="translate", **TRANSLATES)
-    for endpoint in (attention, step, score):
-        gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")
-    why_api.build(lambda text, direction: (chosen(direction)[0], traced(text, direction)))
+    Returns:
+        translation, direction, finished (false: stopped by its length), source_ids, source_tokens, target_ids,
+        target_tokens; for each target token probabilities, ranks (from 1) and entropies (of its step, in bits);
+        log_probability (natural, of the whole translation); decoding (width of the search, length_penalty, and how
+        many of the first target tokens were given); seconds, device, checkpoint, digest.
+    """
+    return described(served.traced(text, direction, beam))
 
 
-def answer_tools_in_json(demo: gr.Blocks) -> None:
-    """Have tools of the Model Context Protocol, where they are offered, answer with the same JSON as the endpoints:
-    Gradio would write each answer the way Python prints it. For a page that is launched."""
-    if (server := demo.mcp_server_obj) is not None:
-        server.postprocess_output_data = lambda answers, root_url: [
-            server.types.TextContent(type="text", text=json.dumps(answer)) for answer in answers
-        ]
+@endpoint(returns="one map, or with kind `all` the whole trace; JSON, NPZ in base64, CSV of a map, HTML of a trace")
+def attention(
+    served: Served,
+    text: str,
+    kind: str = "all",
+    layer: int = 0,
+    head: int = 0,
+    format: str = "json",
+    direction: str = "",
+) -> dict:
+    """Translate one sentence and return attention maps, exact to the last bit of every float32.
+
+    Its six parameters are the fields of a request.
+
+    Args:
+        text: the sentence
+        kind: "encoder_self", "decoder_self" or "cross" for one map, of a recurrent model "alignment"; "all" for every
+            map of every layer and head
+        layer: of one map, from 0
+        head: of one map, from 0
+        format: "json", "npz" for a NumPy archive in base64, or another format that the page can export
+        direction: such as "de-en"; empty for the app's first
+
+    Returns:
+        One map: weights [query][key], query_tokens (for the decoder those READ), key_tokens, kind, layer, head. All:
+        the trace in the project's own schema. JSON stands under "map" or "trace", any other format under its own name:
+        a text as it is, all else in base64.
+    """
+    wanted = None if kind == "all" else _kind(kind)
+    able = [name for name, form in FORMATS.items() if (form.trace if wanted is None else form.map)]
+    if format not in able:
+        raise ValueError(f"Unknown format {format!r}: there are {', '.join(able)}.")
+    trace = served.traced(text, direction)
+    if wanted is None:
+        return _all_maps(trace, format)
+    return _one_map(trace, wanted, whole("layer", layer), whole("head", head), format)
+
+
+@endpoint(returns="the most probable next tokens after the prefix")
+def step(served: Served, text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = "") -> dict:
+    """The most probable next tokens after a prefix of the translation. Append one's id to the prefix to go on.
+
+    Args:
+        text: the sentence to translate
+        prefix: ids of the translation's first tokens; empty for the start
+        candidates: how many, 1 to 10
+        direction: such as "de-en"; empty for the app's first
+
+    Returns:
+        prefix, prefix_tokens, candidates (id, token, probability; most probable first), entropy (bits), end_id (the
+        candidate that ends the sentence).
+    """
+    if not 1 <= whole("candidates", candidates) <= TOP_TOKENS:
+        raise ValueError(f"candidates must be 1 to {TOP_TOKENS}, found {candidates}.")
+    translator, code = served.chosen(direction)
+    end = translator.tokenizer.end_id
+    ids = token_ids("prefix", prefix or [])
+    # The last row of a forced decode predicts what follows the prefix, whatever is put there.
+    trace = paths.follow(translator, string("text", text), [*ids, end], code)
+    rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
+    found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
+    return {
+        "prefix": ids,
+        "prefix_tokens": list(trace.target_tokens[:-1]),
+        "candidates": found[:candidates],
+        "entropy": float(trace.entropy[-1]),
+        "end_id": end,
+    }
+
+
+@endpoint(returns="what `translate` returns, of the given target")
+def score(served: Served, text: str, target: str, direction: str = "") -> dict:
+    """How probable the model finds a given translation, token by token (teacher forcing).
+
+    Args:
+        text: the sentence
+        target: the translation to score
+        direction: such as "de-en"; empty for the app's first
+
+    Returns:
+        What translate returns, of this target; log_probability is natural, of the whole target and its end.
+    """
+    translator, code = served.chosen(direction)
+    ids = paths.typed_target(translator, string("target", target), code)
+    return described(paths.follow(translator, string("text", text), ids, code))
 
 
 def described(trace: TranslationTrace) -> dict:

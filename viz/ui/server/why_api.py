@@ -2,154 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import gradio as gr
-
 from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.experiments.asking import voices
 from model.analysis.why.experiments.patching import GRIDS, Direction
-from model.analysis.why.means_cache import MeansCache
 from model.analysis.why.registry import METHODS
 from model.analysis.why.split import parts
-from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Replacement, effects_table, sets_table
 from model.trace.why.plain import plain
 from model.trace.why.question import Against
-from model.translator import Translator
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.downloads import question_fields, translation_fields
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
-from viz.ui.server.answers import answering, one_of, string, whole
+from viz.ui.server.answers import one_of, string, whole
+from viz.ui.server.endpoints import Served, endpoint
 from viz.ui.session import Selection
 
-ENDPOINTS = ("why", "why_heads", "why_patch", "why_smallest")
-Traced = Callable[[str, str], tuple[Translator, TranslationTrace]]  # (text, direction) -> who translated it, and how
+
+@endpoint(
+    returns="why one token was written and not another: each word's part by several methods, each measured, an exact "
+    "split or a proxy"
+)
+def why(
+    served: Served, text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
+) -> dict:
+    """Why the model wrote one token of its translation and not another: words taken away, logits taken apart.
+
+    Args:
+        text: the sentence
+        step: which token of the translation, from 0; -1 for the least certain content word
+        contrast: another word to compare with; empty for the next most probable token
+        methods: names of rows; empty for all
+        direction: such as "de-en"; empty for the app's first
+
+    Returns:
+        question (step, token, contrast, note); metric: log p(token) - log p(contrast) in nats; columns: words of
+        the source, then (from source_columns on) of the prefix; special: which of them are symbols; rows (method,
+        evidence: "measured", "exact split" or "proxy", unit, values by column, sum with its error, notes,
+        agreement: rank correlation with occlusion under another replacement, null where that row was not asked
+        for); parts: the metric as a sum over the decoder's parts; translation and target_tokens.
+    """
+    about = _scene(served, text, step, contrast, direction)
+    found = answer(about.case, check_methods(methods or tuple(METHODS)))
+    return {**translation_fields(about), **plain(found), "parts": plain(parts(about.case))}
 
 
-def build(traced: Traced) -> None:
-    """Add the endpoints to the page that is being built."""
-    means_cache = MeansCache()
+@endpoint(returns="what that token loses without each head, measured one by one, and what gradients foretold")
+def why_heads(
+    served: Served, text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = ""
+) -> dict:
+    """What one token of a translation loses without each attention head, measured: one run for each.
 
-    def scene(text: str, step: int, contrast: str, direction: str) -> Scene:
-        translator, trace = traced(text, direction)
-        at = None if whole("step", step) == -1 else step
-        wanted = Asked.of(trace, at, string("contrast", contrast) or Against.RUNNER_UP)
-        return Scene(trace, Selection(), translator, asked=wanted, means_cache=means_cache)
+    Args:
+        text: the sentence
+        step: which token of the translation, from 0; -1 for the least certain content word
+        contrast: another word to compare with; empty for the next most probable token
+        instead: what is heard of a head that is off: "zero", "mean" (of many sentences) or "resample" (of others)
+        direction: such as "de-en"; empty for the app's first
 
-    @answering
-    def why(
-        text: str, step: int = -1, contrast: str = "", methods: list[str] | None = None, direction: str = ""
-    ) -> dict:
-        """Why the model wrote one token of its translation and not another: words taken away, logits taken apart.
+    Returns:
+        question and metric as why does; rows (kind, layer, evidence, unit, values: the nats that the metric loses
+        without each head; flips: whether another token is then written), first all that is measured, then what the
+        heads' gradients foretold (evidence "proxy"); replacement, draws: over how many sentences it is a mean;
+        text, translation and target_tokens.
+    """
+    replacement = one_of("instead", instead, Replacement)
+    about = _scene(served, text, step, contrast, direction)
+    heard = voices(about.case, about.translator, about.trace, replacement)
+    found = heads.measured(about.case, heard), heads.estimated(about.case, heard)
+    return plain({**question_fields(about), **effects_table(*found)})
 
-        Args:
-            text: the sentence
-            step: which token of the translation, from 0; -1 for the least certain content word
-            contrast: another word to compare with; empty for the next most probable token
-            methods: names of rows; empty for all
-            direction: such as "de-en"; empty for the app's first
 
-        Returns:
-            question (step, token, contrast, note); metric: log p(token) - log p(contrast) in nats; columns: words of
-            the source, then (from source_columns on) of the prefix; special: which of them are symbols; rows (method,
-            evidence: "measured", "exact split" or "proxy", unit, values by column, sum with its error, notes,
-            agreement: rank correlation with occlusion under another replacement, null where that row was not asked
-            for); parts: the metric as a sum over the decoder's parts; translation and target_tokens.
-        """
-        about = scene(text, step, contrast, direction)
-        found = answer(about.case, check_methods(methods or tuple(METHODS)))
-        return {**translation_fields(about), **plain(found), "parts": plain(parts(about.case))}
+@endpoint(returns="one sentence's activations put into another's run, place by place: how far each brings it")
+def why_patch(
+    served: Served,
+    text: str,
+    second: str,
+    step: int = -1,
+    contrast: str = "",
+    place: str = "decoder stream",
+    way: str = "denoise",
+    direction: str = "",
+) -> dict:
+    """Put what one sentence's run had at one place into another's, after the same prefix: where is the difference?
 
-    @answering
-    def why_heads(text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = "") -> dict:
-        """What one token of a translation loses without each attention head, measured: one run for each.
+    Its seven parameters are the fields of a request.
 
-        Args:
-            text: the sentence
-            step: which token of the translation, from 0; -1 for the least certain content word
-            contrast: another word to compare with; empty for the next most probable token
-            instead: what is heard of a head that is off: "zero", "mean" (of many sentences) or "resample" (of others)
-            direction: such as "de-en"; empty for the app's first
+    Args:
+        text: the sentence
+        second: another one, such as the same with one word changed
+        step: which token of the translation, from 0; -1 for the least certain content word
+        contrast: another word to compare with; empty for the next most probable token
+        place: "decoder stream", "encoder stream", "decoder self", "decoder cross", "decoder feed", "encoder
+            self", "encoder feed", "cross heads", "decoder heads" or "encoder heads"
+        way: "denoise" (this sentence into the second: is it enough?) or "noise" (the second into this one)
+        direction: such as "de-en"; empty for the app's first
 
-        Returns:
-            question and metric as why does; rows (kind, layer, evidence, unit, values: the nats that the metric loses
-            without each head; flips: whether another token is then written), first all that is measured, then what the
-            heads' gradients foretold (evidence "proxy"); replacement, draws: over how many sentences it is a mean;
-            text, translation and target_tokens.
-        """
-        replacement = one_of("instead", instead, Replacement)
-        about = scene(text, step, contrast, direction)
-        heard = voices(about.case, about.translator, about.trace, replacement)
-        found = heads.measured(about.case, heard), heads.estimated(about.case, heard)
-        return plain({**question_fields(about), **effects_table(*found)})
+    Returns:
+        question and metric as why does; base and other: the metric of the run that receives and of the one that
+        gives; rows (layer, evidence, unit, values: the metric with that place patched, null where the sentences
+        have no common place), columns: tokens or heads; recovered: shares of the way from base to other, null
+        where they are less than 1 nat apart; text, second, translation and target_tokens.
+    """
+    if string("place", place) not in GRIDS:
+        raise ValueError(f"Unknown place {place!r}: there are {', '.join(GRIDS)}.")
+    how = one_of("way", way, Direction)
+    about = _scene(served, text, step, contrast, direction)
+    found = patched_with(about, string("second", second), place, how)
+    return plain({**question_fields(about), "second": second, "place": place, **found.as_plain()})
 
-    @answering
-    def why_patch(
-        text: str,
-        second: str,
-        step: int = -1,
-        contrast: str = "",
-        place: str = "decoder stream",
-        way: str = "denoise",
-        direction: str = "",
-    ) -> dict:
-        """Put what one sentence's run had at one place into another's, after the same prefix: where is the difference?
 
-        Its seven parameters are the fields of a request.
+@endpoint(returns="the heads with which alone the translation stays the same, verified by decoding again")
+def why_smallest(served: Served, text: str, instead: str = "zero", orders: int = 1, direction: str = "") -> dict:
+    """The heads with which alone a sentence is still translated into the same words; no single one of them can go.
 
-            Args:
-                text: the sentence
-                second: another one, such as the same with one word changed
-                step: which token of the translation, from 0; -1 for the least certain content word
-                contrast: another word to compare with; empty for the next most probable token
-                place: "decoder stream", "encoder stream", "decoder self", "decoder cross", "decoder feed", "encoder
-                    self", "encoder feed", "cross heads", "decoder heads" or "encoder heads"
-                way: "denoise" (this sentence into the second: is it enough?) or "noise" (the second into this one)
-                direction: such as "de-en"; empty for the app's first
+    Args:
+        text: the sentence
+        instead: what is heard of a head that is off: "zero" or "mean" (of many sentences)
+        orders: how many orders to take heads away in, 1 to 3; each may end elsewhere
+        direction: such as "de-en"; empty for the app's first
 
-            Returns:
-                question and metric as why does; base and other: the metric of the run that receives and of the one that
-                gives; rows (layer, evidence, unit, values: the metric with that place patched, null where the sentences
-                have no common place), columns: tokens or heads; recovered: shares of the way from base to other, null
-                where they are less than 1 nat apart; text, second, translation and target_tokens.
-        """
-        if string("place", place) not in GRIDS:
-            raise ValueError(f"Unknown place {place!r}: there are {', '.join(GRIDS)}.")
-        how = one_of("way", way, Direction)
-        about = scene(text, step, contrast, direction)
-        found = patched_with(about, string("second", second), place, how)
-        return plain({**question_fields(about), "second": second, "place": place, **found.as_plain()})
+    Returns:
+        sets, one for each order (kept: kind, layer, head of each; heads: of how many; tried: how many sets of heads
+        were; verified: decoding again gave the same words); rows (order, kind, layer, values: 1 for a head that is
+        needed); replacement; text, translation and target_tokens.
+    """
+    replacement = one_of("instead", instead, Replacement)
+    if replacement is Replacement.RESAMPLE:
+        raise ValueError('instead must be "zero" or "mean" here, found "resample".')
+    if not 1 <= whole("orders", orders) <= len(ORDERS):
+        raise ValueError(f"orders must be 1 to {len(ORDERS)}, found {orders}.")
+    about = _scene(served, text, 0, "", direction)
+    found = smallest.whole(about.case, about.translator, about.trace)
+    heard = voices(found.case, about.translator, about.trace, replacement).draws[0]
+    sets = [smallest.smallest_set(found, heard, seed=seed) for seed in ORDERS[:orders]]
+    layers, width = about.translator.model.num_layers, about.translator.config.num_heads
+    return plain({**translation_fields(about), **sets_table(sets, replacement, layers, width)})
 
-    @answering
-    def why_smallest(text: str, instead: str = "zero", orders: int = 1, direction: str = "") -> dict:
-        """The heads with which alone a sentence is still translated into the same words; no single one of them can go.
 
-        Args:
-            text: the sentence
-            instead: what is heard of a head that is off: "zero" or "mean" (of many sentences)
-            orders: how many orders to take heads away in, 1 to 3; each may end elsewhere
-            direction: such as "de-en"; empty for the app's first
-
-        Returns:
-            sets, one for each order (kept: kind, layer, head of each; heads: of how many; tried: how many sets of heads
-            were; verified: decoding again gave the same words); rows (order, kind, layer, values: 1 for a head that is
-            needed); replacement; text, translation and target_tokens.
-        """
-        replacement = one_of("instead", instead, Replacement)
-        if replacement is Replacement.RESAMPLE:
-            raise ValueError('instead must be "zero" or "mean" here, found "resample".')
-        if not 1 <= whole("orders", orders) <= len(ORDERS):
-            raise ValueError(f"orders must be 1 to {len(ORDERS)}, found {orders}.")
-        about = scene(text, 0, "", direction)
-        found = smallest.whole(about.case, about.translator, about.trace)
-        heard = voices(found.case, about.translator, about.trace, replacement).draws[0]
-        sets = [smallest.smallest_set(found, heard, seed=seed) for seed in ORDERS[:orders]]
-        layers, width = about.translator.model.num_layers, about.translator.config.num_heads
-        return plain({**translation_fields(about), **sets_table(sets, replacement, layers, width)})
-
-    for endpoint in (why, why_heads, why_patch, why_smallest):
-        gr.api(endpoint, api_name=endpoint.__name__, concurrency_id="model")
+def _scene(served: Served, text: str, step: int, contrast: str, direction: str) -> Scene:
+    translator, trace = served.chosen(direction)[0], served.traced(text, direction)
+    at = None if whole("step", step) == -1 else step
+    wanted = Asked.of(trace, at, string("contrast", contrast) or Against.RUNNER_UP)
+    return Scene(trace, Selection(), translator, asked=wanted, means_cache=served.means_cache)

@@ -6,37 +6,36 @@ import errno
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
-from viz.ui.server.api import ENDPOINTS
+from viz.ui.gradio6.part import Part, unsaid
+from viz.ui.server.answers import refusal
+from viz.ui.server.endpoints import Endpoint
+from viz.ui.server.named import ENDPOINTS
 
 MAX_BODY = 8_000_000  # bytes of one request: a million characters, each written as an escape of six bytes, and some
 
 # Routes of Gradio that this app has no use for: uploads, recordings, fetching other hosts' files, developers' tools.
-REFUSED = tuple(
-    f"/gradio_api/{name}"
-    for name in (
-        "upload",
-        "upload_progress",
-        "proxy=",
-        "stream/",
-        "process_recording",
-        "deep_link",
-        "dev/",
-        "custom_component/",
-        "vibe-",
-        "undo-vibe-edit",
-        "run-history/",
-        "profiling/",
-        "token",
-    )
-) + ("/monitoring", "/custom_component/", "/login")
+UNUSED = (
+    "upload",
+    "upload_progress",
+    "proxy=",
+    "stream/",
+    "process_recording",
+    "dev/",
+    "custom_component/",
+    "vibe-",
+    "undo-vibe-edit",
+    "run-history/",
+    "profiling/",
+    "token",
+)
+WHOLE = ("/gradio_api/deep_link", "/monitoring", "/custom_component/", "/login")  # not routed below /gradio_api/
+REFUSED = (*(f"/gradio_api/{name}" for name in UNUSED), *WHOLE)
 
 # Where Gradio answers calls by name. The page's own handlers have names there, too, though they are private.
-CALLS = re.compile(r"/gradio_api/(?:call/(?:v2/)?|run/|api/)([^/]+)")
-# Endpoints that have one more input than at first, how many that were, and what it is for those who do not know of it:
-# a plain call's values are counted.
-LATER = {"translate": (2, 1)}
+CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)")
+BY_FIELD = "call/v2"  # where a body is the fields by name; elsewhere their values stand in "data", in order
 # Gradio's page asks to end an event before it has heard its number, if a visitor is quick; Gradio itself answers with
 # an error, which stands in the console. Nothing can be ended by no number.
 ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
@@ -109,7 +108,7 @@ class Guard:
 
         path = "/" + scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
         called = CALLS.match(path)
-        if path.startswith(REFUSED) or (called and called[1] not in (PAGE, *ENDPOINTS)):
+        if path.startswith(REFUSED) or (called and called[2] not in (PAGE, *ENDPOINTS)):
             await _refuse(send_guarded, 404, "This app does not offer this.")
             return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
@@ -122,8 +121,11 @@ class Guard:
         if path in ENDS and _names_nothing(body):
             await _answer(send_guarded, 200, {"success": True})
             return
-        if called and called[1] in LATER:
-            body = _completed(body, *LATER[called[1]])
+        if called and called[2] in ENDPOINTS:
+            body = _checked(ENDPOINTS[called[2]], called[1], body)
+            if isinstance(body, str):
+                await _answer(send_guarded, 422, refusal("invalid", body))
+                return
         await self.app(scope, _replay(body, receive), send_guarded)
 
 
@@ -146,13 +148,18 @@ def _names_nothing(body: bytes) -> bool:
     return isinstance(call, dict) and call.get("event_id", "") is None
 
 
-def _completed(body: bytes, known: int, later: object) -> bytes:
-    """A call of the older form with the input that came later; anything else as it is."""
+def _checked(endpoint: Endpoint, way: str, body: bytes) -> bytes | str:
+    """A call as Gradio knows it; or why it is none, in words: to a name that it does not know, or a value too many,
+    Gradio answers with an error of its own. What is no call at all is left to it."""
     call = _read_json(body)
-    data = call.get("data") if isinstance(call, dict) else None
-    if not isinstance(data, list) or len(data) != known:
+    if not isinstance(call, dict):
         return body
-    return json.dumps({**call, "data": [*data, later]}).encode()
+    if way == BY_FIELD:
+        return endpoint.refused(call) or body
+    if not isinstance(call.get("data"), list):
+        return body
+    values = endpoint.completed(call["data"])
+    return values if isinstance(values, str) else json.dumps({**call, "data": values}).encode()
 
 
 def _read_json(body: bytes) -> object:
@@ -190,3 +197,12 @@ async def _answer(send: Send, status: int, content: dict) -> None:
         }
     )
     await send({"type": "http.response.body", "body": body})
+
+
+def _missing() -> Iterator[str]:
+    calls = ('"/call/{api_name}"', '"/call/v2/{api_name}"', '"/run/{api_name}"', '"/api/{api_name}"', '"/cancel"')
+    yield from unsaid("routes.py", *(f'"{path.rstrip("/")}' for path in WHOLE))
+    yield from unsaid("routes.py", *calls, *(f'"/{name.rstrip("/=")}' for name in UNUSED))
+
+
+PART = Part("the guard at the door", _missing, "routes of Gradio's that were renamed are open: read its routes.py")

@@ -9,16 +9,16 @@ from __future__ import annotations
 import gzip
 import mimetypes
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import gradio
 from anyio import to_thread
 
 from viz import assets
+from viz.ui.gradio6.part import FRONT_END, Part
+from viz.ui.gradio6.status_timer import ending
 
-FRONT_END = Path(gradio.__file__).resolve().parent / "templates" / "frontend"
 KINDS = (".js", ".css", ".json")  # what packing makes smaller
 FOREVER = b"public, max-age=31536000, immutable"  # for an address that another content would not have
 # The address of a module has the digest of all of them in it (assets.digest()), and so has that of what it imports, by
@@ -37,11 +37,13 @@ class Packed:
 
     @classmethod
     def read(cls, path: Path) -> Packed:
-        return cls(path.stat().st_mtime_ns, gzip.compress(path.read_bytes(), compresslevel=6))
+        return cls(path.stat().st_mtime_ns, gzip.compress(ending(path, path.read_bytes()), compresslevel=6))
 
 
 def offered() -> dict[str, Path]:
     """What is answered: the address below the page's own -> the file. Nothing else can be asked for."""
+    if not PART.usable:
+        return {}
     front_end = {f"/assets/{path.name}": path for path in (FRONT_END / "assets").iterdir()}
     own = {f"/gradio_api/file={path}": path for path in (*assets.WEB.rglob("*"), assets.PLOTLY)}
     return {address: path for address, path in {**front_end, **own}.items() if path.suffix in KINDS}
@@ -96,3 +98,11 @@ def below(scope: Scope) -> str:
 def takes_gzip(scope: Scope) -> bool:
     """Whether whoever asks can read gzip."""
     return any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
+
+
+def _missing() -> Iterator[str]:
+    if not list((FRONT_END / "assets").glob("*.js")):
+        yield "templates/frontend/assets"
+
+
+PART = Part("files from memory", _missing, "each file of the page is opened, packed and routed anew")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
+
+from viz.ui.gradio6.part import Part, unsaid
 
 
 def describe(error: BaseException) -> str:
@@ -21,3 +24,11 @@ def _print_exc(*_: object, **__: object) -> None:
     error = sys.exc_info()[1]
     if error is not None:
         print(describe(error), file=sys.stderr, flush=True)
+
+
+def _missing() -> Iterator[str]:
+    for file in ("queueing.py", "routes.py"):
+        yield from unsaid(file, "traceback.print_exc()")
+
+
+PART = Part("the discreet log", _missing, None)

@@ -7,16 +7,31 @@ taken from the visitors, of whom only so many are remembered (measured with Grad
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 import gradio as gr
 import numpy as np
 from gradio.state_holder import SessionState, StateHolder
 
-from viz.ui.rpc import Latest
+from viz.ui.gradio6.part import Part, lacking
 
 REMEMBERED_BYTES = 1_000_000_000  # of all visitors' traces and branches together
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The next value of a gr.State, and the number of the question that it answers: it is dropped where the value of a
+    later question stands already."""
+
+    number: int
+    value: object
+
+
+def latest(number: int, value: object) -> object:
+    """A state's next value in answer to the question with this number."""
+    return Latest(number, value) if PART.usable else value
 
 
 class Visitor(SessionState):
@@ -102,4 +117,20 @@ def held_bytes(value: object, seen: set[int] | None = None) -> int:
 
 def use_visitors(blocks: gr.Blocks, limit: int = REMEMBERED_BYTES) -> None:
     """Give a launched page this store, of as many bytes."""
-    blocks.app.state_holder = Visitors(blocks, limit)
+    if PART.usable:
+        blocks.app.state_holder = Visitors(blocks, limit)
+
+
+def _missing() -> Iterator[str]:
+    yield from lacking(StateHolder, "__getitem__", "set_blocks", "update")
+    yield from lacking(SessionState, "__setitem__", "_update_value_in_config")
+    holder, session = StateHolder(), SessionState(gr.Blocks(analytics_enabled=False))
+    yield from lacking(holder, "session_data", "time_last_used", "lock", "capacity")
+    yield from lacking(session, "blocks_config", "config_values", "state_data", "_state_ttl")
+
+
+PART = Part(
+    "visitors' states",
+    _missing,
+    "calls of the API take visitors' places, and of answers that overtake one another the last to come stands",
+)

@@ -17,16 +17,17 @@ from anyio import to_thread
 
 from viz import assets
 from viz.ui import language
-from viz.ui.server.files import FRONT_END, Receive, Scope, Send, below, takes_gzip
-from viz.ui.server.shell import shell
+from viz.ui.gradio6.files import Receive, Scope, Send, below, takes_gzip
+from viz.ui.gradio6.frame import shell
+from viz.ui.gradio6.part import FRONT_END, Part
 
 FIRST = (*assets.EARLY, "explorer")  # our components that the first view shows
 TABLE = re.compile(r"m\.f=(\[[^]]*\])")  # in a script of Gradio's: the files that its parts need, by number
-PART = re.compile(r"__vite__mapDeps\(\[([\d,]+)\]\)")  # what a part needs, as numbers in the table, itself first
+NEEDS = re.compile(r"__vite__mapDeps\(\[([\d,]+)\]\)")  # what a part needs, as numbers in the table, itself first
 ENTRY = re.compile(r'src="\./assets/([^"]+\.js)"')
 
 
-class Front:
+class Preloads:
     """ASGI middleware: adds to Gradio's page, and packs it for whoever takes that."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
@@ -103,7 +104,7 @@ def _needed(script: str, after: str = "") -> tuple[str, ...]:
     """What the first part that a script loads, with its needs, after this pattern: itself, and those."""
     text = _read(script)
     table, place = _table(text), re.search(after, text)
-    part = PART.search(text, place.end()) if place else None
+    part = NEEDS.search(text, place.end()) if place else None
     return tuple(table[int(i)] for i in part[1].split(",")) if part and table else ()
 
 
@@ -114,3 +115,15 @@ def _read(name: str) -> str:
 def _table(text: str) -> list[str]:
     table = TABLE.search(text)
     return [name.removeprefix("./") for name in json.loads(table[1])] if table else []
+
+
+def _missing() -> Iterator[str]:
+    if len(front_end(("html",))) < 4:
+        yield "tables of scripts as they were read"
+    index = (FRONT_END / "index.html").read_text(encoding="utf-8")
+    yield from (f"{mark} in index.html" for mark in ("<style>", "<gradio-app") if mark not in index)
+
+
+PART = Part(
+    "preloads and the page's frame", _missing, "the page's scripts wait for one another, and its frame is missing"
+)

@@ -8,12 +8,14 @@ makes. A tab not yet opened is its name and one listener.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import gradio as gr
 from gradio.blocks import Block, BlockContext, BlocksConfig
 from gradio.context import get_blocks_context
+
+from viz.ui.gradio6.part import Part, lacking, unlike, unsaid
 
 Key = tuple[int | None, str]  # what listeners listen to: a block's id, the name of its event
 
@@ -29,6 +31,8 @@ class Opening:
 
 def postpone(tabs: Sequence[gr.Tab]) -> None:
     """Describe what these tabs hold when they are first opened. Inside gr.Blocks, when they have all they will hold."""
+    if not PART.usable:
+        return
     root = get_blocks_context().root_block
     openings = []
     for tab in tabs:
@@ -151,3 +155,14 @@ def _brief(listener: dict) -> dict:
     return {
         name: value for name, value in listener.items() if (value is not None and value is not False) or name == "queue"
     }
+
+
+def _missing() -> Iterator[str]:
+    yield from lacking(BlocksConfig, "__copy__", "get_config", "config_for_block")
+    yield from unlike(BlocksConfig.get_config, "renderable")
+    yield from unlike(BlocksConfig.config_for_block, "rendered_ids", "renderable")
+    yield from unsaid("blocks.py", "renderables", "block_fn.renderable", '["render_id"]', "root_block.default_config")
+    yield from unsaid("templates/frontend/assets/Blocks-*.js", "type===`render`", "rerender_cb", "render_id_deps")
+
+
+PART = Part("lazy tabs", _missing, "all tabs are described at once, and the page opens later")

@@ -1,0 +1,51 @@
+"""All that rests on Gradio's internals, and what the app does with it."""
+
+from __future__ import annotations
+
+import gradio as gr
+from starlette.middleware import Middleware
+
+from viz.ui.gradio6 import (
+    discreet_log,
+    files,
+    guard,
+    lazy_tabs,
+    lent_gpu,
+    preloads,
+    status_timer,
+    tool_answers,
+    visitors,
+    wakeful_queue,
+)
+from viz.ui.gradio6.part import check
+
+MODULES = (
+    lazy_tabs,
+    preloads,
+    files,
+    status_timer,
+    wakeful_queue,
+    visitors,
+    guard,
+    discreet_log,
+    tool_answers,
+    lent_gpu,
+)
+PARTS = tuple(module.PART for module in MODULES)
+
+
+def middleware() -> list[Middleware]:
+    """What stands before Gradio, the outermost first."""
+    check(PARTS)
+    return [Middleware(one) for one in (guard.Guard, files.Files, preloads.Preloads)]
+
+
+def before_launch(demo: gr.Blocks) -> None:
+    """For a page that has its queue."""
+    wakeful_queue.wake_on_arrival(demo._queue)
+
+
+def after_launch(demo: gr.Blocks) -> None:
+    """For a page that is served."""
+    visitors.use_visitors(demo)
+    tool_answers.answer_tools_in_json(demo)

@@ -1,0 +1,117 @@
+"""The named endpoints: a function each, which `endpoint` registers. Its name, its fields, its documentation for
+programs, what the guard lets in, and its row in README.md's table all come from that function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import gradio as gr
+
+from model.analysis.why.means_cache import MeansCache
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from model.translators import Translators
+from viz.ui.server.answers import answering, string
+
+ONE_BY_ONE = {"concurrency_id": "model"}  # work on the model, as many calls at once as `--concurrency` says
+
+
+@dataclass(frozen=True)
+class Served:
+    """What endpoints ask: the models, and the means that experiments share."""
+
+    translators: Translators
+    means_cache: MeansCache = field(default_factory=MeansCache)
+
+    def chosen(self, direction: object) -> tuple[Translator, str]:
+        """The translator and the direction that a field means; empty: the app's first."""
+        route = self.translators.route(string("direction", direction) or self.translators.routes[0].label)
+        return self.translators[route.label], route.direction
+
+    def traced(self, text: object, direction: object, beam: int = 1) -> TranslationTrace:
+        translator, code = self.chosen(direction)
+        return translator.translate(string("text", text), code, beam=beam)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """find: (Served, *fields) -> the fields of an answer. returns: README's words for those; options: of Gradio's
+    listener."""
+
+    find: Callable[..., dict]
+    returns: str
+    options: Mapping[str, object]
+
+    @property
+    def name(self) -> str:
+        return self.find.__name__
+
+    @property
+    def fields(self) -> dict[str, inspect.Parameter]:
+        """By name, in order."""
+        return dict(list(inspect.signature(self.find).parameters.items())[1:])
+
+    @property
+    def row(self) -> str:
+        """Of README's table."""
+        takes = ", ".join(f"{name} (ids)" if "list[int]" in str(one) else name for name, one in self.fields.items())
+        return f"| `{self.name}` | {takes} | {self.returns} |"
+
+    def bound(self, served: Served) -> Callable[..., dict]:
+        """What Gradio calls: it reads a function's parameters, their types and its docstring."""
+
+        @functools.wraps(self.find)
+        def call(*values: object, **named: object) -> dict:
+            return answer(served, *values, **named)
+
+        answer = answering(self.find)
+        call.__signature__ = inspect.signature(self.find).replace(parameters=[*self.fields.values()])
+        call.__annotations__ = {name: self.find.__annotations__[name] for name in (*self.fields, "return")}
+        return call
+
+    def refused(self, given: Mapping[str, object]) -> str | None:
+        """Why a call with these fields cannot be answered, in words; None: it can."""
+        known = f"the fields of {self.name} are {', '.join(self.fields)}"
+        for name in given:
+            if name not in self.fields:
+                return f"There is no field {name!r}: {known}."
+        for name, one in self.fields.items():
+            if one.default is one.empty and name not in given:
+                return f"The field {name!r} is missing: {known}."
+        return None
+
+    def completed(self, values: list) -> list | str:
+        """The values of a plain call, which Gradio counts, with the defaults of those that it leaves out, such as
+        fields that came later; or why there is no such call, in words."""
+        left_out = list(self.fields.values())[len(values) :]
+        if len(values) > len(self.fields) or any(one.default is one.empty for one in left_out):
+            return f"{self.name} takes {len(self.fields)} values ({', '.join(self.fields)}), found {len(values)}."
+        return [*values, *(one.default for one in left_out)]
+
+
+ENDPOINTS: dict[str, Endpoint] = {}
+
+
+def endpoint(*, returns: str, **options: object) -> Callable[[Callable], Callable]:
+    """Register a function as the endpoint of its name."""
+
+    def register(find: Callable[..., dict]) -> Callable[..., dict]:
+        ENDPOINTS[find.__name__] = Endpoint(find, returns, options or ONE_BY_ONE)
+        return find
+
+    return register
+
+
+def build(translators: Translators) -> None:
+    """Add the endpoints to the page that is being built."""
+    served = Served(translators)
+    for one in ENDPOINTS.values():
+        gr.api(one.bound(served), api_name=one.name, **one.options)
+
+
+def table() -> str:
+    """README's."""
+    return "\n".join(("| endpoint | takes | returns |", "|---|---|---|", *(one.row for one in ENDPOINTS.values())))
