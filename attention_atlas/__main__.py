@@ -16,6 +16,7 @@ COMMANDS = {
     "evaluate": ("model.evaluate", "a checkpoint on held-out corpora"),
     "align": ("model.align", "the words of two files"),
     "means": ("model.means", "what heads say on average, for ablation"),
+    "lenses": ("model.lenses", "what streams say before their time"),
     "survey": ("model.survey", "what every head does over a corpus"),
     "faithfulness": ("model.faithfulness", "which explanations hold, measured"),
     "curves": ("model.curves", "how far heads are from links by hand"),

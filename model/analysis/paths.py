@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.lens import LogitLens, logit_lens
+from model.analysis.lenses.decoder import DecoderLens, decoder_lens
 from model.decode.recorded import Recorded, forced_with_records, greedy_with_records
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.blocks import blocks
@@ -38,7 +38,7 @@ class Details:
     entropies        float32 [temperature, step], bits, at each temperature
     """
 
-    lens: LogitLens
+    lens: DecoderLens
     log_normalisers: np.ndarray
     entropies: np.ndarray
 
@@ -159,7 +159,7 @@ def details(
     with torch.inference_mode():
         found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
     return Details(
-        logit_lens(translator.model, output, ids), *(np.concatenate(columns, axis=1) for columns in zip(*found))
+        decoder_lens(translator.model, output, ids), *(np.concatenate(columns, axis=1) for columns in zip(*found))
     )
 
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from model import checkpoint
-from model.analysis import ablation, dissection, lens, loop, order, padding, paths, stations
+from model.analysis import ablation, dissection, loop, order, padding, paths, stations
 from model.analysis.arrows import arrows
 from model.analysis.formulas import projections, space
+from model.analysis.lenses.decoder import decoder_lens
 from model.checks.verify import verify
 from model.trace.interventions import Interventions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -91,7 +92,7 @@ def test_every_analysis(translator):
     space.analogies(translator)
     vector, ids = space.total(translator, ((1, translator.tokenizer.pieces[-1]),))
     space.nearest(translator, vector[None], [ids])
-    lens.logit_lens(translator.model, output, target)
+    decoder_lens(translator.model, output, target)
     order.order_blindness(translator, trace)
     padding.of_two(translator, trace, SENTENCES[2])
     paths.follow(translator, TEXT, target)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.made.growth import TensorMemory
 from model.analysis import paths
-from model.analysis.lens import logit_lens
+from model.analysis.lenses.decoder import decoder_lens
 from model.analysis.survey import batch
 from model.analysis.why.case import open_case
 from model.analysis.why.experiments import heads as experiment
@@ -161,7 +161,7 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
         trace = paths.follow(wide, SENTENCES[0], ids)
         details = paths.details(wide, trace.source_ids, ids)
         output = wide.inspect(trace.source_ids, ids)
-        found = logit_lens(wide.model, output, ids)
+        found = decoder_lens(wide.model, output, ids)
         (scores,) = wide.log_probabilities([list(trace.source_ids)], [ids])
         checks = list(verify(wide, trace))
     assert largest.numbers <= ROOM

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.analysis import paths
-from model.analysis.lens import lens_streams
+from model.analysis.lenses.decoder import lens_streams
 from model.decode.beam import BeamResult, Fate
 from model.decode.steps import StepDecoder
 from model.trace.kinds import TRANSFORMER_KINDS

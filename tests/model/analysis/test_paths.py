@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.analysis import paths
-from model.analysis.lens import lens_streams, logit_lens
+from model.analysis.lenses.decoder import decoder_lens, lens_streams
 from model.decode.steps import StepDecoder
 from model.trace.kinds import TRANSFORMER_KINDS
 from tests.conftest import build_tiny_model
@@ -153,7 +153,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(tokenizer, chan
         assert logits.shape == (4, 1, 4, len(tokenizer))
         torch.testing.assert_close(logits[-1].softmax(-1), output.logits.softmax(-1), atol=1e-6, rtol=0)
         own = output.logits[0].softmax(-1)
-    lens = logit_lens(model, output, target)
+    lens = decoder_lens(model, output, target)
     assert lens.top_ids.shape == lens.chosen_ranks.shape == (4, 4)
     for step, token in enumerate(target):
         assert lens.top_ids[-1, step] == int(own[step].argmax())
