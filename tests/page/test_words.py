@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 import app
 from model.translators import Translators
 from tests.page.browser import no_violations, open_tab
-from tests.page.lab.test_lab import DRAWN
+from tests.page.lab.test_lab import DRAWN, PLACES
 from viz.export.standalone import to_html
 from viz.ui import tabs
 from viz.ui.lab import registry
@@ -79,7 +79,8 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
     for group in registry.TABS:
         open_tab(page, table[group.title.english])
         for panel in registry.PANELS[group.name]:
-            open_tab(page, table[panel.title.english], f"#{group.name}-tabs")
+            for title, strip in PLACES[str(group.title), str(panel.title)]:
+                open_tab(page, table[title], strip)
             page.wait_for_function(DRAWN)
             look()
     box = page.locator("#source-text textarea, #source-text input").first

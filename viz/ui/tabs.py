@@ -28,23 +28,22 @@ TABS = (  # (title, id, build(translators, header))
 
 def build(translators: Translators, header: Header) -> None:
     """Lay out the tabs. header.session holds what they share, header.first what the page opens with."""
-    panels: dict[str, gr.Tabs] = {}  # of the tabs that have some
+    strips: list[tuple[str, gr.Tabs, dict[str, str]]] = []  # within a tab, of this name
     behind: list[gr.Tab] = []  # the first
     with gr.Tabs(elem_id="tabs") as tabs:
         for title, name, build_tab in TABS:
             with gr.Tab(label(title), id=name, elem_id=f"tab-{name}") as tab:
-                if (within := build_tab(translators, header)) is not None:
-                    panels[name] = within
+                strips += [(name, *strip) for strip in build_tab(translators, header) or ()]
             behind.append(tab)
 
     def follow(wanted: object) -> list:
         """A link names a tab, and perhaps a panel of it. The server knows of it, too: of a tab that was not opened yet,
         that is what it is opened with."""
         link = wanted if isinstance(wanted, dict) else {}
-        tab, panel = str(link.get("tab")), link.get("panel")
+        tab, panel = str(link.get("tab")), str(link.get("panel"))
         return [
             gr.Tabs(selected=tab),
-            *(gr.Tabs(selected=str(panel)) if panel and name == tab else gr.skip() for name in panels),
+            *(gr.Tabs(selected=ids[panel]) if name == tab and panel in ids else gr.skip() for name, _, ids in strips),
         ]
 
     # What is wanted comes as the value of the component, as it is when the event is sent: of links in quick succession
@@ -52,7 +51,7 @@ def build(translators: Translators, header: Header) -> None:
     header.result.open(
         follow,
         header.result,
-        [tabs, *panels.values()],
+        [tabs, *(strip for _, strip, _ in strips)],
         js=fills("atlas-open", "link"),
         trigger_mode="always_last",
         **lab.PRIVATE,

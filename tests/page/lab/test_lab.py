@@ -20,7 +20,19 @@ TABS = {str(tab.title): [str(panel.title) for panel in registry.PANELS[tab.name]
 PAPERS = {
     (str(tab.title), str(panel.title)): panel.paper for tab in registry.TABS for panel in registry.PANELS[tab.name]
 }
-GROUPS = {str(tab.title): f"#{tab.name}-tabs" for tab in registry.TABS}
+PLACES = {
+    (str(tab.title), str(panel.title)): [
+        (str(place.title), f"#{tab.name}-tabs"),
+        *([(str(panel.title), f"#{tab.name}-{place.name}-tabs")] if place is not panel else []),
+    ]
+    for tab in registry.TABS
+    for place, panels in tab.places()
+    for panel in panels
+}  # (tab, panel) -> what one clicks on, the first time
+OF_INSIDE = (
+    "map embedding space plain projections attention scale scoring kernels masks heads race residual add-norm "
+    "feed-forward logits"
+)  # what links written so far name
 DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].filter(p => p.offsetParent);
   return seen.length === 1 && Number(seen[0].dataset.drawn) > 0 && seen[0].getAttribute('aria-busy') === 'false'; }"""
 
@@ -28,7 +40,8 @@ DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].f
 def open_panel(page: Page, tab: str, panel: str):
     """The panel's element, once its content is there."""
     open_tab(page, tab)
-    open_tab(page, panel, GROUPS[tab])
+    for title, strip in PLACES[tab, panel]:
+        open_tab(page, title, strip)
     page.wait_for_function(DRAWN)
     return page.locator(".atlas-panel:visible")
 
@@ -112,6 +125,16 @@ def test_a_box_of_the_map_opens_its_panel(app_url, open_page) -> None:
     expect(page.locator("#panel-feed-forward")).to_be_visible()
     page.wait_for_function(DRAWN)
     assert "hidden units" in page.locator(".atlas-panel:visible").inner_text()
+
+
+def test_every_panel_is_opened_by_the_link_that_it_ever_had_and_set_by_its_fields(app_url, open_page) -> None:
+    page = start(open_page, f"{app_url}#tab=inside&panel=add-norm&side=decoder&sublayer=2")
+    expect(page.locator("#panel-add-norm .formula").first).to_contain_text("decoder layer 2, f = cross-attention")
+    places = page.locator("#inside-tabs > .tab-wrapper [role=tab]:visible").all_inner_texts()
+    assert places == ["Map", "Embedding", "Attention", "Masks", "Layer", "Logits", "Experiments"]
+    for name in OF_INSIDE.split():
+        page.evaluate("(name) => { location.hash = `#tab=inside&panel=${name}` }", name)
+        expect(page.locator(f"#panel-{name}")).to_be_visible()
 
 
 def test_an_open_panel_follows_the_sentence_and_the_controls(app_url, open_page, shipped_translators) -> None:

@@ -302,7 +302,7 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
                 "type",
                 "cell",
                 "tone",
-                "panel",
+                "link",
                 "figure",
                 "source",
                 "kind",

@@ -1,4 +1,7 @@
-"""What a panel declares to be set by a person. The Lab builds it, and fits what was set to the model at hand."""
+"""What a panel declares to be set by a person. The Lab builds it, and fits what was set to the model at hand.
+
+A link that opens a panel can set those of its controls that have a name: its field of this name says to what.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ class Slider:
     start: int
     step: int = 1
     info: Words | None = None
+    name: str = ""
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Slider:
         high = max(self._high(config) for config in configs)
@@ -52,6 +56,7 @@ class Choice:
     start: str
     folded: bool = False
     scale: int | None = None
+    name: str = ""
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Radio | gr.Dropdown:
         options = choices(self.options)
@@ -77,6 +82,7 @@ class Text:
     scale: int | None = None
     elem_id: str | None = None
     start: str = ""
+    name: str = ""
 
     def build(self, configs: Sequence[ModelConfig]) -> gr.Textbox:
         return gr.Textbox(

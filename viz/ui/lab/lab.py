@@ -31,7 +31,7 @@ from viz.wire import blocks
 from viz.wire.summary import INVITATION
 from viz.words import Words, say
 
-EVENTS = ("needed", "act", "find", "fill", "translate", "stop", "open")
+EVENTS = ("needed", "act", "find", "fill", "translate", "stop", "set")
 EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 
@@ -44,24 +44,34 @@ class Beside:
     build: Callable[[Translators, Header], None]
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> gr.Tabs:
-    """Lay out and wire the panels that the registry has for this tab; they are the tabs that are returned."""
+Strips = list[tuple[gr.Tabs, dict[str, str]]]  # of tabs within a tab: each with what opens a panel, by its name
+
+
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> Strips:
+    """Lay out and wire the panels that the registry has for this tab."""
     lab = Lab(translators, header)
     if tab.asks:
         frame.build(translators, header)
-    with gr.Tabs(elem_id=f"{tab.name}-tabs") as tabs:
+    ids, strips = {before.name: before.name} if before else {}, []
+    with gr.Tabs(elem_id=f"{tab.name}-tabs") as outer:
         if before:
             with gr.Tab(label(before.title), id=before.name):
                 before.build(translators, header)
-        for panel in registry.PANELS[tab.name]:
-            with gr.Tab(label(panel.title), id=panel.name):
-                content = lab.add(panel)
-            if panel.opens:
-                content.open(None, outputs=tabs, js=fills(f"atlas-open-{panel.name}", "tab"), **PRIVATE)
+        for place, panels in tab.places():
+            ids |= {panel.name: place.name for panel in panels}
+            with gr.Tab(label(place.title), id=place.name):
+                if isinstance(place, Panel):
+                    lab.add(place)
+                    continue
+                with gr.Tabs(elem_id=f"{tab.name}-{place.name}-tabs", elem_classes="atlas-chapter") as inner:
+                    for panel in panels:
+                        with gr.Tab(label(panel.title), id=panel.name):
+                            lab.add(panel)
+            strips.append((inner, {panel.name: panel.name for panel in panels}))
     lab.follow(header.session.trace)
     if tab.asks:
         lab.follow(header.session.asked)
-    return tabs
+    return [(outer, ids), *strips]
 
 
 class Lab:
@@ -77,6 +87,7 @@ class Lab:
         """The panel, here: what to look for, its controls, its content."""
         Component("prose", {"text": panel.look, "link": {"url": panel.paper, "text": panel.section}})
         controls, button = self._controls(panel)
+        linked = {one.name: control for one, control in zip(panel.controls, controls) if one.name}
         streams = isgeneratorfunction(panel.compute)
         content = Component(
             "panel",
@@ -84,8 +95,15 @@ class Lab:
             plotly=True,
             events=EVENTS,
             elem_id=f"panel-{panel.name}",
-            options={"name": panel.name, "checks_page": panel.checks_page, "stops": panel.stops},
+            options={
+                "name": panel.name,
+                "checks_page": panel.checks_page,
+                "stops": panel.stops,
+                "linked": list(linked),
+            },
         )
+        if linked:
+            content.set(None, outputs=[*linked.values(), content], js=fills(f"atlas-set-{panel.name}", *linked, "told"))
         desk = Desk(content, self.session, self.translators)
         show, states = desk.about(streamed(panel) if streams else shown(panel), none=EMPTY)
         asks = {**MODEL, "inputs": [*states, *controls]}

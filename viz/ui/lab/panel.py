@@ -42,7 +42,6 @@ class Panel:
     of_any_network  whether it is for other networks than Transformers, too
     needs     without them it is not computed; the page says what is missing
     again     a button that computes again
-    opens     whether its blocks open other panels of the tab
     checks_page  whether the page is to say what it draws: scene.drawn
     stops     whether a generator's work can be stopped by a button
     acts      what its blocks may ask for besides: name -> act(scene, data, *values of the controls) -> blocks, which
@@ -60,7 +59,6 @@ class Panel:
     needs: tuple[Need, ...] = ()
     of_any_network: bool = False
     again: Button | None = None
-    opens: bool = False
     checks_page: bool = False
     acts: Mapping[str, Callable[..., Blocks]] = field(default_factory=dict)
     fills: Callable[..., str] | None = None

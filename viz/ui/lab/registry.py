@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from itertools import groupby
 
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
@@ -16,14 +17,31 @@ from viz.words import Words, say
 
 
 @dataclass(frozen=True)
+class Chapter:
+    """Panels that follow each other in their tab and share one place there. name: no other place of its tab has it."""
+
+    name: str
+    title: Words
+    panels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Tab:
     """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last.
-    asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale."""
+    asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale. chapters: of
+    panels that are not a place of their own."""
 
     name: str
     title: Words
     order: tuple[str, ...]
     asks: bool = False
+    chapters: tuple[Chapter, ...] = ()
+
+    def places(self) -> list[tuple[Panel | Chapter, tuple[Panel, ...]]]:
+        """What its strip leads to, in order: a panel alone, or a chapter; and the panels there."""
+        within = {name: chapter for chapter in self.chapters for name in chapter.panels}
+        found = groupby(PANELS[self.name], lambda panel: within.get(panel.name, panel))
+        return [(place, tuple(panels)) for place, panels in found]
 
 
 TABS = (
@@ -41,19 +59,25 @@ TABS = (
             "map",
             "embedding",
             "space",
-            "plain",
             "projections",
             "attention",
-            "scale",
-            "scoring",
-            "kernels",
             "masks",
             "heads",
-            "race",
             "residual",
             "add-norm",
             "feed-forward",
             "logits",
+            "scale",
+            "scoring",
+            "kernels",
+            "plain",
+            "race",
+        ),
+        chapters=(
+            Chapter("embedding", say("Embedding"), ("embedding", "space")),
+            Chapter("attention", say("Attention"), ("projections", "attention")),
+            Chapter("layer", say("Layer"), ("heads", "residual", "add-norm", "feed-forward")),
+            Chapter("experiments", say("Experiments"), ("scale", "scoring", "kernels", "plain", "race")),
         ),
     ),
     Tab("train", say("Train"), ("learned", "surprise")),

@@ -18,6 +18,7 @@ KIND = Choice(
     },
     "",
     folded=True,
+    name="kind",
 )
 LAYER = Slider(say("Layer"), 0, deepest, 0, info=say("0: as selected"))
 HEAD = Slider(say("Head"), 0, lambda config: config.num_heads, 0, info=say("0: as selected"))

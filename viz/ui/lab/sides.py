@@ -19,7 +19,7 @@ def deepest(config: ModelConfig) -> int:
     return max(config.num_encoder_layers, config.num_decoder_layers)
 
 
-SIDE = Choice(say("Side"), SIDES, ENCODER)
+SIDE = Choice(say("Side"), SIDES, ENCODER, name="side")
 LAYER = Slider(say("Layer"), 1, deepest, 2)
 
 

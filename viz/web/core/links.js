@@ -5,6 +5,12 @@ import { t } from "./language.js";
 // tab -> what is seen there as the fields of a link; a tab that has none is opened by those of the explorer.
 export const tabLinks = {};
 
+// Open a tab, a panel of it, and set that panel's controls, as a link's fields say: {tab, panel, and controls by name}.
+export function visit(link) {
+  visit.link = link;
+  document.dispatchEvent(new CustomEvent("atlas-visit"));
+}
+
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
 export const drawn = { weights: () => null };
 

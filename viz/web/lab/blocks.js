@@ -157,7 +157,7 @@ function flow(block, keep, api) {
   const box = (b) =>
     el(
       "button",
-      { type: "button", class: "station", onclick: () => api.open(b.panel) },
+      { type: "button", class: "station", onclick: () => api.open(b.link) },
       arrow(),
       el("span", { class: "name" }, b.name),
       el("span", { class: "shape" }, b.shape),

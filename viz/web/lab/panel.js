@@ -1,7 +1,7 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { drawn } from "../core/links.js";
+import { drawn, visit } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
 import { whenSeen } from "../core/seen.js";
@@ -67,7 +67,7 @@ export default async function panel(root, api) {
       act,
       request,
       ask: beside,
-      open,
+      open: visit,
       about: pictureOf,
       block: drawBlock,
     });
@@ -87,14 +87,17 @@ export default async function panel(root, api) {
   const request = (name, data, answered) =>
     rpc.ask("act", { act: name, ...data }, answered, PATIENCE, { beside: true });
 
-  // A block names another panel of the tab.
-  let opened = "";
-  const open = (tab) => {
-    opened = tab;
-    api.trigger("open", {});
+  // What led to this panel may set its controls.
+  const { name, linked = [] } = api.options ?? {};
+  const set = () => {
+    if (visit.link?.panel === name && linked.some((one) => one in visit.link))
+      api.trigger("set", {});
   };
-  document.addEventListener(`atlas-open-${api.options?.name}`, ({ detail }) => {
-    detail.tab = { __type__: "update", selected: opened };
+  document.addEventListener("atlas-visit", set);
+  document.addEventListener(`atlas-set-${name}`, ({ detail }) => {
+    for (const one of linked)
+      if (one in visit.link) detail[one] = Number(visit.link[one]) || visit.link[one];
+    detail.told = { id: null, after: null, mark: Math.random(), json: '{"stale": true}' };
   });
 
   // What a block asks for that other parts of the page show; here only why it cannot be had.
@@ -135,6 +138,7 @@ export default async function panel(root, api) {
 
   const rpc = connect(api, show, { replaces: true });
   const shown = whenSeen(root, ask);
+  set();
   // The explorer may draw a new translation after this panel has asked about it.
   if (api.options?.checks_page)
     document.addEventListener(

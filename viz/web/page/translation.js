@@ -3,7 +3,7 @@
 import { el } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
-import { pageLink } from "../core/links.js";
+import { pageLink, visit } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { aboutModel } from "./about.js";
 
@@ -37,7 +37,7 @@ export default function translation(root, api) {
     type: "button",
     class: "why",
     hidden: true,
-    onclick: () => openTab({ tab: "why", panel: null }),
+    onclick: () => visit({ tab: "why" }),
   });
 
   // The words of a side as they stand in the text; where the tokens do not spell it, the tokens themselves.
@@ -248,16 +248,13 @@ export default function translation(root, api) {
   document.addEventListener("atlas-pinned", (event) => mark(event.detail.step));
 
   // A link may name the tab that it opens, and a panel of it.
-  let link = null;
-  function openTab(wanted) {
-    link = wanted;
-    api.trigger("open", {});
-  }
-  document.addEventListener("atlas-open", ({ detail }) => (detail.link = link));
+  document.addEventListener("atlas-visit", () => api.trigger("open", {}));
+  document.addEventListener("atlas-open", ({ detail }) => (detail.link = visit.link));
   function follow() {
     const fields = pageLink(),
       tab = fields.get("tab");
-    if (tab) openTab({ tab, panel: fields.get("panel") });
+    for (const typed of ["text", "second"]) fields.delete(typed);
+    if (tab) visit(Object.fromEntries(fields));
   }
   window.addEventListener("hashchange", follow);
   const rpc = connect(api, draw, { replaces: true });

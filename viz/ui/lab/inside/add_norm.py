@@ -110,6 +110,6 @@ PANEL = Panel(
     ),
     say("Paper, section {n}", n="3.1"),
     add_and_norm,
-    controls=(SIDE, LAYER, Slider(say("Sub-layer"), 1, 3, 1), Slider(say("Token"), 1, 64, 2)),
+    controls=(SIDE, LAYER, Slider(say("Sub-layer"), 1, 3, 1, name="sublayer"), Slider(say("Token"), 1, 64, 2)),
     needs=(RESIDUAL,),
 )

@@ -35,7 +35,7 @@ def overview(scene: Scene) -> list[dict]:
                     "name": a.station,
                     "shape": " × ".join(map(blocks.compact, a.shape)),
                     "axes": list(a.axes),
-                    "panel": a.panel,
+                    "link": {"tab": "inside", "panel": a.panel},
                     "repeated": a.repeated,
                 }
                 for a in found
@@ -89,5 +89,4 @@ PANEL = Panel(
     say("The whole model, with the shapes of this sentence at every arrow. Click on a box to open it up."),
     say("Paper, figure {n}", n="1"),
     overview,
-    opens=True,
 )

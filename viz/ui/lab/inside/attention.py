@@ -118,7 +118,7 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
 
 PANEL = Panel(
     "attention",
-    say("Attention"),
+    say("One query"),
     say(
         "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
         "take that share of each value. Follow the row with the largest weight."

@@ -70,7 +70,7 @@ def embedding(scene: Scene, side: str) -> list[dict]:
 
 PANEL = Panel(
     "embedding",
-    say("Embedding"),
+    say("Token + position"),
     say(
         "A token's row of the embedding, in most models times √d_model, plus the code of its position: what enters the "
         "first layer. Compare the lengths: which of the two is louder?"
