@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import app
-from model.analysis import ablation, paths
+from model.analysis import ablation
 from model.analysis.order import shuffled
 from model.evaluation import bleu
 from model.trace.interventions import Interventions
@@ -32,7 +32,7 @@ from viz.words import files, for_page, join, read, say
 
 FIELD = re.compile(r"\{(\w+)\}")
 # Of these Chinese or Korean has no words of its own.
-SAME = {"BLEU", "Logits", "softmax", "rollout", "{n}-grams", "{table}; base {base}", "{first} and {second}"}
+SAME = {"BLEU", "AttnLRP", "Logits", "softmax", "rollout", "{n}-grams", "{table}; base {base}", "{first} and {second}"}
 WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # in a figure's text, but for Plotly's tags and fields
 JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words or not, one after another
 # Whatever these do is done for a visitor, so a mistake of theirs is a Refusal, which has words in every language. Plain
@@ -68,6 +68,7 @@ NO_CONTROL = {
     ("model/analysis/again.py", "check_again"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
+    ("model/translator.py", "trace"),
     ("model/decode/runs.py", "__getitem__"),
     ("model/decode/runs.py", "to_frame"),
     ("model/analysis/again.py", "check_again"),
@@ -366,9 +367,9 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
         lambda: shuffled("ich ich", seed=1),
         lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein Onkel"),
         lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein"),
-        lambda: paths.typed_ids(tiny_translator, "", joined=False),
-        lambda: paths.complete(tiny_translator, "ich", [end, end], trace.direction),
-        lambda: paths.complete(tiny_translator, "ich", [5] * (limit + 1), trace.direction),
+        lambda: tiny_translator.encode_typed("", joined=False),
+        lambda: tiny_translator.trace("ich", trace.direction, prefix=[end, end]),
+        lambda: tiny_translator.trace("ich", trace.direction, prefix=[5] * (limit + 1)),
     )
     for mistake in mistakes:
         with pytest.raises(Refusal) as caught:

@@ -62,8 +62,8 @@ def _norm(x: Tensor, shape: list[int], weight: Tensor, bias: Tensor, eps: float)
 def _activation(function):
     """f(x) counts as x times the number f(x) / x."""
 
-    def activated(x: Tensor) -> Tensor:
-        value = function(x).detach()
+    def activated(x: Tensor, **options: object) -> Tensor:
+        value = function(x, **options).detach()
         return _Sloped.apply(value, x * torch.where(x == 0, 0.0, value / x).detach())
 
     return activated
