@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from model.analysis import paths
 from model.program import add_checkpoint, command_line, program, whole
 from model.trace import storage
-from model.trace.decoding import Decoding
 from model.translator import Translator, tidy
 
 LINES_AT_ONCE = 2048  # read, sorted by length and translated before the first of them is written
@@ -42,10 +40,7 @@ def main(argv: list[str] | None = None) -> None:
 def _write_attention(translator: Translator, lines: list[str], direction: str, args: argparse.Namespace) -> None:
     if len(lines) != 1:
         raise ValueError(f"--attention takes one text, found {len(lines)}")
-    (ids,) = translator.generate(
-        [translator.encode(lines[0], direction)], direction, beam=args.beam, length_penalty=args.length_penalty
-    )
-    trace = paths.follow(translator, lines[0], ids, direction, decoding=Decoding(args.beam, args.length_penalty))
+    trace = translator.translate(lines[0], direction, beam=args.beam, length_penalty=args.length_penalty)
     args.attention.write_bytes(storage.to_npz(trace))
 
 

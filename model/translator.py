@@ -4,6 +4,9 @@
 >>> trace = translator.translate("Der Hund schläft.")
 >>> trace.cross.weights.shape[2:] == (len(trace.target_ids), len(trace.source_ids))  # [layers, heads, target, source]
 True
+>>> forced = translator.trace("Der Hund schläft.", target="A dog is sleeping.")  # read as if the model had written it
+>>> forced.translation, bool(forced.log_probability.sum() < trace.log_probability.sum())
+('A dog is sleeping.', True)
 >>> translator.translate_batch(["Der Hund schläft."]) == [trace.translation]
 True
 """
@@ -30,7 +33,7 @@ from model.checkpoint import Checkpoint
 from model.decode import scoring
 from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
-from model.decode.recorded import Recorded, greedy_with_records, with_distributions
+from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
 from model.decode.runs import Run, batched, chunks, run
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
@@ -127,7 +130,7 @@ class Translator:
 
     def _batcher(self, limits: BatchLimits) -> Batcher[Request, TranslationTrace]:
         return Batcher(
-            self._trace, limits, size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length))
+            self._traced, limits, size=lambda length: FLOAT * self.config.pass_numbers(length, self.step_limit(length))
         )
 
     def encode(self, text: str, direction: str | None = None) -> list[int]:
@@ -138,11 +141,37 @@ class Translator:
         text = tidy(text)
         if not text:
             raise Refusal("The text is empty: type a sentence to translate.")
-        ids = self._source_ids(text, direction)
+        return self._within(self._source_ids(text, direction))
+
+    def _within(self, ids: list[int]) -> list[int]:
+        if not ids:
+            raise Refusal("The text is empty: type a sentence to translate.")
         if len(ids) > self.max_tokens:
             raise Refusal(
                 "The text is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=self.max_tokens
             )
+        return ids
+
+    def encode_typed(self, text: str, *, joined: bool = False) -> list[int]:
+        """Ids of text that a person puts into a target. joined: without the space that starts a word.
+        ValueError, in words, for no text."""
+        if not text.strip():
+            raise Refusal("There is no text: type a word or more.")
+        return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(tidy(text))
+
+    def encode_target(self, text: str, direction: str | None = None) -> list[int]:
+        """Ids of a whole translation: what every one begins with, the text's, `</s>`. ValueError for no text."""
+        return [*self.forced_prefix(direction), *self.encode_typed(text), self.tokenizer.end_id]
+
+    def check_target(self, target_ids: Sequence[int]) -> list[int]:
+        """The ids as a list. ValueError if there are none, too many, an unknown one, or `</s>` before the end."""
+        ids, limit = whole_ids(target_ids, self.config.num_target_tokens), self.max_tokens - 1
+        if not ids:
+            raise Refusal("The target is empty: there is nothing to follow.")
+        if len(ids) > limit:
+            raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
+        if self.tokenizer.end_id in ids[:-1]:
+            raise Refusal("Nothing can follow the end of the sentence.")
         return ids
 
     def fits(self, text: str, direction: str | None = None) -> bool:
@@ -178,29 +207,79 @@ class Translator:
         length_penalty: float = 0.0,
     ) -> TranslationTrace:
         """Translate one text and return everything that happened inside. beam, length_penalty: as in translate_batch().
+        ValueError as in trace()."""
+        return self.trace(text, direction, interventions=interventions, beam=beam, length_penalty=length_penalty)
 
-        Calls from many threads at once share batches (model/serve/batching.py), which raises Busy, a ValueError, when
-        more wait than its limits allow.
+    def trace(
+        self,
+        text: str | None = None,
+        direction: str | None = None,
+        *,
+        source_ids: Sequence[int] | None = None,
+        target: str | Sequence[int] | None = None,
+        prefix: str | Sequence[int] | None = None,
+        interventions: Changes = NO_INTERVENTIONS,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> TranslationTrace:
+        """translate(), of ids of one's own, and with a target that is given, whole or in part.
+
+        text, source_ids   what is translated, as a text or as the ids of encode(); of both, the ids are read, and the
+                           text is what they are called
+        target   read as if the model had written it: a text, or ids y1 .. yT with `</s>` or (unfinished) without. A
+                 trace's own target_ids give it again, to the last digit
+        prefix   how the translation begins: a text, or ids; decoding goes on from there, for ten steps at the least
+                 where the model reaches that far
+
+        Calls from many threads at once share batches (model/serve/batching.py), unless something is given.
+
+        ValueError, in words, for a text, ids, a target or interventions that cannot be used, and Busy when more wait
+        than the limits allow. Nine parameters: those of translate(), and what may be given.
         """
-        request = self.request(text, direction, interventions, Decoding(beam, length_penalty))
-        key = (request.interventions, request.decoding, self.forced_prefix(request.direction))
+        if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
+            raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")
+        begun = self._begun(prefix, direction) if target is None else ()
+        whole = self.encode_target(target, direction) if isinstance(target, str) else target
+        if whole is not None or begun[-1:] == (self.tokenizer.end_id,) or len(begun) == self.max_tokens - 1:
+            whole = tuple(self.check_target(begun if whole is None else whole))
+        decoding = Decoding(beam, length_penalty, len(whole if whole is not None else begun))
+        request = self.request(text, direction, interventions, decoding, source_ids)
+        if whole is not None or begun:
+            return self._traced([replace(request, target=whole, prefix=begun)])[0]
+        key = (request.interventions, decoding, self.forced_prefix(request.direction))
         return self.requests(request, length=len(request.source_ids), key=key)
+
+    def _begun(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
+        if isinstance(prefix, str):
+            prefix = [*self.forced_prefix(direction), *self.encode_typed(prefix)] if prefix.strip() else ()
+        return () if prefix is None or not len(prefix) else tuple(self.check_target(prefix))
 
     def trace_batch(
         self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
-        return self._trace([self.request(text, direction, interventions) for text in texts])
+        return self._traced([self.request(text, direction, interventions) for text in texts])
 
-    def request(self, text: str, direction: str | None, interventions: Changes, decoding: Decoding = GREEDY) -> Request:
+    def request(
+        self,
+        text: str | None,
+        direction: str | None,
+        interventions: Changes,
+        decoding: Decoding = GREEDY,
+        source_ids: Sequence[int] | None = None,
+    ) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
         direction, interventions = self.check_direction(direction), joined(self.changes, interventions)
         self.model.check(interventions, batch=1)
-        ids = tuple(self.encode(text, direction))
+        if source_ids is None:
+            ids = self.encode(text := text or "", direction)
+        else:
+            ids = self._within(whole_ids(source_ids, self.config.vocabulary_size))
+            text = self.tokenizer.decode_source(ids) if text is None else text
         interventions.check_positions(len(ids), self.max_tokens)
-        return Request(tidy(text), ids, direction, interventions, decoding)
+        return Request(tidy(text), tuple(ids), direction, interventions, decoding)
 
-    def _trace(self, requests: Sequence[Request]) -> list[TranslationTrace]:
+    def _traced(self, requests: Sequence[Request]) -> list[TranslationTrace]:
         """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
         if not requests:
             return []
@@ -216,7 +295,7 @@ class Translator:
                     "The device has no memory left for a text of {n} tokens: try a shorter one.", n=len(sources[0])
                 ) from error
             log.warning("%s is out of memory: a text of %d tokens goes through the CPU", self.device, len(sources[0]))
-            return self._cpu_twin()._trace(requests)
+            return self._cpu_twin()._traced(requests)
         build = TraceBuilder(
             recorded,
             self.tokenizer,
@@ -335,12 +414,14 @@ class Translator:
         n_best: int = 1,
         keep_pruned: bool = False,
         interventions: Changes = NO_INTERVENTIONS,
+        prefix: Sequence[int] = (),
     ) -> list[BeamResult]:
-        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search.
+        """Beam search for a batch of source ids (of encode()); the options are those of model.beam.beam_search. prefix:
+        with which all hypotheses begin; empty: what every translation in this direction does.
 
-        Seven parameters: those of beam_search() that a user chooses.
+        Eight parameters: those of beam_search() that a user chooses.
         """
-        prefix = self.forced_prefix(direction)
+        prefix = tuple(prefix) or self.forced_prefix(direction)
         sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
         interventions = joined(self.changes, interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
@@ -386,7 +467,6 @@ class Translator:
         streams through. Seven parameters: those of run(), and how much may lie in memory."""
         check_transformer(self.model)
         direction = self.check_direction(direction)
-        tail = (self.tokenizer.end_id,)
         if targets is not None:
             pairs = zip(texts, targets, strict=True)
         else:
@@ -396,7 +476,7 @@ class Translator:
             wanted = (
                 self.generate(sources, direction)
                 if targets is None
-                else [[*self.forced_prefix(direction), *self.tokenizer.encode(tidy(t)), *tail] for _, t in part]
+                else [self.encode_target(target, direction) for _, target in part]
             )
             lengths = [*zip(map(len, sources), map(len, wanted))]
             for rows in chunks(self.config, names, lengths, room):
@@ -445,24 +525,39 @@ class Translator:
         return min(self.max_tokens - 1, 2 * source_length + 10)
 
     def _limits(self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...]) -> list[int]:
-        return [self.step_limit(len(ids)) - len(prefix) for ids in sources]
+        room, given = self.max_tokens - 1 - len(prefix), len(prefix)
+        # A long prefix still gets a few steps of its own, as far as the model reaches.
+        return [min(max(self.step_limit(len(ids)) - given, 10), room) for ids in sources]
 
     @torch.inference_mode()
     def _decode_and_record(self, sources: list[list[int]], asked: Request) -> tuple[list[list[int]], Recorded]:
-        """The ids that are asked for and the recorded pass over them; of greedy ones the encoder runs once for both."""
-        prefix, interventions = self.forced_prefix(asked.direction), asked.interventions
-        if asked.decoding.width > 1:
+        """The ids that are asked for and the recorded pass over them; the encoder runs once where nothing is
+        searched."""
+        forced, interventions = self.forced_prefix(asked.direction), asked.interventions
+        prefix = asked.prefix or forced
+        if asked.target is None and asked.decoding.width > 1:
             found = self.beam(
                 sources,
                 asked.direction,
                 width=asked.decoding.width,
                 interventions=interventions,
                 length_penalty=asked.decoding.length_penalty,
+                prefix=prefix,
             )
             ids = [list(result.hypotheses[0].ids) for result in found]
             output = self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
             return ids, with_distributions(self.model, output, ids, interventions)
         memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
+        if asked.target is not None:
+            return [list(asked.target)], forced_with_records(
+                self.model,
+                memory,
+                asked.target,
+                begin_id=self.tokenizer.begin_id,
+                # What is no choice of a translation, it would have read in one pass.
+                given=len(forced) if asked.target[: len(forced)] == forced else 0,
+                interventions=interventions,
+            )
         return greedy_with_records(
             self.model,
             memory,

@@ -65,7 +65,7 @@ def compare(
         if text is None
         else token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
     )
-    broken = translator.translate(trace.source_text if text is None else text, trace.direction, interventions=changes)
+    broken = translator.trace(text or trace.source_text, trace.direction, source_ids=ids, interventions=changes)
     output = translator.inspect(ids, trace.target_ids, interventions=changes)
     with torch.inference_mode():
         taken = torch.tensor(trace.target_ids, device=output.hidden.device)

@@ -18,6 +18,13 @@ def recorded(
     return translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions | also)
 
 
+def translated(translator: Translator, trace: TranslationTrace, interventions: Interventions) -> TranslationTrace:
+    """The trace's own source translated under these interventions instead. ValueError for those that cannot be used."""
+    return translator.trace(
+        trace.source_text, trace.direction, source_ids=trace.source_ids, interventions=interventions
+    )
+
+
 def check_again(translator: Translator, trace: TranslationTrace, *, taken_apart: bool = False) -> None:
     """The errors of recorded(). taken_apart: what is asked is answered from a pass's parts, in which the edits of named
     places would be missing: such a trace is refused, too."""

@@ -20,13 +20,16 @@ from model.trace.translation import TranslationTrace, tokens_of
 
 @dataclass(frozen=True)
 class Request:
-    """One text that stands in line: its tidied form, its source ids and what it asks for."""
+    """One text that stands in line: its tidied form, its source ids and what it asks for. target: y1 .. yT, where they
+    are given; prefix: what decoding goes on from, where that is not what every translation begins with."""
 
     text: str
     source_ids: tuple[int, ...]
     direction: str
     interventions: Changes = NO_INTERVENTIONS
     decoding: Decoding = GREEDY
+    target: tuple[int, ...] | None = None
+    prefix: tuple[int, ...] = ()
 
 
 class Names(Protocol):

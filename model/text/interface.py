@@ -56,6 +56,10 @@ class TextTokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """The text of target ids, without control symbols."""
 
+    def decode_source(self, ids: Iterable[int]) -> str:
+        """The text of source ids. Overridden where the source has a vocabulary of its own."""
+        return self.decode(ids)
+
     @abstractmethod
     def write(self, folder: Path) -> dict:
         """Put the tokenizer's files into a checkpoint folder; what its config.json says of them."""

@@ -151,6 +151,10 @@ class PieceTokenizer(TextTokenizer):
         pieces = [self.pieces[i] for i in map(int, ids) if i not in self.special_ids]
         return self._target.decode_pieces(pieces).replace(SPACE, " ").strip()
 
+    def decode_source(self, ids: Iterable[int]) -> str:
+        pieces = [self._source_pieces[i] for i in map(int, ids) if i not in self.special_ids]
+        return self._source.decode_pieces(pieces).replace(SPACE, " ").strip()
+
     def _numbered(self, pieces: Iterable[str], ids: dict[str, int]) -> list[int]:
         return [ids.get(piece, self.symbols.unknown_id) for piece in pieces]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model import checkpoint
-from model.analysis import ablation, dissection, loop, order, padding, paths, stations
+from model.analysis import ablation, dissection, loop, order, padding, stations
 from model.analysis.arrows import arrows
 from model.analysis.formulas import projections, space
 from model.analysis.lenses.decoder import decoder_lens
@@ -95,8 +95,8 @@ def test_every_analysis(translator):
     decoder_lens(translator.model, output, target)
     order.order_blindness(translator, trace)
     padding.of_two(translator, trace, SENTENCES[2])
-    paths.follow(translator, TEXT, target)
-    paths.complete(translator, TEXT, target[:1])
+    translator.trace(TEXT, target=target)
+    translator.trace(TEXT, prefix=target[:1])
     arrows(translator, output, trace.source_ids)
     stations.residual_norms(output.encoder_records)
     stations.active_units(output.decoder_records[0])

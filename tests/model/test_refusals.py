@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from model.analysis import paths
 from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 
@@ -63,7 +62,7 @@ def test_ids_are_whole_numbers(tiny_translator, wrong):
         lambda: tiny_translator.inspect(wrong, good),
         lambda: tiny_translator.beam([wrong]),
         lambda: tiny_translator.log_probabilities([good], [wrong]),
-        lambda: paths.follow(tiny_translator, TEXT, wrong),
+        lambda: tiny_translator.trace(TEXT, target=wrong),
     ):
         with pytest.raises(ValueError, match="token ids are whole numbers, found"):
             call()

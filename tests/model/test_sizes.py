@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bench.made.growth import TensorMemory
-from model.analysis import paths
+from model.analysis import temperatures
 from model.analysis.lenses.decoder import decoder_lens
 from model.analysis.survey import batch
 from model.analysis.why.case import open_case
@@ -28,6 +28,7 @@ from model.nets.sweep import Sweep
 from model.nets.transformer import Transformer
 from model.serve.batching import _Job
 from model.serve.limits import FLOAT, BatchLimits
+from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.language import Refusal
 from model.trace.why.question import Question
 from model.translator import Translator
@@ -86,8 +87,8 @@ def test_a_text_that_is_too_long_for_its_maps_is_refused_with_the_limit_that_fol
         assert sum(trace.maps(kind).weights.nbytes for kind in trace.kinds) <= bound
     text = SENTENCES[0]
     with pytest.raises(Refusal, match="the limit is"):
-        paths.follow(translator, text, [40] * translator.max_tokens)
-    assert len(paths.complete(translator, text, [40] * (translator.max_tokens - 3)).target_ids) < translator.max_tokens
+        translator.trace(text, target=[40] * translator.max_tokens)
+    assert len(translator.trace(text, prefix=[40] * (translator.max_tokens - 3)).target_ids) < translator.max_tokens
 
 
 @pytest.mark.parametrize(
@@ -103,11 +104,9 @@ def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
     translator = made(build_tiny_model(tokenizer, **changes), tokenizer)
     longest = translator.max_tokens
     for rows, length in ((1, longest), (3, longest // 2)):
-        request = replace(
-            translator.request(SENTENCES[0], "de-en", paths.NO_INTERVENTIONS), source_ids=tuple([40] * length)
-        )
+        request = replace(translator.request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
         with TensorMemory() as memory:
-            traces = translator._trace([request] * rows)
+            traces = translator._traced([request] * rows)
         target = max(len(trace.target_ids) for trace in traces)
         thought = rows * FLOAT * translator.config.pass_numbers(length, target)
         assert 0.5 * thought < memory.peak <= thought
@@ -115,13 +114,13 @@ def test_what_a_batch_is_thought_to_take_is_what_it_takes(tokenizer, changes):
 
 def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
     alone = made(tiny_model, tokenizer)
-    request = alone.request(SENTENCES[0], "de-en", paths.NO_INTERVENTIONS)
+    request = alone.request(SENTENCES[0], "de-en", NO_INTERVENTIONS)
     length = len(request.source_ids)
     row = FLOAT * alone.config.pass_numbers(length, alone.step_limit(length))
     translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=5 * row // 2))
     assert translator.max_tokens == alone.max_tokens
     taken = []
-    trace = translator._trace
+    trace = translator._traced
     translator.requests._run = lambda requests: (taken.append(len(requests)), trace(requests))[1]
     jobs = [_Job(request, length, None) for _ in range(7)]
     translator.requests._line = list(jobs)
@@ -158,8 +157,8 @@ def test_no_distribution_of_a_large_vocabulary_is_held_for_a_whole_sentence(wide
         lens = wide.model.project(torch.stack([wide.model.decoder.norm(r.after[0]) for r in expected.decoder_records]))
     assert expected.logits.numel() > ROOM and len(blocks(len(ids), 90_000)) > 1
     with Largest() as largest:
-        trace = paths.follow(wide, SENTENCES[0], ids)
-        details = paths.details(wide, trace.source_ids, ids)
+        trace = wide.trace(SENTENCES[0], target=ids)
+        details = temperatures.details(wide, trace.source_ids, ids)
         output = wide.inspect(trace.source_ids, ids)
         found = decoder_lens(wide.model, output, ids)
         (scores,) = wide.log_probabilities([list(trace.source_ids)], [ids])
@@ -177,7 +176,7 @@ def test_nor_for_many_answers_to_why(wide):
     """What is run again a hundred times over: words away, gradients, heads off, the smallest set. A block of logits
     for each, and each what a distribution of its own says."""
     ids = [30 + i for i in range(55)]
-    trace = paths.follow(wide, SENTENCES[0], ids)
+    trace = wide.trace(SENTENCES[0], target=ids)
     case = open_case(wide, trace, Question(54, ids[54], trace.target_tokens[54]))
     heads = experiment.all_heads(case)
     found = smallest.whole(case, wide, trace)
@@ -266,5 +265,5 @@ def test_all_requests_share_one_set_of_weights(tokenizer):
     translator = made(model, tokenizer)
     matrix = model.decoder.layers[0].feed_forward.expand.weight
     with Largest() as largest:
-        translator._trace([translator.request("Ein Hund.", "de-en", paths.NO_INTERVENTIONS)])
+        translator._traced([translator.request("Ein Hund.", "de-en", NO_INTERVENTIONS)])
     assert largest.numbers < matrix.numel()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.analysis import paths
 from tests.page.browser import no_violations, screenshot, use_modules
 from viz.maps.branches import Origin, Tree
 from viz.wire import steps
@@ -221,7 +220,7 @@ def test_two_visitors_keep_separate_trees(app_url, open_page):
 def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipped_translators):
     """Whichever of two branches the page holds, the other one is the same as if it had been sent whole."""
     own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
-    forced = paths.complete(shipped_translators["de-en"], SENTENCE, [*own.target_ids[:3], int(own.top_ids[3, 4])])
+    forced = shipped_translators["de-en"].trace(SENTENCE, prefix=[*own.target_ids[:3], int(own.top_ids[3, 4])])
     tree, branch = Tree.of(own).add(forced, Origin.FORCED)
     page = open_page(app_url)
     page.locator("#tab-stepper-button").click()

@@ -15,7 +15,6 @@ import pytest
 from gradio_client import Client
 
 import app
-from model.analysis import paths
 from model.serve.limits import Busy
 from model.trace import storage
 from model.trace.kinds import TRANSFORMER_KINDS
@@ -251,16 +250,16 @@ def test_raw_http_as_with_curl(tiny_url, tiny_translator):
 
 def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
     begun, held = threading.Event(), threading.Event()
-    whole = paths.follow
+    whole = tiny_translator.trace
 
-    def follow(*args, **options):
+    def trace(*args, **options):
         begun.set()
         return held.wait(60) and whole(*args, **options)
 
     demo = app.build_demo(Translators([tiny_translator]))
     url = serve(demo)
     monkeypatch.setattr(demo._queue, "max_size", 2)
-    monkeypatch.setattr(paths, "follow", follow)
+    monkeypatch.setattr(tiny_translator, "trace", trace)
 
     def post() -> tuple[int, dict, dict]:
         request = urllib.request.Request(

@@ -14,7 +14,6 @@ from gradio_client import Client
 import app
 from bench.load import Caller
 from bench.made.synthetic import random_trace
-from model.analysis import paths
 from model.checkpoint import Checkpoint
 from model.serve.limits import BatchLimits
 from model.trace.language import Refusal
@@ -154,7 +153,7 @@ def test_fifty_visitors_of_a_large_model_stay_within_its_bounds_or_are_refused_i
             scaled.translate(" ".join(["Hund"] * WORDS))
         trace = scaled.translate(longest(scaled, number))
         tree, _ = Tree.of(trace).add(
-            paths.complete(scaled, trace.source_text, [*trace.target_ids[:1], int(trace.top_ids[1, 3])]), Origin.FORCED
+            scaled.trace(trace.source_text, prefix=[*trace.target_ids[:1], int(trace.top_ids[1, 3])]), Origin.FORCED
         )
         maps = sum(trace.maps(kind).weights.nbytes for kind in trace.kinds)
         assert 0.4 * TRACE_BYTES < maps <= TRACE_BYTES

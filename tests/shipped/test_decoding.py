@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import paths
 from model.analysis.lenses.decoder import lens_streams
 from model.decode.beam import BeamResult, Fate
 from model.decode.steps import StepDecoder
@@ -65,7 +64,7 @@ def forced(translator):
     for text in SENTENCES[:200:50]:
         own = translator.translate(text, "de-en")
         given = [*own.target_ids[:3], int(own.top_ids[3, 2])]
-        found.append((own, paths.complete(translator, text, given, "de-en")))
+        found.append((own, translator.trace(text, "de-en", prefix=given)))
     return found
 
 
@@ -144,7 +143,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, for
 
 def test_identical_branches_do_not_differ(translator, forced):
     for own, branch in forced:
-        again = paths.follow(translator, branch.source_text, branch.target_ids, "de-en")
+        again = translator.trace(branch.source_text, "de-en", target=branch.target_ids)
         found = compare(branch, again)
         assert not found.cross.any() and not found.decoder_self.any()
         other = compare(own, branch)
@@ -154,7 +153,7 @@ def test_identical_branches_do_not_differ(translator, forced):
 def test_following_its_own_ids_reproduces_a_trace(translator):
     for text in SENTENCES[::10]:
         own = translator.translate(text, "de-en")
-        found = paths.follow(translator, own.source_text, own.target_ids, "de-en")
+        found = translator.trace(own.source_text, "de-en", target=own.target_ids)
         for kind in TRANSFORMER_KINDS:
             np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
         for name in ("log_probability", "top_probabilities", "entropy"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import gradio as gr
 
-from model.analysis import paths
+from model.analysis import temperatures
 from model.analysis.again import check_again
 from model.trace.decoding import Decoding
 from model.trace.kinds import AttentionKind
@@ -123,7 +123,7 @@ def force(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Put tokens (ids, or text that becomes ids) after the first `step` tokens of a branch, and go on greedily."""
     branch, step = _branch(data, tree), _step(data, tree)
     if "text" in data:
-        added = paths.typed_ids(translator, fields.text(data, "text"), joined=bool(data.get("joined")))
+        added = translator.encode_typed(fields.text(data, "text"), joined=bool(data.get("joined")))
     else:
         added = [fields.whole(data, "token")]
     given = [*branch.ids[:step], *added]
@@ -138,7 +138,7 @@ def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
 
 def target(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that a person typed."""
-    ids = paths.typed_target(translator, fields.text(data, "text", ""), tree.direction)
+    ids = translator.encode_target(fields.text(data, "text", ""), tree.direction)
     return _open(translator, tree, _followed(translator, tree, ids), Origin.TARGET, data, at=0)
 
 
@@ -172,9 +172,9 @@ def node(translator: Translator, tree: Tree, data: dict) -> Reply:
 def details(translator: Translator, tree: Tree, data: dict) -> Reply:
     """A branch's logit lens, and its distributions at every temperature."""
     branch = _branch(data, tree)
-    found = paths.details(translator, tree.source_ids, branch.ids, tree.interventions)
+    found = temperatures.details(translator, tree.source_ids, branch.ids, tree.interventions)
     tokens = [translator.tokenizer.tokens(row) for row in found.lens.top_ids]
-    page = steps.details_payload(found, paths.TEMPERATURES, tokens)
+    page = steps.details_payload(found, temperatures.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)
 
 
@@ -224,13 +224,16 @@ def _trace(translator: Translator, tree: Tree, branch: Branch) -> TranslationTra
 def _followed(
     translator: Translator, tree: Tree, ids: Sequence[int], decoding: Decoding | None = None
 ) -> TranslationTrace:
-    return paths.follow(
-        translator, tree.source_text, ids, tree.direction, interventions=tree.interventions, decoding=decoding
+    found = translator.trace(
+        tree.source_text, tree.direction, source_ids=tree.source_ids, target=ids, interventions=tree.interventions
     )
+    return found if decoding is None else replace(found, decoding=decoding)
 
 
 def _completed(translator: Translator, tree: Tree, prefix: Sequence[int]) -> TranslationTrace:
-    return paths.complete(translator, tree.source_text, prefix, tree.direction, interventions=tree.interventions)
+    return translator.trace(
+        tree.source_text, tree.direction, source_ids=tree.source_ids, prefix=prefix, interventions=tree.interventions
+    )
 
 
 def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:

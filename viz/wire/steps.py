@@ -120,7 +120,7 @@ def rows_payload(trace: TranslationTrace, step: int) -> dict:
 
 
 def details_payload(details: object, temperatures: Sequence[float], top_tokens: Sequence[Sequence[str]]) -> dict:
-    """details: a model.analysis.paths.Details; top_tokens [layers + 1][step]: the pieces of its lens."""
+    """details: a model.analysis.temperatures.Details; top_tokens [layers + 1][step]: the pieces of its lens."""
     lens = details.lens
     return {
         "temperatures": list(temperatures),

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 
-from model.analysis.paths import typed_ids
 from model.trace.directions import parse_direction
 from model.trace.language import Refusal, say
 from model.trace.scores import Groups
@@ -118,7 +117,7 @@ def _typed(translator: Translator, trace: TranslationTrace, step: int, text: str
     word = next(group for group in word_groups(trace.target_tokens) if step in group)
     first = trace.target_tokens[word[0]]
     joined = not first.startswith(SPACE) and not is_symbol(first)
-    ids = typed_ids(translator, text, joined=joined)
+    ids = translator.encode_typed(text, joined=joined)
     written = trace.target_ids[word[0] :]
     same = 0
     while same < min(len(ids), len(written)) and ids[same] == written[same]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis import paths, stations
+from model.analysis import stations, temperatures
 from model.analysis.arrows import arrows
 from model.analysis.order import order_blindness
 from model.checks.verify import verify
@@ -45,12 +45,12 @@ def test_its_own_ids_and_no_prefix_give_the_trace_again(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
     for again in (
-        paths.follow(translator, TEXT, trace.target_ids, direction),
-        paths.complete(translator, TEXT, [], direction),
+        translator.trace(TEXT, direction, target=trace.target_ids),
+        translator.trace(TEXT, direction, prefix=[]),
     ):
         assert again.target_ids == trace.target_ids and (again.log_probability == trace.log_probability).all()
         assert (again.cross.weights == trace.cross.weights).all()
-    typed = paths.typed_target(translator, "Der Hund", direction)
+    typed = translator.encode_target("Der Hund", direction)
     forced = translator.forced_prefix(direction)
     assert tuple(typed[: len(forced)]) == forced and typed[-1] == translator.tokenizer.end_id
 
@@ -58,7 +58,7 @@ def test_its_own_ids_and_no_prefix_give_the_trace_again(opened):
 def test_the_lens_ends_in_the_models_own_distribution(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
-    found = paths.details(translator, trace.source_ids, trace.target_ids)
+    found = temperatures.details(translator, trace.source_ids, trace.target_ids)
     np.testing.assert_allclose(found.lens.chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5)
 
 

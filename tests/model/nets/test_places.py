@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 
 from model.analysis import why
-from model.analysis.paths import follow
 from model.nets.places.registry import matching, places
 from model.nets.sweep import PatchValue, Sweep
 from model.trace import interventions_file, storage
@@ -163,7 +162,7 @@ def test_steps_beam_batches_and_one_pass_say_the_same(translator, name):
         assert other.target_ids == one.target_ids
         np.testing.assert_allclose(other.log_probability, one.log_probability, atol=1e-5)
     assert steered.translate_batch([TEXT]) == [trace.translation]
-    assert follow(steered, TEXT, trace.target_ids).log_probability.tobytes() == trace.log_probability.tobytes()
+    assert steered.trace(TEXT, target=trace.target_ids).log_probability.tobytes() == trace.log_probability.tobytes()
 
 
 def test_an_edit_is_the_same_intervention(translator):

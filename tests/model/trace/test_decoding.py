@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis import paths
 from model.decode.beam import Fate
 from model.trace import storage
 from model.trace.decoding import GREEDY, Decoding
@@ -23,9 +22,9 @@ def test_a_beams_trace_is_the_searchs_best_hypothesis_with_the_models_own_number
     assert trace.target_ids == result.hypotheses[0].ids
     assert float(trace.log_probability.sum()) == pytest.approx(result.hypotheses[0].log_probability, abs=1e-3)
     assert trace.finished == (result.nodes[result.hypotheses[0].node].fate is Fate.FINISHED)
-    again = paths.follow(tiny_translator, TEXT, trace.target_ids, decoding=trace.decoding)
+    again = tiny_translator.trace(TEXT, target=trace.target_ids)
     np.testing.assert_allclose(again.cross.weights, trace.cross.weights, atol=1e-5)
-    assert again.decoding == trace.decoding == Decoding(5, 0.5)
+    assert trace.decoding == Decoding(5, 0.5)
     assert trace.decoded_by == "beam 5, length penalty 0.5"
     assert tiny_translator.translate_batch([TEXT], beam=5, length_penalty=0.5) == [trace.translation]
 
@@ -33,10 +32,10 @@ def test_a_beams_trace_is_the_searchs_best_hypothesis_with_the_models_own_number
 def test_whatever_decoded_it_a_trace_says_so(tiny_translator):
     greedy = tiny_translator.translate(TEXT)
     assert greedy.decoding == GREEDY and greedy.decoded_by == "greedy"
-    given = paths.complete(tiny_translator, TEXT, greedy.target_ids[:2])
+    given = tiny_translator.trace(TEXT, prefix=greedy.target_ids[:2])
     assert given.decoding == Decoding(given=2) and given.decoded_by == "2 tokens given, then greedy"
-    assert paths.complete(tiny_translator, TEXT, []).decoding == GREEDY
-    followed = paths.follow(tiny_translator, TEXT, greedy.target_ids)
+    assert tiny_translator.trace(TEXT, prefix=[]).decoding == GREEDY
+    followed = tiny_translator.trace(TEXT, target=greedy.target_ids)
     assert followed.decoded_by == "given, not decoded"
     # The same ids and maps, found in another way, are another thing to look at.
     assert len({key_of(trace) for trace in (given, greedy, followed)}) == 3

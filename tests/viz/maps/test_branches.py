@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from model.analysis import paths
 from viz.maps.branches import MAX_BRANCHES, Origin, Tree, aligned, compare
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
@@ -20,7 +19,7 @@ def own(tiny_translator):
 
 
 def forced(translator, trace, step: int, rank: int):
-    return paths.complete(translator, TEXT, [*trace.target_ids[:step], int(trace.top_ids[step, rank])])
+    return translator.trace(TEXT, prefix=[*trace.target_ids[:step], int(trace.top_ids[step, rank])])
 
 
 def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):
@@ -37,7 +36,7 @@ def test_a_branch_leaves_the_one_it_shares_most_with(tiny_translator, own):
 
 def test_the_tree_knows_its_traces(tiny_translator, own):
     tree = Tree.of(own)
-    prefix = paths.follow(tiny_translator, TEXT, own.target_ids[:2])
+    prefix = tiny_translator.trace(TEXT, target=own.target_ids[:2])
     assert tree.holds(own) and tree.holds(prefix)
     assert not tree.holds(forced(tiny_translator, own, 1, 1))
     assert not tree.holds(tiny_translator.translate("Ein rotes Boot."))
@@ -54,7 +53,7 @@ def test_the_oldest_leaf_leaves_first(tiny_translator, own):
     made.append(branch.number)
     for i in range(MAX_BRANCHES):
         target = [20 + i, 30]
-        tree, branch = tree.add(paths.follow(tiny_translator, TEXT, target), Origin.TARGET)
+        tree, branch = tree.add(tiny_translator.trace(TEXT, target=target), Origin.TARGET)
         made.append(branch.number)
     numbers = [b.number for b in tree.branches]
     assert len(numbers) == MAX_BRANCHES and tree.dropped == len(made) - MAX_BRANCHES
@@ -67,7 +66,7 @@ def test_the_oldest_leaf_leaves_first(tiny_translator, own):
 
 
 def test_identical_branches_differ_by_exactly_nothing(tiny_translator, own):
-    found = compare(own, paths.follow(tiny_translator, TEXT, own.target_ids))
+    found = compare(own, tiny_translator.trace(TEXT, target=own.target_ids))
     same = compare(own, own)
     assert list(same.steps) == list(range(len(own.target_ids)))
     assert same.cross.shape == same.decoder_self.shape == (3, 4)
@@ -99,8 +98,8 @@ def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, own
 
 
 def test_no_step_after_a_fork_at_the_last_token(tiny_translator, own):
-    other = paths.follow(tiny_translator, TEXT, [*own.target_ids[:4], 55])
-    found = compare(paths.follow(tiny_translator, TEXT, own.target_ids[:5]), other)
+    other = tiny_translator.trace(TEXT, target=[*own.target_ids[:4], 55])
+    found = compare(tiny_translator.trace(TEXT, target=own.target_ids[:5]), other)
     assert found.shared == 4 and not len(found.steps)
     assert np.isnan(found.cross).all() and np.isnan(found.decoder_self).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from model.analysis import again
 from model.analysis.why.experiments.cutting import Cut, cut, metric_without
 from model.trace.interventions import Edge
 from model.trace.kinds import AttentionKind
@@ -42,9 +43,7 @@ def changes(trace: TranslationTrace, data: Mapping[str, object]) -> tuple[frozen
 def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """The sentence translated without these edges, beside whatever the trace was made without already."""
     trace, (edges, how) = scene.trace, changes(scene.trace, data)
-    return scene.translator.translate(
-        trace.source_text, trace.direction, interventions=cut(trace.interventions, edges, how)
-    )
+    return again.translated(scene.translator, trace, cut(trace.interventions, edges, how))
 
 
 def answered(scene: Scene, data: Mapping[str, object]) -> dict:

@@ -13,7 +13,6 @@ import json
 
 import numpy as np
 
-from model.analysis import paths
 from model.decode.distributions import TOP_TOKENS
 from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
@@ -106,7 +105,7 @@ def step(served: Served, text: str, prefix: list[int] | None = None, candidates:
     end = translator.tokenizer.end_id
     ids = token_ids("prefix", prefix or [])
     # The last row of a forced decode predicts what follows the prefix, whatever is put there.
-    trace = paths.follow(translator, string("text", text), [*ids, end], code)
+    trace = translator.trace(string("text", text), code, target=[*ids, end])
     rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
     found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
     return {
@@ -131,8 +130,7 @@ def score(served: Served, text: str, target: str, direction: str = "") -> dict:
         What translate returns, of this target; log_probability is natural, of the whole target and its end.
     """
     translator, code = served.chosen(direction)
-    ids = paths.typed_target(translator, string("target", target), code)
-    return described(paths.follow(translator, string("text", text), ids, code))
+    return described(translator.trace(string("text", text), code, target=string("target", target)))
 
 
 def described(trace: TranslationTrace) -> dict:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis import paths
 from model.analysis.why.case import Case, open_case
 from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.pinned import ask
@@ -149,7 +148,7 @@ def test_the_smallest_set_keeps_the_translation_and_none_of_it_can_go(tiny_trans
 
 
 def test_a_forced_translation_has_no_smallest_set(tiny_translator):
-    trace = paths.follow(tiny_translator, "Hund", tiny_translator.tokenizer.encode("boat"), "de-en")
+    trace = tiny_translator.trace("Hund", "de-en", target=tiny_translator.tokenizer.encode("boat"))
     case = open_case(tiny_translator, trace, ask(tiny_translator, trace))
     with pytest.raises(ValueError, match="writes another"):
         smallest.smallest_set(smallest.whole(case, tiny_translator, trace), {})

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model.analysis import paths
 from model.analysis.why import pinned
 from model.analysis.why.attribution import attribute
 from model.analysis.why.case import open_case
@@ -29,7 +28,7 @@ TEXT = "Der kleine Hund schläft unter dem Tisch."
 def trace(tiny_translator):
     """The translation that a person would give, forced: the tiny model's own is noise."""
     ids = tiny_translator.tokenizer.encode("The small dog sleeps under the table.")
-    return paths.follow(tiny_translator, TEXT, [*ids, tiny_translator.tokenizer.end_id], "de-en")
+    return tiny_translator.trace(TEXT, "de-en", target=[*ids, tiny_translator.tokenizer.end_id])
 
 
 def word_of(trace, step):
@@ -151,7 +150,7 @@ def test_the_ends_can_be_asked_about_too(tiny_translator, trace):
         (trace, 0),
         (trace, last),
         (tiny_translator.translate("Hund"), None),
-        (paths.follow(tiny_translator, TEXT, trace.target_ids[:-1]), last - 1),
+        (tiny_translator.trace(TEXT, target=trace.target_ids[:-1]), last - 1),
     ):
         why = attribute(tiny_translator, of, step=step)
         assert all(np.isfinite(row.values[: len(why.columns.source)]).all() for row in why.rows)
@@ -170,7 +169,7 @@ def test_a_changed_models_trace_is_asked_about_the_changed_model(tiny_translator
         zeroed_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 2, 1)}),
         cut_edges=frozenset({Edge(AttentionKind.CROSS, 2, 3)}),
     )
-    broken = paths.follow(tiny_translator, TEXT, trace.target_ids, "de-en", interventions=changes)
+    broken = tiny_translator.trace(TEXT, "de-en", target=trace.target_ids, interventions=changes)
     for step in (2, 4):
         why = attribute(tiny_translator, broken, step=step, contrast=Against.NOTHING)
         assert why.metric == pytest.approx(float(broken.log_probability[step]), abs=1e-4)

@@ -10,7 +10,6 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from model.analysis import paths
 from model.nets.recurrent import Recurrent
 from model.nets.transformer import Transformer
 from model.trace.tokens import is_symbol
@@ -34,7 +33,7 @@ def served(tiny_translator, recurrent_checkpoint) -> Translators:
 @pytest.fixture(params=["de-en", "de-en (gru)"])
 def scene(request, served) -> Scene:
     translator = served[request.param]
-    trace = paths.follow(translator, SENTENCES[0], paths.typed_target(translator, SENTENCES[1], "de-en"), "de-en")
+    trace = translator.trace(SENTENCES[0], "de-en", target=translator.encode_target(SENTENCES[1], "de-en"))
     return Scene(trace, Selection().fitted(trace), translator, served=served)
 
 

@@ -9,7 +9,6 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from model.analysis import paths
 from model.analysis.why.attribution import attribute
 from model.analysis.why.case import masked, open_case
 from model.analysis.why.experiments.removal import without
@@ -61,10 +60,10 @@ def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, 
     asked = Asked.of(trace, 3, "Boot")
     assert asked.fitted(trace) == asked
     ids = list(trace.target_ids)
-    same = paths.follow(tiny_translator, TEXT, [*ids[:4], ids[0]], "de-en")
+    same = tiny_translator.trace(TEXT, "de-en", target=[*ids[:4], ids[0]])
     assert asked.fitted(same) == asked, "what follows the pin does not matter"
     for other in (
-        paths.follow(tiny_translator, TEXT, [*ids[:3], ids[3] + 1], "de-en"),
+        tiny_translator.trace(TEXT, "de-en", target=[*ids[:3], ids[3] + 1]),
         tiny_translator.translate("Der Hund", "de-en"),
     ):
         assert asked.fitted(other) == Asked.of(other, default_step(other))
@@ -258,10 +257,10 @@ def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
 
 def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, trace) -> None:
     end = tiny_translator.tokenizer.end_id
-    unfinished = paths.follow(tiny_translator, TEXT, trace.target_ids[:5], "de-en")
+    unfinished = tiny_translator.trace(TEXT, "de-en", target=trace.target_ids[:5])
     assert not unfinished.finished
     assert len(everything(tiny_translator, unfinished, Asked.of(unfinished, 4))["headline"]) == 2
-    ended = paths.follow(tiny_translator, TEXT, [*trace.target_ids[:5], end], "de-en")
+    ended = tiny_translator.trace(TEXT, "de-en", target=[*trace.target_ids[:5], end])
     found = everything(tiny_translator, ended, Asked.of(ended, 5))
     assert found["token"] == "</s>" and found["tokens"][5]["symbol"]
 
@@ -271,9 +270,8 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
     [("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")],
 )
 def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, trace, typed, words) -> None:
-    forced = paths.follow(
-        tiny_translator, TEXT, [*tiny_translator.tokenizer.encode("dog"), *trace.target_ids[:3]], "de-en"
-    )
+    dog = tiny_translator.tokenizer.encode("dog")
+    forced = tiny_translator.trace(TEXT, "de-en", target=[*dog, *trace.target_ids[:3]])
     trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
     written = "dog" if typed is None else typed
     with pytest.raises(Refusal, match=words):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.analysis import paths
 from model.nets.recurrent import Recurrent
 from model.nets.transformer import Transformer
 from model.trace.kinds import AttentionKind
@@ -77,10 +76,9 @@ def counterpart(scene: Scene) -> Translator | None:
 def read_alike(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
     """What each network makes of the translation that the page shows, in its own pieces, by the network's class."""
     trace = scene.trace
-    ids = paths.typed_target(other, trace.translation, trace.direction)
     return {
         type(scene.translator.model): trace,
-        type(other.model): paths.follow(other, trace.source_text, ids, trace.direction),
+        type(other.model): other.trace(trace.source_text, trace.direction, target=trace.translation),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from model.analysis import again
 from model.analysis.why.case import Case
 from model.analysis.why.experiments import heads
 from model.analysis.why.experiments.asking import voices as voices_of
@@ -231,7 +232,7 @@ def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     chosen = named(scene, data)
     before = scene.trace.interventions if chosen else NO_INTERVENTIONS
     without = before | Interventions(heads_off=frozenset(chosen))
-    return scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=without)
+    return again.translated(scene.translator, scene.trace, without)
 
 
 PANEL = Panel(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.analysis import ablation, paths
+from model.analysis import ablation
 from model.analysis.survey.own import surveyed
 from model.analysis.why.case import masked
 from model.analysis.why.experiments import cutting, heads, removal
@@ -107,11 +107,11 @@ def forced(scene: StopScene) -> Measured:
         return NOTHING
     trace, step = scene.trace, scene.target[0]
     second = next(int(token) for token in trace.top_ids[step] if token != trace.target_ids[step])
-    found = paths.complete(
-        scene.translator,
+    found = scene.translator.trace(
         trace.source_text,
-        [*trace.target_ids[:step], second],
         trace.direction,
+        source_ids=trace.source_ids,
+        prefix=[*trace.target_ids[:step], second],
         interventions=trace.interventions,
     )
     rest = found.log_probability[step + 1 :]

@@ -1,0 +1,64 @@
+"""What every step of a translation would be at other temperatures, and after each layer: over the whole vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.lenses.decoder import DecoderLens, decoder_lens
+from model.nets.blocks import blocks
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.translator import Translator
+
+TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What a trace leaves out because it needs the whole vocabulary.
+
+    lens             the logit lens at each step
+    log_normalisers  float32 [temperature, step]: log of the sum over the vocabulary of p^(1/T), so that the
+                     probability at temperature T is p^(1/T) / exp(log_normaliser)
+    entropies        float32 [temperature, step], bits, at each temperature
+    """
+
+    lens: DecoderLens
+    log_normalisers: np.ndarray
+    entropies: np.ndarray
+
+
+def details(
+    translator: Translator,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+    interventions: Interventions = NO_INTERVENTIONS,
+) -> Details:
+    """The logit lens, and what every temperature makes of each step's distribution. ValueError as in
+    Translator.check_target()."""
+    ids = translator.check_target(target_ids)
+    output = translator.inspect(source_ids, ids, interventions=interventions)
+    hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
+    with torch.inference_mode():
+        found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
+    return Details(
+        decoder_lens(translator.model, output, ids), *(np.concatenate(columns, axis=1) for columns in zip(*found))
+    )
+
+
+def _tempered(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """log_p [step, vocabulary], natural -> log-normalisers and entropies in bits, each [temperature, step]."""
+    largest = log_p.max(-1, keepdim=True).values  # taken out, so that no exponent overflows or all of them vanish
+    normalisers, entropies = [], []
+    for temperature in TEMPERATURES:
+        scaled = (log_p - largest) / temperature
+        powers = scaled.exp()
+        total = powers.sum(-1)
+        mean = (powers * scaled).sum(-1) / total  # of the exponents, under the new distribution
+        normalisers.append(total.log() + largest[:, 0] / temperature)
+        entropies.append((total.log() - mean) / math.log(2))
+    return torch.stack(normalisers).cpu().numpy(), torch.stack(entropies).cpu().numpy()

@@ -1,0 +1,176 @@
+"""translator.trace(): ids of one's own, any target, and on from any prefix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.trace.decoding import Decoding
+from model.trace.edits import Ablate
+from model.trace.interventions import Interventions
+from model.trace.kinds import TRANSFORMER_KINDS
+from tests.model.nets.test_interventions import EVERY_KIND
+
+TEXT = "Zwei Kinder bauen eine Burg aus Sand."
+
+
+@pytest.fixture(scope="module")
+def own(tiny_translator):
+    return tiny_translator.translate(TEXT)
+
+
+def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own):
+    found = tiny_translator.trace(TEXT, target=own.target_ids)
+    for kind in TRANSFORMER_KINDS:
+        np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(found.log_probability, own.log_probability, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(found.top_probabilities, own.top_probabilities, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(found.entropy, own.entropy, atol=1e-5, rtol=0)
+    for name in (
+        "source_ids",
+        "source_tokens",
+        "decoder_ids",
+        "target_ids",
+        "target_tokens",
+        "finished",
+        "translation",
+        "direction",
+        "digest",
+    ):
+        assert getattr(found, name) == getattr(own, name)
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_a_translation_under_interventions_is_followed_and_completed_under_them(tiny_translator, own, name):
+    """With a trace's own interventions, its ids give it again, and its prefix goes on to it."""
+    broken = tiny_translator.translate(TEXT, interventions=EVERY_KIND[name])
+    again = tiny_translator.trace(TEXT, target=broken.target_ids, interventions=broken.interventions)
+    assert again.interventions == EVERY_KIND[name]
+    for kind in broken.kinds:
+        np.testing.assert_allclose(again.maps(kind).weights, broken.maps(kind).weights, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(again.log_probability, broken.log_probability, atol=1e-5, rtol=0)
+    completed = tiny_translator.trace(TEXT, prefix=broken.target_ids[:2], interventions=broken.interventions)
+    assert completed.target_ids == broken.target_ids and completed.interventions == broken.interventions
+    if name != "nothing":
+        plain = tiny_translator.trace(TEXT, target=broken.target_ids)
+        assert not np.allclose(plain.log_probability, again.log_probability, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_a_prefix_is_the_beginning_of_its_trace_and_unfinished(tiny_translator, own, length):
+    found = tiny_translator.trace(TEXT, target=own.target_ids[:length])
+    assert not found.finished
+    assert found.cross.weights.shape[2] == length
+    np.testing.assert_allclose(found.cross.weights, own.cross.weights[:, :, :length], atol=1e-5, rtol=0)
+
+
+def test_a_followed_target_may_be_improbable_and_finished(tiny_translator):
+    end = tiny_translator.tokenizer.end_id
+    ids = [*tiny_translator.encode_typed("Two children", joined=False), end]
+    found = tiny_translator.trace(TEXT, target=ids)
+    assert found.finished and found.translation == "Two children"
+    assert (found.chosen_rank > 1).any()
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_completing_a_greedy_prefix_gives_the_greedy_translation(tiny_translator, own, length):
+    assert tiny_translator.trace(TEXT, prefix=own.target_ids[:length]).target_ids == own.target_ids
+
+
+def test_completing_keeps_what_was_given(tiny_translator, own):
+    other = int(own.top_ids[2, 3])
+    given = [*own.target_ids[:2], other]
+    found = tiny_translator.trace(TEXT, prefix=given)
+    assert list(found.target_ids[:3]) == given and len(found.target_ids) > 3
+    assert (found.chosen_rank[3:] == 1).all(), "what follows is greedy"
+    again = tiny_translator.trace(TEXT, target=found.target_ids)
+    np.testing.assert_allclose(found.cross.weights, again.cross.weights, atol=1e-5, rtol=0)
+    ended = (7, tiny_translator.tokenizer.end_id)
+    assert tiny_translator.trace(TEXT, prefix=ended).target_ids == ended
+
+
+def test_a_prefix_up_to_the_limit_is_completed_as_far_as_the_model_reaches(tiny_translator):
+    limit = tiny_translator.config.max_length - 1
+    assert len(tiny_translator.trace(TEXT, prefix=[9] * (limit - 2)).target_ids) <= limit
+    assert tiny_translator.trace(TEXT, prefix=[9] * limit).target_ids == (9,) * limit
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ([], "empty"),
+        ([9] * 64, "64 tokens long; the limit is 63"),
+        ([9999], "no token 9999"),
+        ([-1], "no token -1"),
+        ([2, 9], "Nothing can follow the end"),
+    ],
+)
+def test_targets_that_cannot_be_followed(tiny_translator, ids, words):
+    with pytest.raises(ValueError, match=words):
+        tiny_translator.trace(TEXT, target=ids)
+
+
+def test_typed_text_with_and_without_a_space(tiny_translator):
+    tokenizer = tiny_translator.tokenizer
+    apart, joined = (tiny_translator.encode_typed("boat", joined=j) for j in (False, True))
+    assert tokenizer.tokens(apart)[0].startswith("\u2581")
+    assert "".join(tokenizer.tokens(joined)) == "boat"
+    dog = tokenizer.encode("dog")
+    assert tokenizer.decode([*dog, *joined]) == "dogboat"
+    assert tokenizer.decode([*dog, *apart]) == "dog boat"
+    assert tokenizer.decode([*dog, *tokenizer.encode_joined("\u2581 ß😀")]) == "dog\u2581 ß😀"
+    with pytest.raises(ValueError, match="no text"):
+        tiny_translator.encode_typed("  ", joined=False)
+
+
+def test_ids_of_ones_own_are_what_their_text_is(tiny_translator, own):
+    found = tiny_translator.trace(source_ids=own.source_ids)
+    assert found.source_text == TEXT and found.decoding == own.decoding
+    for kind in TRANSFORMER_KINDS:
+        np.testing.assert_array_equal(found.maps(kind).weights, own.maps(kind).weights)
+    other = [*own.source_ids[:2], *own.source_ids[3:]]
+    named = tiny_translator.trace(TEXT, source_ids=other, target=own.target_ids)
+    assert named.source_text == TEXT and list(named.source_ids) == other
+
+
+def test_a_target_and_a_prefix_are_texts_as_well_as_ids(tiny_translator):
+    whole, begun = (tiny_translator.trace(TEXT, **{name: "Two children"}) for name in ("target", "prefix"))
+    assert whole.translation == "Two children" and whole.finished
+    written = len(whole.target_ids) - 1
+    assert begun.target_ids[:written] == whole.target_ids[:-1] and begun.decoding == Decoding(given=written)
+
+
+def test_a_search_goes_on_from_a_prefix(tiny_translator):
+    ids = tiny_translator.encode_typed("Two")
+    found = tiny_translator.trace(TEXT, prefix=ids, beam=3)
+    (searched,) = tiny_translator.beam([tiny_translator.encode(TEXT)], width=3, prefix=ids)
+    assert found.target_ids == searched.hypotheses[0].ids and found.decoding == Decoding(3, given=len(ids))
+    assert found.target_ids[: len(ids)] == tuple(ids)
+
+
+def test_edits_hold_in_what_is_given_too(tiny_translator, own):
+    off = Interventions(heads_off=[("cross", 0, 1)])
+    with tiny_translator.edit({"decoder.0.cross.z": Ablate(heads=(1,))}) as edited:
+        found = edited.trace(TEXT, target=own.target_ids)
+    same = tiny_translator.trace(TEXT, target=own.target_ids, interventions=off)
+    np.testing.assert_allclose(found.log_probability, same.log_probability, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, "text is empty"),
+        ({"text": ""}, "text is empty"),
+        ({"source_ids": []}, "text is empty"),
+        ({"source_ids": [5.0, 2]}, "token ids are whole numbers"),
+        ({"source_ids": [9999]}, "no token 9999"),
+        ({"source_ids": [9] * 65}, "65 tokens long; the limit is 64"),
+        ({"text": TEXT, "target": " "}, "no text"),
+        ({"text": TEXT, "prefix": [2.5]}, "token ids are whole numbers"),
+        ({"text": TEXT, "target": [9], "prefix": [9]}, "without prefix"),
+        ({"text": TEXT, "target": [9], "beam": 5}, "without prefix, beam"),
+    ],
+)
+def test_what_cannot_be_traced_is_refused_in_words(tiny_translator, asked, words):
+    with pytest.raises(ValueError, match=words):
+        tiny_translator.trace(**asked)
