@@ -65,7 +65,8 @@ AT_THE_START = {
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
-    ("model/analysis/again.py", "check_again"),
+    ("model/analysis/lenses/fit.py", "fit"),
+    ("model/analysis/lenses/fitted.py", "load"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
     ("model/translator.py", "trace"),
