@@ -18,6 +18,7 @@ from playwright.sync_api import sync_playwright
 from bench.page.chromium import launch_chromium
 from bench.page.explorer import first_paint, growth, head_switches, payload_size
 from bench.page.first import first_view
+from bench.page.idle import idle
 from bench.page.stage import ROOT, Measurement, Stage
 from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
 from model.program import command_line, program
@@ -34,6 +35,7 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
     lab_heads,
     lab_checks,
     stepper,
+    idle,
 )
 
 

@@ -32,7 +32,7 @@ class Stage:
     """Where measurements take place: a browser, and servers that stop when the stage closes."""
 
     def __init__(self, browser: Browser, stack: contextlib.ExitStack, checkpoints: Path) -> None:
-        self.browser, self._stack, self._checkpoints = browser, stack, checkpoints
+        self.browser, self._stack, self.checkpoints = browser, stack, checkpoints
         self._urls: dict[tuple[str, ...], str] = {}
 
     def page(self, url: str) -> Page:
@@ -56,7 +56,7 @@ class Stage:
         return page
 
     def app_url(self) -> str:
-        return self._serve("app.py", "--checkpoints", str(self._checkpoints))
+        return self._serve("app.py", "--checkpoints", str(self.checkpoints))
 
     def _serve(self, *command: str) -> str:
         if command not in self._urls:

@@ -26,6 +26,15 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     screenshot(page, "app")
 
 
+def test_the_page_on_the_api_asks_for_nothing_that_is_refused(tiny_url, open_page):
+    page = open_page(tiny_url)  # which fails on an error in the console
+    with page.expect_response("**/gradio_api/info"):
+        page.locator("footer button", has_text="API").first.click()
+    page.get_by_text("API name: /why_smallest").wait_for()
+    page.get_by_role("button", name="cURL").or_(page.locator(".api-docs").get_by_text("cURL", exact=True)).first.click()
+    page.get_by_text("gradio_api/call/v2/why_smallest").first.wait_for()
+
+
 def test_errors_are_words_and_nothing_is_lost(app_url, open_page, shipped_translators):
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")

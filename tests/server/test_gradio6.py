@@ -16,7 +16,7 @@ import app
 from bench.load import Caller
 from model.translators import Translators
 from tests import ROOT
-from viz.ui.gradio6 import part, parts, status_timer, wakeful_queue
+from viz.ui.gradio6 import edited_scripts, part, parts, wakeful_queue
 from viz.ui.gradio6.part import Part
 from viz.ui.server.endpoints import ENDPOINTS, Endpoint
 
@@ -113,8 +113,10 @@ def test_a_queue_that_is_closed_ends(queue) -> None:
     raise AssertionError("it goes on")
 
 
-def test_the_timer_of_the_loading_sign_ends_with_the_sign() -> None:
-    (path,) = (part.FRONT_END / "assets").glob(status_timer.SCRIPT)
+@pytest.mark.parametrize("edit", edited_scripts.EDITS, ids=lambda edit: edit.script)
+def test_a_script_is_sent_with_one_place_of_it_edited(edit) -> None:
+    (path,) = (part.FRONT_END / "assets").glob(edit.script)
     before = path.read_bytes()
-    after = status_timer.ending(path, before)
-    assert len(after) == len(before) + 3 and status_timer.ending(path.with_name("other.js"), before) == before
+    after = edited_scripts.edited(path, before)
+    assert edit.was.encode() not in after and edit.sent.encode() in after and edit.sent.encode() not in before
+    assert edited_scripts.edited(path.with_name("other.js"), before) == before

@@ -16,8 +16,8 @@ from pathlib import Path
 from anyio import to_thread
 
 from viz import assets
+from viz.ui.gradio6.edited_scripts import edited
 from viz.ui.gradio6.part import FRONT_END, Part
-from viz.ui.gradio6.status_timer import ending
 
 KINDS = (".js", ".css", ".json")  # what packing makes smaller
 FOREVER = b"public, max-age=31536000, immutable"  # for an address that another content would not have
@@ -37,7 +37,7 @@ class Packed:
 
     @classmethod
     def read(cls, path: Path) -> Packed:
-        return cls(path.stat().st_mtime_ns, gzip.compress(ending(path, path.read_bytes()), compresslevel=6))
+        return cls(path.stat().st_mtime_ns, gzip.compress(edited(path, path.read_bytes()), compresslevel=6))
 
 
 def offered() -> dict[str, Path]:

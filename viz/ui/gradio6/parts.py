@@ -7,12 +7,12 @@ from starlette.middleware import Middleware
 
 from viz.ui.gradio6 import (
     discreet_log,
+    edited_scripts,
     files,
     guard,
     lazy_tabs,
     lent_gpu,
     preloads,
-    status_timer,
     tool_answers,
     visitors,
     wakeful_queue,
@@ -23,7 +23,7 @@ MODULES = (
     lazy_tabs,
     preloads,
     files,
-    status_timer,
+    edited_scripts,
     wakeful_queue,
     visitors,
     guard,

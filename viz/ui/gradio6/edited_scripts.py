@@ -1,0 +1,69 @@
+"""Places of Gradio's scripts that are sent otherwise: where there is no other way to do without what they do.
+
+Gradio 6.31 leaves the timer of its loading sign running when the page has been built and the sign is gone: a frame is
+asked for sixty times a second as long as the page is open, 4 to 7 % of a core. And its page on the API asks how
+often each endpoint was called, which the guard refuses to say, and for tools of the Model Context Protocol, whether or
+not there are any: what is refused is an error in the browser's console.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from viz.ui.gradio6 import tool_answers
+from viz.ui.gradio6.part import FRONT_END, Part
+
+
+@dataclass(frozen=True)
+class Edit:
+    """script: the file's name, as a pattern. hinges: what else stands there, on which the meaning of `was` hangs."""
+
+    script: str
+    was: str
+    sent: str
+    hinges: tuple[str, ...] = ()
+
+
+TIMER_ENDS = Edit(
+    "statustracker-*.js",
+    "W&&ze()})}",  # the next frame, as long as time is taken
+    "W&&U&&ze()})}",  # U: the sign's element, null once it is gone
+    ("e=>U=e,()=>U", "W=!0,ze()"),  # where the element is kept, and where the time begins to be taken
+)
+NO_COUNTS = Edit(
+    "ApiDocs-*.js",
+    "fetch(c().replace(/\\/$/,``)+`/monitoring/summary`)",
+    "{ok:!1}",
+    ("e.ok?await e.json():{functions:{}}",),
+)
+NO_TOOLS = Edit(
+    "ApiDocs-*.js",
+    "fetch(r,{signal:t})",
+    "Promise.resolve({ok:!1})",
+    ("gradio_api/mcp/schema`;return", ".then(t=>{I(H,t.ok,!0)"),
+)
+EDITS = (TIMER_ENDS, NO_COUNTS) if tool_answers.OFFERED else (TIMER_ENDS, NO_COUNTS, NO_TOOLS)
+
+
+def edited(path: Path, text: bytes) -> bytes:
+    """A file of Gradio's front end as it is sent."""
+    for edit in EDITS if PART.usable else ():
+        if path.match(edit.script):
+            text = text.replace(edit.was.encode(), edit.sent.encode())
+    return text
+
+
+def _missing() -> Iterator[str]:
+    for edit in EDITS:
+        texts = [path.read_text(encoding="utf-8") for path in (FRONT_END / "assets").glob(edit.script)]
+        if len(texts) != 1 or any(texts[0].count(one) != 1 for one in (edit.was, *edit.hinges)):
+            yield f"one {edit.script} as it was read"
+
+
+PART = Part(
+    "edited scripts",
+    _missing,
+    "an open page that nobody uses takes some 5 % of a core, and its page on the API asks for what there is not",
+)
