@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from model import checkpoint
-from model.analysis import ablation, dissection, loop, order, padding, stations
-from model.analysis.arrows import arrows
+from model.analysis import ablation, architecture, dissection, loop, order, padding, stations
 from model.analysis.formulas import projections, space
 from model.analysis.lenses.decoder import decoder_lens
 from model.checks.verify import verify
 from model.trace.interventions import Interventions
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from model.train import SummedLoss
 from model.training.batches import Examples, make_batch
 from model.translator import Translator
@@ -97,7 +96,8 @@ def test_every_analysis(translator):
     padding.of_two(translator, trace, SENTENCES[2])
     translator.trace(TEXT, target=target)
     translator.trace(TEXT, prefix=target[:1])
-    arrows(translator, output, trace.source_ids)
+    rows = stations.embedding_rows(translator, trace.source_ids, output, side="source")
+    architecture.stack(Side.ENCODER, translator.config, output, rows, layer=0, best=trace.top_probabilities)
     stations.residual_norms(output.encoder_records)
     stations.active_units(output.decoder_records[0])
     stations.next_token(translator, output, 0)

@@ -91,10 +91,10 @@ def figure(picture: go.Figure, *, height: int, label: str, width: int = 0, rows:
     return {"type": "figure", "figure": drawn, "height": height, "width": width, "label": label, "rows": list(rows)}
 
 
-def flow(columns: Sequence[dict]) -> dict:
-    """Boxes joined by arrows, in columns {title, boxes: [{name, shape, axes, panel, repeated}]}; a click on a box opens
-    its panel."""
-    return {"type": "flow", "columns": list(columns)}
+def flow(stacks: Sequence[dict]) -> dict:
+    """Figure 1: stacks side by side, of model.analysis.architecture, each {title, words, entry, layers, shown, link,
+    sublayers, exit} with boxes {name, shape, axes, link, maps}; a click on a box opens its link."""
+    return {"type": "flow", "stacks": list(stacks)}
 
 
 def maps(*heatmaps: dict) -> dict:

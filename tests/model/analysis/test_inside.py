@@ -11,14 +11,15 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
-from model.analysis import loop, stations
-from model.analysis.arrows import arrows
+from model.analysis import architecture, loop, stations
 from model.analysis.dissection import dissect, softmax, stages
 from model.analysis.formulas.scorings import compare_scorings
+from model.checkpoint import Checkpoint
 from model.config import ModelConfig
 from model.evaluation import bleu
 from model.nets.transformer import Transformer
-from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, SubLayerName
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
+from model.translator import Translator
 from tests.conftest import build_tiny_model
 
 TEXT = "Meine Schwester malt ein rotes Boot."
@@ -132,18 +133,32 @@ def test_a_wrong_head_is_seen(seen) -> None:
         loop.attention_input(translator, output, AttentionKind.ENCODER_SELF, 7)
 
 
-def test_the_map_has_the_live_shapes(seen) -> None:
+def stack_of(translator, trace, output, side) -> architecture.Stack:
+    ids, name = (trace.source_ids, "source") if side is Side.ENCODER else (trace.decoder_ids, "target")
+    rows = stations.embedding_rows(translator, ids, output, side=name)
+    return architecture.stack(side, translator.config, output, rows, layer=1, best=trace.top_probabilities)
+
+
+def test_the_map_has_the_live_shapes_and_norms_where_the_model_has_them(seen, tokenizer) -> None:
     translator, trace, output = seen
-    source, target = len(trace.source_ids), len(trace.target_ids)
-    found = arrows(translator, output, trace.source_ids)
-    shapes = {(a.side, a.station): (a.shape, a.repeated) for a in found}
-    assert shapes["source", "source ids"] == ((source,), 1)
-    assert shapes["source", "encoder self-attention weights"] == ((4, source, source), 2)
-    assert shapes["target", "decoder self-attention weights"] == ((4, target, target), 3)
-    assert shapes["target", "cross-attention weights"] == ((4, target, source), 3)
-    assert shapes["source", "feed-forward, inside"] == ((source, 48), 2)
-    assert shapes["target", "decoder layer"] == ((target, 32), 3)
-    assert shapes["output", "softmax"] == ((target, translator.config.vocabulary_size), 1)
+    source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
+    encoder, decoder = (stack_of(translator, trace, output, side) for side in Side)
+    shapes = {str(box.name): box.shape for one in decoder.sublayers for box in one.stations}
+    assert shapes["masked self-attention"] == (4, target, target) and shapes["cross-attention"] == (4, target, source)
+    assert encoder.sublayers[1].stations[0].shape == (source, 48) and decoder.layers == 3
+    assert decoder.exit[-1].shape == (target, config.vocabulary_size)
+    assert [one.reads_memory for one in decoder.sublayers] == [False, True, False]
+    np.testing.assert_allclose(decoder.sublayers[1].stations[1].pictures[3], trace.cross.weights[1, 3], atol=1e-5)
+    for number, one in enumerate(decoder.sublayers, 1):  # a box of the decoder opens what shows the decoder
+        boxes = (*one.stations, one.norm)
+        assert {box.controls.get("side", "decoder") for box in boxes} == {"decoder"}
+        assert {box.controls["kind"] for box in boxes if "kind" in box.controls} <= {"decoder_self", "cross"}
+        assert one.norm.controls == {"side": "decoder", "layer": 2, "sublayer": number}
+    assert all(one.norm_first for one in (*encoder.sublayers, *decoder.sublayers)) and len(encoder.exit) == 2
+    model = build_tiny_model(tokenizer, norm_first=False)
+    other = Translator(Checkpoint("post", model, tokenizer, ("de-en",), {}, "6" * 16), translator.device)
+    found = stack_of(other, trace, other.inspect(trace.source_ids, trace.target_ids), Side.ENCODER)
+    assert not any(one.norm_first for one in found.sublayers) and len(found.exit) == 1, "no norm closes the stack"
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model.analysis import stations, temperatures
-from model.analysis.arrows import arrows
+from model.analysis import architecture, stations, temperatures
 from model.analysis.order import order_blindness
 from model.checks.verify import verify
+from model.trace.kinds import Side
 from model.trace.tokens import is_symbol
 from model.translator import Translator
 from tests.model.families import theirs
@@ -81,9 +81,11 @@ def test_the_stations_say_what_entered_the_first_layer(opened):
     trace = translator.translate(TEXT, direction)
     output = translator.inspect(trace.source_ids, trace.target_ids)
     for side, ids in (("source", trace.source_ids), ("target", trace.decoder_ids)):
-        assert stations.embedding_rows(translator, ids, output, side=side).error < 1e-5
-    names = [arrow.station for arrow in arrows(translator, output, trace.source_ids)]
-    assert ("norm" in names) is translator.config.norm_embedding
+        rows = stations.embedding_rows(translator, ids, output, side=side)
+        assert rows.error < 1e-5
+        of = Side.ENCODER if side == "source" else Side.DECODER
+        drawn = architecture.stack(of, translator.config, output, rows, layer=0, best=trace.top_probabilities)
+        assert ("norm" in [box.name for box in drawn.entry]) is translator.config.norm_embedding
 
 
 def test_without_positions_order_does_not_count(opened):

@@ -121,10 +121,17 @@ def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped
 def test_a_box_of_the_map_opens_its_panel(app_url, open_page) -> None:
     page = start(open_page, app_url)
     panel = open_panel(page, "Inside", "Map")
-    panel.get_by_role("button", name="feed-forward, inside").first.click()
+    assert panel.locator(".way.memory").count() == 1 and panel.locator(".plus").count() == 5
+    bottom = page.locator(".flow").evaluate("(node) => node.getBoundingClientRect().bottom + scrollY")
+    assert bottom <= 800, "whole on the first screen of a laptop"
+    panel.get_by_role("button", name="cross-attention").click()
+    expect(page.locator("#panel-attention .text").first).to_contain_text("Cross-attention")
+    open_tab(page, "Map", "#inside-tabs")
+    panel.get_by_role("button", name="feed-forward").last.click()
     expect(page.locator("#panel-feed-forward")).to_be_visible()
     page.wait_for_function(DRAWN)
     assert "hidden units" in page.locator(".atlas-panel:visible").inner_text()
+    assert page.locator("[role=tabpanel]:visible input[type=radio]:checked:visible").input_value() == "decoder"
 
 
 def test_every_panel_is_opened_by_the_link_that_it_ever_had_and_set_by_its_fields(app_url, open_page) -> None:

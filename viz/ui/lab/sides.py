@@ -20,7 +20,7 @@ def deepest(config: ModelConfig) -> int:
 
 
 SIDE = Choice(say("Side"), SIDES, ENCODER, name="side")
-LAYER = Slider(say("Layer"), 1, deepest, 2)
+LAYER = Slider(say("Layer"), 1, deepest, 2, name="layer")
 
 
 def tokens_of(scene: Scene, side: str) -> list[str]:

@@ -1,6 +1,7 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
+import { flow } from "./figure1.js";
 import { maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
 import { pictured } from "../picture/copy.js";
@@ -150,39 +151,6 @@ function figure(block, keep, api) {
     }),
   );
   return whole;
-}
-
-function flow(block, keep, api) {
-  const arrow = () => el("span", { class: "arrow", "aria-hidden": "true" }, "↓"); // from what stands above it, if anything
-  const box = (b) =>
-    el(
-      "button",
-      { type: "button", class: "station", onclick: () => api.open(b.link) },
-      arrow(),
-      el("span", { class: "name" }, b.name),
-      el("span", { class: "shape" }, b.shape),
-      el("small", {}, b.axes.map(said).join(" × ")),
-    );
-  const group = (boxes) =>
-    boxes[0].repeated > 1
-      ? el(
-          "div",
-          { class: "layers" },
-          arrow(),
-          el("span", { class: "times" }, t("× {n} layers", { n: boxes[0].repeated })),
-          boxes.map(box),
-        )
-      : boxes.map(box);
-  const column = (c) => {
-    const groups = [];
-    for (const b of c.boxes) {
-      const last = groups[groups.length - 1];
-      if (last && last[0].repeated === b.repeated && b.repeated > 1) last.push(b);
-      else groups.push([b]);
-    }
-    return el("div", { class: "column" }, el("h2", {}, c.title), groups.map(group).flat());
-  };
-  return pictured(el("div", { class: "flow" }, block.columns.map(column)), api.about(""));
 }
 
 const all = (block, keep, api) => block.blocks.map((part) => api.block(part, keep));

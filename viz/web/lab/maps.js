@@ -26,10 +26,16 @@ const LABELLED = 12; // pixels a cell must have for names beside it
 const room = (count, most) =>
   count <= 16 ? 18 : count <= 24 ? LABELLED : count <= 48 ? 7 : most / count;
 
+const numbers = (map) =>
+  new Float32Array(Uint8Array.from(atob(map.data), (c) => c.charCodeAt(0)).buffer);
+
+// A heatmap() as a picture in something else.
+export const thumbnail = (map) => shaded(numbers(map), map.shape[1], map.limit, map.signed);
+
 // One heatmap() of viz/wire/blocks.py.
 function heatmap(map) {
-  const [height, width] = map.shape;
-  const values = new Float32Array(Uint8Array.from(atob(map.data), (c) => c.charCodeAt(0)).buffer);
+  const [height, width] = map.shape,
+    values = numbers(map);
   const rows = map.rows.map(said),
     columns = map.columns.map(said),
     square = rows.length && columns.length;

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from model.analysis.arrows import arrows
+import numpy as np
+
+from model.analysis import architecture, stations
+from model.analysis.architecture import Station
 from model.config import PositionCode
+from model.trace.kinds import Side
+from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
 from viz.ui.lab.panel import Panel
@@ -25,31 +30,50 @@ CODES = {
 }
 
 
+SIDES = {
+    Side.ENCODER: (say("Encoder: reads the source"), "source"),
+    Side.DECODER: (say("Decoder: reads its own words and, in cross-attention, the memory"), "target"),
+}
+
+
 def overview(scene: Scene) -> list[dict]:
-    found = arrows(scene.translator, scene.output, scene.trace.source_ids)
-    columns = [
-        {
-            "title": title,
-            "boxes": [
-                {
-                    "name": a.station,
-                    "shape": " × ".join(map(blocks.compact, a.shape)),
-                    "axes": list(a.axes),
-                    "link": {"tab": "inside", "panel": a.panel},
-                    "repeated": a.repeated,
-                }
-                for a in found
-                if a.side in sides
-            ],
-        }
-        for title, sides in (
-            (say("Encoder: reads the source"), ("source",)),
-            (say("Decoder: reads its own words and, in cross-attention, the memory"), ("target", "output")),
+    trace, translator = scene.trace, scene.translator
+    words = {Side.ENCODER: trace.source_tokens, Side.DECODER: trace.decoder_inputs}
+    ids = {Side.ENCODER: trace.source_ids, Side.DECODER: trace.decoder_ids}
+    stacks = []
+    for side, (title, name) in SIDES.items():
+        rows = stations.embedding_rows(
+            translator, ids[side], scene.output, side=name, interventions=trace.interventions
         )
-    ]
+        found = architecture.stack(
+            *(side, translator.config, scene.output, rows),
+            layer=scene.selection.layer,
+            best=trace.top_probabilities,
+        )
+        stacks.append(
+            {
+                "title": title,
+                "words": [labels.display(token) for token in words[side]],
+                "entry": [_box(one) for one in found.entry],
+                "layers": found.layers,
+                "shown": found.shown + 1,
+                "link": {"tab": "inside", "panel": "residual", "side": side.value},
+                "sublayers": [
+                    {
+                        "boxes": [_box(box) for box in one.stations],
+                        "norm": _box(one.norm),
+                        "first": one.norm_first,
+                        "residual": one.residual,
+                        "memory": one.reads_memory,
+                    }
+                    for one in found.sublayers
+                ],
+                "exit": [_box(one) for one in found.exit],
+            }
+        )
     config = scene.translator.config
     return [
-        blocks.flow(columns),
+        blocks.flow(stacks),
         blocks.facts(
             (
                 say("This sentence"),
@@ -81,6 +105,17 @@ def overview(scene: Scene) -> list[dict]:
             (say("Positions"), *CODES[config.position_code]),
         ),
     ]
+
+
+def _box(station: Station) -> dict:
+    limit = max((float(np.abs(picture).max()) for picture in station.pictures), default=1.0)
+    return {
+        "name": station.name,
+        "shape": " × ".join(map(blocks.compact, station.shape)),
+        "axes": list(station.axes),
+        "link": {"tab": "inside", "panel": station.panel, **station.controls},
+        "maps": [blocks.heatmap(one, "", limit=limit, signed=station.signed) for one in station.pictures],
+    }
 
 
 PANEL = Panel(

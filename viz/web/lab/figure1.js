@@ -1,0 +1,180 @@
+// The whole model as the paper's figure 1 draws it (viz/wire/blocks.py, flow): two stacks of boxes, each with what this
+// sentence leaves there. The boxes are laid out by the style sheet; what joins them is drawn where they came to stand.
+import { el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+import { pictured } from "../picture/copy.js";
+import { thumbnail } from "./maps.js";
+
+const BEND = 9; // pixels that an arrow's corner is rounded by
+const HEADROOM = 5; // of an arrow's tip
+
+const draw = (name, attributes) => {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+};
+
+// A way through these points, with round corners; its tip at the last.
+function way(points, tip = true) {
+  const [last, before] = [points.at(-1), points.at(-2)];
+  const towards = ([x, y], [to, down], length) => {
+    const whole = Math.hypot(to - x, down - y) || 1,
+      share = Math.min(length, whole / 2) / whole;
+    return [x + (to - x) * share, y + (down - y) * share];
+  };
+  const bends = points.slice(1, -1).map((corner, i) => {
+    const [from, to] = [towards(corner, points[i], BEND), towards(corner, points[i + 2], BEND)];
+    return `L${from} Q${corner} ${to}`;
+  });
+  const found = [draw("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" })];
+  if (!tip) return found;
+  const [x, y] = towards(last, before, HEADROOM),
+    [aside, off] = [(last[1] - y) * 0.7, (last[0] - x) * 0.7];
+  found.push(
+    draw("path", {
+      d: `M${last} L${x + aside},${y - off} L${x - aside},${y + off} Z`,
+      class: "tip",
+    }),
+  );
+  return found;
+}
+
+export function flow(block, keep, api) {
+  const box = (one, kind = "") => {
+    const axes = one.axes.map(said).join(" × ");
+    return el(
+      "button",
+      {
+        type: "button",
+        class: `station ${kind}`,
+        title: `${one.shape}: ${axes}`,
+        onclick: () => api.open(one.link),
+      },
+      el("span", { class: "name" }, one.name),
+      el("span", { class: "shape" }, one.shape),
+      one.maps.length
+        ? el("span", { class: "thumbnails", "aria-hidden": "true" }, one.maps.map(thumbnail))
+        : null,
+    );
+  };
+  const joins = []; // {plus, from, side}: what is added, past what
+  let memory = null;
+  const readers = [];
+
+  const sublayer = (one) => {
+    const row = el(
+      "div",
+      { class: "function" },
+      one.boxes.map((each, i) => box(each, one.boxes.length > 1 && i !== 1 ? "aside" : "")),
+    );
+    const plus = one.residual ? el("span", { class: "plus", "aria-hidden": "true" }, "+") : null;
+    const norm = box(one.norm, "norm");
+    const parts = one.first ? [norm, row, plus] : [row, plus, norm];
+    const node = el("div", { class: "sublayer" }, parts.filter(Boolean));
+    if (plus) joins.push({ plus, node });
+    if (one.memory) readers.push(row.firstChild);
+    return node;
+  };
+  const stack = (one) => {
+    const ends = one.exit.map((each) => box(each, each.maps.length ? "" : "norm"));
+    if (!memory) memory = ends.at(-1);
+    const layers = el(
+      "div",
+      { class: "layers" },
+      one.sublayers.map(sublayer),
+      el(
+        "button",
+        { type: "button", class: "times", onclick: () => api.open(one.link) },
+        t("× {n} layers", { n: one.layers }),
+        el("small", {}, t("pictured: layer {n}", { n: one.shown })),
+      ),
+    );
+    return el(
+      "div",
+      { class: "column" },
+      el("h2", {}, one.title),
+      el(
+        "div",
+        { class: "stack" },
+        el("p", { class: "words", dir: "auto" }, one.words.join(" ")),
+        el(
+          "div",
+          { class: "entry" },
+          one.entry.map((each) => box(each, each.maps.length ? "" : "norm")),
+        ),
+        layers,
+        ...ends,
+      ),
+    );
+  };
+  const lines = draw("svg", { class: "ways", "aria-hidden": "true" });
+  const root = el("div", { class: "flow" }, block.stacks.map(stack));
+  root.prepend(lines);
+
+  function join() {
+    if (!root.isConnected || !root.offsetWidth) return;
+    const frame = root.getBoundingClientRect(),
+      scale = frame.width / root.offsetWidth;
+    const at = (node) => {
+      const found = node.getBoundingClientRect();
+      const [left, top, right, bottom] = [
+        found.left - frame.left,
+        found.top - frame.top,
+        found.right - frame.left,
+        found.bottom - frame.top,
+      ].map((value) => Math.round(value / scale));
+      return { left, top, right, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
+    };
+    const found = [];
+    for (const one of root.querySelectorAll(".stack")) {
+      const middle = at(one).x;
+      const passed = [...one.querySelectorAll(".words, .entry, .function, .plus, .norm")].map(at);
+      passed.push(
+        ...[...one.children].filter((node) => node.matches(".station:not(.norm)")).map(at),
+      );
+      passed.sort((a, b) => b.top - a.top);
+      for (let i = 1; i < passed.length; i++)
+        if (passed[i - 1].top - passed[i].bottom > 2)
+          found.push(
+            ...way([
+              [middle, passed[i - 1].top],
+              [middle, passed[i].bottom],
+            ]),
+          );
+    }
+    for (const { plus, node } of joins) {
+      const here = at(plus),
+        whole = at(node),
+        edge = at(node.closest(".layers")).left + 7,
+        below = whole.bottom + 3;
+      found.push(
+        ...way([
+          [here.x, below],
+          [edge, below],
+          [edge, here.y],
+          [here.left, here.y],
+        ]),
+      );
+    }
+    for (const reader of readers) {
+      const from = at(memory),
+        to = at(reader),
+        between = (at(memory.closest(".column")).right + at(reader.closest(".column")).left) / 2;
+      const arrow = way([
+        [from.right, from.y],
+        [between, from.y],
+        [between, to.y],
+        [to.left, to.y],
+      ]);
+      for (const part of arrow) part.classList.add("memory");
+      found.push(...arrow);
+    }
+    lines.replaceChildren(...found);
+    lines.setAttribute("viewBox", `0 0 ${root.offsetWidth} ${root.offsetHeight}`);
+  }
+  keep.push(() => {
+    join();
+    new ResizeObserver(join).observe(root);
+  });
+  return pictured(root, api.about(""));
+}
