@@ -66,13 +66,15 @@ class Neighbour:
 
 
 def piece_of(translator: Translator, word: str) -> int:
-    """The id of a word that is one piece of the target's vocabulary, with a space before it or without. ValueError, in
-    words, for one that is several."""
+    """The id of a word that is one piece of the target's vocabulary: with a space before it, or a bare one that encoding
+    gives alone, as it does not with a piece of longer words. ValueError, in words, for one that is several."""
     tokenizer = translator.tokenizer
-    for spelled in (SPACE + word, word):
-        if spelled in tokenizer.pieces:
-            return tokenizer.pieces.index(spelled)
-    pieces = tokenizer.tokens(tokenizer.encode(word))
+    if SPACE + word in tokenizer.pieces:
+        return tokenizer.pieces.index(SPACE + word)
+    ids = [i for i in tokenizer.encode(word) if not is_symbol(tokenizer.pieces[i])]
+    if len(ids) == 1 and tokenizer.pieces[ids[0]] == word:
+        return ids[0]
+    pieces = tokenizer.tokens(ids)
     raise Refusal(
         "{word} is {n} pieces in this vocabulary: {pieces}. Type one that is a single piece.",
         word=repr(word),
@@ -97,11 +99,13 @@ def nearest(
     translator: Translator, vectors: Tensor, without: Sequence[Sequence[int]], *, count: int = 10
 ) -> list[list[Neighbour]]:
     """The pieces nearest to each of vectors [n, d_model] by cosine, best first; `without`: for each, ids to leave out.
-    Symbols and single bytes are no pieces of text, and left out, too."""
+    Symbols and single bytes are no pieces of text, and left out, too; so are pieces that this model was hardly ever
+    trained on, whose rows are less than half as long as the median one and lie where they happened to begin."""
     matrix, pieces = translator.model.target_matrix, translator.tokenizer.pieces
     lengths = matrix.norm(dim=-1).clamp_min(1e-12)
     unit = torch.nn.functional.normalize(vectors.to(matrix), dim=-1)
     cosines = (matrix @ unit.T / lengths[:, None]).T.float()  # [n, vocabulary]
+    cosines[:, lengths < lengths.median() / 2] = -2.0
     cosines[:, [i for i, piece in enumerate(pieces) if is_symbol(piece) or is_byte(piece)]] = -2.0
     for row, ids in zip(cosines, without, strict=True):
         row[list(ids)] = -2.0

@@ -148,7 +148,9 @@ def test_the_map_has_the_live_shapes_and_norms_where_the_model_has_them(seen, to
     assert encoder.sublayers[1].stations[0].shape == (source, 48) and decoder.layers == 3
     assert decoder.exit[-1].shape == (target, config.vocabulary_size)
     assert [one.reads_memory for one in decoder.sublayers] == [False, True, False]
-    np.testing.assert_allclose(decoder.sublayers[1].stations[1].pictures[3], trace.cross.weights[1, 3], atol=1e-5)
+    picture = encoder.sublayers[0].stations[1].pictures[3]
+    np.testing.assert_allclose(picture, trace.encoder_self.weights[1, 3], atol=1e-5)
+    assert decoder.sublayers[1].stations[1].pictures[3].shape == (min(target, architecture.SHOWN), source)
     for number, one in enumerate(decoder.sublayers, 1):  # a box of the decoder opens what shows the decoder
         boxes = (*one.stations, one.norm)
         assert {box.controls.get("side", "decoder") for box in boxes} == {"decoder"}

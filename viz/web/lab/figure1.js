@@ -107,7 +107,7 @@ export function flow(block, keep, api) {
       ),
     );
   };
-  const lines = draw("svg", { class: "ways", "aria-hidden": "true" });
+  const lines = draw("svg", { class: "joins", "aria-hidden": "true" });
   const root = el("div", { class: "flow" }, block.stacks.map(stack));
   root.prepend(lines);
 

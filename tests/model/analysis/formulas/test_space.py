@@ -8,7 +8,10 @@ import torch
 from scipy.spatial.distance import cdist
 
 from model.analysis.formulas import space
+from model.checkpoint import Checkpoint
 from model.trace.tokens import is_byte, is_symbol
+from model.translator import Translator
+from tests.conftest import build_tiny_model
 
 
 def text_pieces(translator) -> list[str]:
@@ -16,17 +19,17 @@ def text_pieces(translator) -> list[str]:
     return [
         piece.removeprefix("▁")
         for piece in translator.tokenizer.pieces
-        if piece.strip("▁") and not is_symbol(piece) and not is_byte(piece)
+        if piece.startswith("▁") and piece.strip("▁") and not is_symbol(piece) and not is_byte(piece)
     ]
 
 
 def by_scipy(translator, vector: np.ndarray, without: list[int], count: int) -> list[tuple[int, float]]:
     table = translator.model.embedding.weight.detach().numpy()
-    cosines = 1 - cdist(vector[None], table, "cosine")[0]
+    cosines, lengths = 1 - cdist(vector[None], table, "cosine")[0], np.linalg.norm(table, axis=-1)
     allowed = [
         i
         for i, piece in enumerate(translator.tokenizer.pieces)
-        if not (is_symbol(piece) or is_byte(piece) or i in without)
+        if not (is_symbol(piece) or is_byte(piece) or i in without or lengths[i] < np.median(lengths) / 2)
     ]
     return [(i, float(cosines[i])) for i in sorted(allowed, key=lambda i: -cosines[i])[:count]]
 
@@ -76,8 +79,23 @@ def test_what_is_no_sum_is_refused_in_words(text) -> None:
 def test_a_word_of_several_pieces_is_refused_with_its_pieces(tiny_translator) -> None:
     with pytest.raises(ValueError, match=r"'Donaudampfschiff' is \d+ pieces"):
         space.piece_of(tiny_translator, "Donaudampfschiff")
-    for word in text_pieces(tiny_translator)[:5]:
-        assert tiny_translator.tokenizer.pieces[space.piece_of(tiny_translator, word)] in (f"▁{word}", word)
+    pieces = tiny_translator.tokenizer.pieces
+    whole = [piece.removeprefix("▁") for piece in pieces if piece.strip("▁") and piece.startswith("▁")]
+    for word in whole[:5]:
+        assert pieces[space.piece_of(tiny_translator, word)] == f"▁{word}"
+    inside = next(piece for piece in pieces if piece.isalpha() and len(piece) > 1 and f"▁{piece}" not in pieces)
+    with pytest.raises(ValueError, match="pieces in this vocabulary"):
+        space.piece_of(tiny_translator, inside)  # as a word of its own it is spelled with a space before it
+
+
+def test_pieces_that_were_never_trained_are_nobodys_neighbours(tiny_translator, tokenizer) -> None:
+    model = build_tiny_model(tokenizer)
+    with torch.no_grad():
+        model.target_matrix[300:340] *= 0.3
+    other = Translator(Checkpoint("short", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"))
+    vector = model.target_matrix[310:311].detach()
+    assert 310 in [one.id for one in space.nearest(tiny_translator, vector, [[]])[0]], "the like, of full length"
+    assert not {one.id for one in space.nearest(other, vector, [[]], count=60)[0]} & set(range(300, 340))
 
 
 def test_the_shipped_tables_hold_some_sums_and_say_so_by_themselves(shipped_transformers) -> None:

@@ -159,6 +159,7 @@ def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
     word = space.longest_piece(scene.trace, scene.translator)
     found = space.embedding_space(scene, word, "")
     assert len(tables(found)[0]["rows"]) == 10
+    assert any("single pieces" in str(part) for part in found[1]["blocks"][-1]["blocks"])
     with pytest.raises(ValueError, match="single piece"):
         space.embedding_space(scene, "Donaudampfschiff", "")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from model.analysis.formulas import space
-from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
 from model.translator import Translator
@@ -16,9 +15,12 @@ from viz.words import say
 
 
 def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
-    """Of the translation, which is written in the vocabulary that is shown here."""
-    pieces = [token.replace(SPACE, "") for token in trace.target_tokens if not is_symbol(token)]
-    return max(pieces, key=len, default="")
+    """Of the translation's words, which are written in the vocabulary that is shown here."""
+    for tokens in (trace.target_tokens, trace.source_tokens):
+        words = [token.removeprefix(SPACE) for token in tokens if token.startswith(SPACE) and token != SPACE]
+        if words:
+            return max(words, key=len)
+    return ""
 
 
 def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
@@ -35,22 +37,26 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
         ]
         for analogy in found
     ]
+    if found:
+        tried = [
+            blocks.facts(
+                (
+                    say("Sums of words that hold"),
+                    f"{len(holding) / len(found):.0%}",
+                    say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(found)),
+                )
+            ),
+            blocks.table(
+                (say("Sum of words"), say("hoped for"), say("nearest piece"), say("cosine"), say("holds")),
+                rows,
+                caption=say("The words of a sum are left out of its answers."),
+            ),
+        ]
+    else:
+        tried = [blocks.text(say("This vocabulary has no sum of ours in single pieces: type one of your own."))]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
-        blocks.row(*parts),
-        blocks.table(
-            (say("Sum of words"), say("hoped for"), say("nearest piece"), say("cosine"), say("holds")),
-            rows,
-            caption=say(
-                "{n} of {total} such sums hold in this model's table; all that its vocabulary has as "
-                "single "
-                "pieces were tried. The words of a sum are left out of its answers.",
-                n=len(holding),
-                total=len(found),
-            ),
-        )
-        if found
-        else blocks.text(say("This vocabulary has no sum of ours in single pieces: type one of your own.")),
+        blocks.row(*parts, blocks.stack(*tried)),
     ]
 
 
