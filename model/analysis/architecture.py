@@ -75,7 +75,8 @@ def stack(
     side: Side, config: ModelConfig, output: ForwardOutput, rows: EmbeddingRows, *, layer: int, best: np.ndarray
 ) -> Stack:
     """The stack of one side. rows: its embedding's, of stations.embedding_rows(); layer: which is pictured, the last
-    one where there are fewer; best: probabilities of the likeliest tokens at each step [step, rank]. Six parameters: a pass, and what is pictured of it."""
+    one where there are fewer; best: probabilities of the likeliest tokens at each step [step, rank]. Six parameters:
+    a pass, and what is pictured of it."""
     records = output.layers(side)
     shown = min(layer, len(records) - 1)
     encoder = side is Side.ENCODER

@@ -66,8 +66,8 @@ class Neighbour:
 
 
 def piece_of(translator: Translator, word: str) -> int:
-    """The id of a word that is one piece of the target's vocabulary: with a space before it, or a bare one that encoding
-    gives alone, as it does not with a piece of longer words. ValueError, in words, for one that is several."""
+    """The id of a word that is one piece of the target's vocabulary: with a space before it, or bare where encoding the
+    word gives it alone, as it does not with a piece of longer words. ValueError, in words, for one that is several."""
     tokenizer = translator.tokenizer
     if SPACE + word in tokenizer.pieces:
         return tokenizer.pieces.index(SPACE + word)
