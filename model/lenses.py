@@ -6,18 +6,25 @@ Writes lenses.safetensors, with the digest of the weights that it is of. On two 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from tqdm import tqdm
 
 from model.analysis.lenses.fit import SLOPES, fit
-from model.analysis.lenses.fitted import FILE, save
+from model.analysis.lenses.fitted import FILE, Found, Lenses, save
+from model.analysis.lenses.measure import found_words
 from model.analysis.why.averages import own_sentences
+from model.evaluation import everyday
 from model.program import add_checkpoint, add_output, command_line, destination, program, whole
+from model.trace.directions import parse_direction
 from model.training import corpora
+from model.training.sources.folder import read_folder
 from model.translator import Translator
 
 DEV = 1000  # sentences of each direction
+DOMAINS = {"multi30k": "captions", "news": "news"}
+MEASURED = 200  # sentences of each
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -31,8 +38,27 @@ def main(argv: list[str] | None = None) -> None:
             bar.update(done - bar.n)
 
         lenses = fit(translator, texts(args, translator), slopes=args.slopes, watch=watch)
+    lenses = replace(lenses, found=found_in(translator, lenses, args.data))
     save(path, lenses)
     print(f"{path}: {lenses.sentences} sentences, {path.stat().st_size:,} bytes")
+    for name, one in lenses.found.items():
+        print(f"{name}, {one.sentences} sentences: own {one.own}, another's {one.other}")
+
+
+def found_in(translator: Translator, lenses: Lenses, data: Path | None) -> dict[str, Found]:
+    """How often the encoder's lens finds words of the translation, in the first direction that has such sentences: in
+    everyday ones of the project's own, and in the captions and the news of a data folder."""
+    found = {}
+    for direction in translator.directions:
+        pairs = {}
+        if direction in everyday.DIRECTIONS:
+            pairs["everyday"] = [(one.source, one.references[0]) for one in everyday.read_everyday(direction)]
+        for splits in read_folder(data, [parse_direction(direction)]) if data else []:
+            if (name := DOMAINS.get(splits.dev.name)) and splits.dev.oriented(direction):
+                pairs[name] = splits.dev.oriented(direction)[:MEASURED]
+        for name, some in pairs.items():
+            found.setdefault(name, found_words(translator, lenses, some, direction))
+    return found
 
 
 def texts(args: argparse.Namespace, translator: Translator) -> dict[str, list[str]]:

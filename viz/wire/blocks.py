@@ -169,9 +169,9 @@ def bar(share: float, words: str = "") -> dict:
     return {"cell": "bar", "share": _short(share), "text": words or least}
 
 
-def shade(share: float, words: str) -> dict:
-    """A number on a background as dark as share, 0 to 1."""
-    return {"cell": "shade", "share": _short(share), "text": words}
+def shade(share: float, words: str, *, framed: bool = False) -> dict:
+    """A number or words on a background as dark as share, 0 to 1. framed: set apart from the others."""
+    return {"cell": "shade", "share": _short(share), "text": words, "framed": framed}
 
 
 def verdict(passed: bool | None, words: str = "") -> dict:

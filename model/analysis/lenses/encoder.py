@@ -13,6 +13,7 @@ from model.analysis.lenses.fitted import Lenses
 from model.nets.blocks import blocks
 from model.nets.places.visit import At
 from model.nets.records import ForwardOutput
+from model.nets.sweep import joined
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import Side
@@ -75,5 +76,7 @@ def layer_translations(
         def instead(x: Tensor, at: At, memory: Tensor = memory) -> Tensor:
             return memory.expand_as(x)
 
-        found += translator.edit({"encoder.final": instead}).generate([source_ids], direction)
+        changed = translator.edit({"encoder.final": instead})
+        changed.changes = joined(interventions, changed.changes)
+        found += changed.generate([source_ids], direction)
     return found

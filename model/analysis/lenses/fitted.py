@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -16,6 +19,7 @@ from model.config import ModelConfig
 from model.files import replace_file
 
 FILE = "lenses.safetensors"
+log = logging.getLogger(__name__)
 
 
 class Lens(str, Enum):
@@ -26,9 +30,20 @@ class Lens(str, Enum):
     JACOBIAN = "jacobian"
 
 
+@dataclass(frozen=True)
+class Found:
+    """Over so many sentences, after each encoder layer (the embeddings first): the share of source tokens among whose
+    ten pieces stands one of the sentence's own reference, and one of another sentence's."""
+
+    sentences: int
+    own: tuple[float, ...]
+    other: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Lenses:
-    """digest: of the weights; sentences: over how many. Float32, in the file float16:
+    """digest: of the weights; sentences: over how many; found: by a name of the sentences, how often the encoder's lens
+    finds words of their translation (model.analysis.lenses.measure). Float32, in the file float16:
 
     encoder  [encoder layers + 1, d_model, d_model], J of the encoder's streams
     decoder  [decoder layers + 1, d_model, d_model], J of the decoder's; its last is 1
@@ -41,6 +56,7 @@ class Lenses:
     decoder: Tensor
     weight: Tensor
     bias: Tensor
+    found: dict[str, Found] = field(default_factory=dict)
 
     def of_decoder(self, lens: Lens) -> Callable[[Tensor], Tensor]:
         """What a lens makes of the decoder's streams [layers + 1, .., d_model] before the last norm."""
@@ -65,7 +81,8 @@ def tensors(lenses: Lenses) -> dict[str, Tensor]:
 def save(path: Path, lenses: Lenses) -> None:
     """Write them, whole or not at all."""
     half = {name: tensor.half().contiguous() for name, tensor in tensors(lenses).items()}
-    metadata = {"digest": lenses.digest, "sentences": str(lenses.sentences)}
+    found = json.dumps({name: asdict(one) for name, one in lenses.found.items()})
+    metadata = {"digest": lenses.digest, "sentences": str(lenses.sentences), "found": found}
     replace_file(path, lambda partial: save_file(half, partial, metadata))
 
 
@@ -73,8 +90,9 @@ def load(path: Path, config: ModelConfig, digest: str) -> Lenses:
     """Read a file of save(). ValueError, naming the file, if it is damaged, of other weights or of another shape."""
     try:
         with safe_open(path, framework="pt") as file:
-            about, found = file.metadata() or {}, {name: file.get_tensor(name).float() for name in file.keys()}
-        lenses = Lenses(about["digest"], int(about["sentences"]), **found)
+            about, arrays = file.metadata() or {}, {name: file.get_tensor(name).float() for name in file.keys()}
+        found = {name: Found(**one) for name, one in json.loads(about["found"]).items()}
+        lenses = Lenses(about["digest"], int(about["sentences"]), **arrays, found=found)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a file of lenses: {error}") from error
     if lenses.digest != digest:
@@ -94,3 +112,15 @@ def load(path: Path, config: ModelConfig, digest: str) -> Lenses:
                 f"{path}: {name} must be {list(expected[name])} finite numbers, found {list(tensor.shape)}"
             )
     return lenses
+
+
+@lru_cache(maxsize=8)
+def stored(folder: Path | None, config: ModelConfig, digest: str) -> Lenses | None:
+    """Those of a checkpoint's folder; a damaged file, or one of other weights, is none, and the log says so."""
+    if folder is None or not (folder / FILE).is_file():
+        return None
+    try:
+        return load(folder / FILE, config, digest)
+    except ValueError as error:
+        log.warning("%s", error)
+        return None

@@ -66,6 +66,7 @@ TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answer
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
     ("model/analysis/lenses/fit.py", "fit"),
+    ("model/analysis/lenses/measure.py", "found_words"),
     ("model/analysis/lenses/fitted.py", "load"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),

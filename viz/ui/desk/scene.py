@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from model.analysis.again import recorded
+from model.analysis.lenses.fitted import Lenses, stored
 from model.analysis.why.case import Case, open_case
 from model.analysis.why.means_cache import MeansCache, Progress
 from model.nets.networks import check_transformer
@@ -68,6 +69,11 @@ class Scene:
                 limit=MAX_TOKENS,
             )
         return open_case(self.translator, self.trace, self.question, means=self.means)
+
+    @property
+    def lenses(self) -> Lenses | None:
+        """Of this model, if some were fitted."""
+        return stored(self.translator.folder, self.translator.config, self.translator.digest)
 
     @property
     def means(self) -> Means | None:

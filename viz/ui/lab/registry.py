@@ -67,6 +67,7 @@ TABS = (
             "add-norm",
             "feed-forward",
             "logits",
+            "lenses",
             "scale",
             "scoring",
             "kernels",

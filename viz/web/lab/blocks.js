@@ -46,7 +46,12 @@ const cells = {
       { class: "bar", style: `--share: ${cell.share}` },
       el("span", { class: "number" }, cell.text),
     ),
-  shade: (cell) => el("span", { class: "shade", style: `--share: ${cell.share}` }, cell.text),
+  shade: (cell) =>
+    el(
+      "span",
+      { class: cell.framed ? "shade framed" : "shade", style: `--share: ${cell.share}` },
+      cell.text,
+    ),
   verdict: (cell) =>
     el(
       "span",

@@ -1,0 +1,87 @@
+"""The encoder read in target words, and what the decoder would write of each of its layers."""
+
+from __future__ import annotations
+
+from model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
+from model.analysis.lenses.fitted import Lenses
+from viz.maps import labels
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.controls import Slider
+from viz.ui.lab.panel import Panel
+from viz.wire import blocks
+from viz.words import Words, say
+
+NONE = say("No lenses were fitted to this model: python -m model.lenses makes them, in minutes.")
+DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
+
+
+def lenses(scene: Scene, words: int) -> list[dict]:
+    trace, translator = scene.trace, scene.translator
+    names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
+    ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
+    return [
+        *(_words(scene, names, words) if scene.lenses else [blocks.text(NONE, tone="note")]),
+        blocks.table(
+            (say("The decoder reads"), say("and writes")),
+            [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
+            caption=say("Measured: each layer's stream in place of the encoder's output."),
+        ),
+    ]
+
+
+def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
+    lens = encoder_lens(scene.translator.model, scene.output, scene.lenses)
+    written = set(scene.trace.target_ids)
+    rows = [
+        [
+            blocks.token(labels.display(token)),
+            *(_cell(scene, lens, layer, i, words, written) for layer in range(len(names))),
+        ]
+        for i, token in enumerate(scene.trace.source_tokens)
+    ]
+    caption = say(
+        "Darker: the lens is surer of its first word. Framed: a piece of the translation. A proxy, from mean slopes "
+        "over {n} sentences; nothing was changed.",
+        n=scene.lenses.sentences,
+    )
+    return [blocks.table((say("Token"), *names), rows, caption=caption), *_measured(scene.lenses)]
+
+
+def _cell(scene: Scene, lens: EncoderLens, layer: int, position: int, words: int, written: set[int]) -> dict:
+    best = lens.ids[layer, position, :words].tolist()
+    text = " · ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(best))
+    return blocks.shade(float(lens.shares[layer, position, 0]), text, framed=bool(written & set(best)))
+
+
+def _measured(lenses: Lenses) -> list[dict]:
+    """How often it was right, and how often by chance."""
+    if not lenses.found:
+        return []
+    rows = [
+        [DOMAINS.get(name, name), str(one.sentences), blocks.bar(one.own[-1]), blocks.bar(one.other[-1])]
+        for name, one in lenses.found.items()
+    ]
+    return [
+        blocks.table(
+            (say("Sentences it never saw"), say("how many"), say("their own words"), say("another sentence's words")),
+            rows,
+            caption=say(
+                "After the last layer: of how many source tokens a piece of the sentence's reference stands among the "
+                "ten best, and, as the control, a piece of another sentence's."
+            ),
+        )
+    ]
+
+
+PANEL = Panel(
+    "lenses",
+    say("Lens"),
+    say(
+        "Which target words each source token makes the decoder want to say, after every encoder layer. Look at where "
+        "a word's meaning is settled, and at words of several meanings."
+    ),
+    say("Jacobian lens: the mean slope of the decoder's last stream. DecoderLens: Langedijk et al. 2024"),
+    lenses,
+    controls=(Slider(say("Words per cell"), 1, 5, 2),),
+    paper="https://aclanthology.org/2024.findings-naacl.296/",
+)
