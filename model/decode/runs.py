@@ -54,6 +54,11 @@ class Run:
     def __len__(self) -> int:
         return len(self.source_ids)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the places, with their shapes."""
+        rows = "".join(f"<tr><td>{name}</td><td>{list(held.shape)}</td></tr>" for name, held in self.tensors.items())
+        return f"<p>{len(self)} sentences</p><table>{rows}</table>"
+
     def to_frame(self, name: str) -> pd.DataFrame:
         """A pandas table of a place without heads: a line a token, `sentence`, `position` and `token`, then a column a
         number. ValueError for a place with heads."""

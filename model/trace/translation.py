@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +24,9 @@ from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Words
 from model.trace.maps import AttentionMaps
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +114,43 @@ class TranslationTrace:
         )
         return _table(f"{self.source_text} → {self.translation}", self.target_tokens, self.log_probability, note)
 
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas table, a line for each step: `token`, its `probability` and `rank`, the step's `entropy` in bits."""
+        import pandas as pd  # nothing else here needs it
+
+        return pd.DataFrame(
+            {
+                "token": self.target_tokens,
+                "probability": np.exp(self.log_probability.astype(np.float64)),
+                "rank": self.chosen_rank,
+                "entropy": self.entropy,
+            }
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write it, exact to the last bit: as JSON where the name ends in .json, else as NPZ (model.trace.storage)."""
+        from model.trace import storage  # which knows this class
+
+        Path(path).write_bytes(storage.to_json(self).encode() if _is_json(path) else storage.to_npz(self))
+
+    @staticmethod
+    def load(path: str | Path) -> TranslationTrace:
+        """Read a file of save(). ValueError if it is none."""
+        from model.trace import storage  # which knows this class
+
+        data = Path(path).read_bytes()
+        return storage.from_json(data.decode("utf-8")) if _is_json(path) else storage.from_npz(data)
+
     def maps(self, kind: AttentionKind) -> AttentionMaps:
         """The maps of one kind. ValueError if it holds none of this kind."""
         found = getattr(self, AttentionKind(kind).value)
         if found is None:
             raise ValueError(f"{self.checkpoint} has no {AttentionKind(kind).value} attention")
         return found
+
+
+def _is_json(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == ".json"
 
 
 def tokens_of(

@@ -3,11 +3,13 @@
 from model.analysis import why
 why.attribute(translator, trace, step=3, contrast="coffee")     # every method over the words
 why.parts(translator, trace)                                    # the logits split over the decoder's parts
+why.attribute_batch(translator, texts)                          # of many texts, one answer after another
 why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
 """
 
-from model.analysis.why.attribution import attribute
+from model.analysis.why.attribution import attribute, attribute_batch
 from model.analysis.why.experiments.asking import heads, parts, smallest_set
 from model.analysis.why.experiments.patching import patch
+from model.trace.results.inseq import from_inseq, to_inseq
 
-__all__ = ["attribute", "heads", "parts", "patch", "smallest_set"]
+__all__ = ["attribute", "attribute_batch", "from_inseq", "heads", "parts", "patch", "smallest_set", "to_inseq"]

@@ -6,20 +6,26 @@ why.row("occlusion_by_mask").values, why.columns.labels
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from operator import length_hint
+from typing import TypeVar
 
 import numpy as np
 
-from model.analysis.why.case import Case, open_case
+from model.analysis.why.case import Baseline, Case, open_case
 from model.analysis.why.means_cache import stored_means
 from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
+from model.decode.runs import batched
 from model.trace.translation import TranslationTrace
 from model.trace.why.means import Means
 from model.trace.why.question import Against
 from model.trace.why.ranks import spearman
 from model.trace.why.rows import Why, slug_of
 from model.translator import Translator
+
+One = TypeVar("One")
 
 
 def attribute(
@@ -32,6 +38,7 @@ def attribute(
     words: bool = True,
     means: Means | None = None,
     cross_layer: int | None = None,
+    baseline: Baseline | None = None,
 ) -> Why:
     """Ask several methods about one written token. The options, each independent of the others:
 
@@ -42,15 +49,64 @@ def attribute(
     means        what an average embedding is; None: those stored with the checkpoint, as on the page, and without them
                  the mean of the vocabulary
     cross_layer  of the rows about cross-attention; None: the mean over layers
+    baseline     where integrated gradients start: scaled token embeddings, without positions, of the source and of the
+                 prefix, each one row [d_model] or a row for each position; None: what an average embedding is
 
     ValueError, in words, for what cannot be asked.
-    Eight parameters: a question is asked in that many independent ways, and a caller names one or two.
+    Nine parameters: a question is asked in that many independent ways, and a caller names one or two.
     """
     check_methods(methods)
     question = ask(translator, trace, step, contrast)
     means = stored_means(translator) if means is None else means
-    case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer)
+    case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer, baseline=baseline)
     return answer(case, methods)
+
+
+def attribute_batch(
+    translator: Translator,
+    texts: Iterable[str | TranslationTrace],
+    *,
+    step: int | None = None,
+    contrast: str | int | Against = Against.RUNNER_UP,
+    methods: Sequence[str] = tuple(METHODS),
+    words: bool = True,
+    direction: str | None = None,
+    batch_size: int = 16,
+    progress: bool = False,
+) -> Iterator[Why]:
+    """attribute() of any number of texts, translated `batch_size` at a time, or of traces, in their order: no more lie
+    in memory at once. step, contrast, methods, words: as in attribute(). progress: a bar on standard error (tqdm).
+
+    ValueError, saying which text, for one that cannot be translated or asked about.
+    Nine parameters: those of attribute() that make sense of many, and of their translation.
+    """
+    means = stored_means(translator)
+    asked = partial(attribute, translator, step=step, contrast=contrast, methods=methods, words=words, means=means)
+    traces = enumerate(_traces(translator, texts, direction, batch_size))
+    found = (_named(number, asked, trace) for number, trace in traces)
+    if not progress:
+        return found
+    from tqdm import tqdm  # of the extra "train"
+
+    return iter(tqdm(found, total=length_hint(texts) or None, unit=" texts"))
+
+
+def _traces(
+    translator: Translator, texts: Iterable[str | TranslationTrace], direction: str | None, batch_size: int
+) -> Iterator[TranslationTrace]:
+    for part in batched(enumerate(texts), batch_size):
+        untraced = [(number, text) for number, text in part if isinstance(text, str)]
+        for number, text in untraced:
+            _named(number, translator.encode, text, direction)  # raises
+        traces = iter(translator.trace_batch([text for _, text in untraced], direction))
+        yield from (next(traces) if isinstance(text, str) else text for _, text in part)
+
+
+def _named(number: int, ask: Callable[..., One], *given: object) -> One:
+    try:
+        return ask(*given)
+    except ValueError as error:
+        raise ValueError(f"text {number}: {error}") from error
 
 
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from model.trace.why.means import Means
 from model.trace.why.question import Against, Question
 from model.translator import Translator
 
+Baseline = tuple[np.ndarray | Tensor, np.ndarray | Tensor]  # of source and prefix, [d_model] or [positions, d_model]
 CHUNK_TOKENS = 4096  # of both sides, in one batch of counterfactuals: bounds memory, costs no speed
 
 
@@ -71,7 +72,7 @@ def replaced(source: np.ndarray, prefix: np.ndarray) -> Change:
 class Case:
     """source_ids [1, source]; decoder_ids [1, step + 1], up to the question's row and no further: nothing later can
     matter to it. means: of a corpus, or None. cross_layer: the one whose cross-attention stands for all; None: their
-    mean."""
+    mean. baseline: where integrated gradients start; None: from mean_rows."""
 
     model: Transformer
     question: Question
@@ -81,6 +82,7 @@ class Case:
     interventions: Interventions = NO_INTERVENTIONS
     means: Means | None = None
     cross_layer: int | None = None
+    baseline: Baseline | None = None
 
     @cached_property
     def output(self) -> ForwardOutput:
@@ -116,6 +118,24 @@ class Case:
                 matrix.mean(0) * self.model.scale for matrix in (self.model.embedding.weight, self.model.target_matrix)
             )
         return source, target, say("mean embedding of the vocabulary")
+
+    @cached_property
+    def baseline_rows(self) -> tuple[Tensor, Tensor, str]:
+        """Where integrated gradients start: source and prefix rows, of the shapes of source_rows and target_rows, and
+        what they are. ValueError for a baseline of other shapes."""
+        if self.baseline is None:
+            *rows, what = self.mean_rows
+        else:
+            rows = [torch.as_tensor(values).detach().to(self.source_rows) for values in self.baseline]
+            what = "given baseline"
+        try:
+            return (*(row.expand_as(own) for row, own in zip(rows, (self.source_rows, self.target_rows))), what)
+        except RuntimeError as error:
+            shapes = [list(row.shape) for row in (*rows, self.source_rows[0], self.target_rows[0])]
+            raise ValueError(
+                f"a baseline is of source and of prefix, each a row [d_model] or a row for each position, here "
+                f"{shapes[2]} and {shapes[3]}; found {shapes[0]} and {shapes[1]}"
+            ) from error
 
     def metric(self) -> float:
         """The metric of the plain pass, in nats."""
@@ -219,10 +239,11 @@ def open_case(
     words: bool = True,
     means: Means | None = None,
     cross_layer: int | None = None,
+    baseline: Baseline | None = None,
 ) -> Case:
     """The case of a question about a trace; the options are those of attribution.attribute. The trace's own
     interventions hold in every run. ValueError if they cannot be run again, or if other weights wrote it.
-    Six parameters: it takes the options of attribute() one by one, as that does."""
+    Seven parameters: it takes the options of attribute() one by one, as that does."""
     check_again(translator, trace, taken_apart=True)
     check_transformer(translator.model)
     if parts := translator.config.without:
@@ -245,6 +266,7 @@ def open_case(
         trace.interventions,
         means,
         cross_layer=cross_layer,
+        baseline=baseline,
     )
 
 

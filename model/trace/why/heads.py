@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 
 from model.trace.kinds import AttentionKind
+from model.trace.results.result import Result
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.rows import by_layer
 
@@ -29,7 +30,7 @@ class Replacement(str, Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class HeadEffects:
+class HeadEffects(Result):
     """m(all heads) - m(without one), in nats, positive where the head spoke for the token.
 
     effects  kind -> float64 [layers, heads]; measured, or estimated by the gradient of its gate (a proxy); NaN where it
@@ -44,6 +45,18 @@ class HeadEffects:
     flips: dict[AttentionKind, np.ndarray] | None = None
     draws: int = 1
     unit: Unit = Unit.NATS
+
+    def columns_of_table(self) -> dict:
+        """A line for each head: `kind`, `layer`, `head`, `effect` in nats, and `flips` where that was seen."""
+        heads = [(kind, *place) for kind, values in self.effects.items() for place in np.ndindex(values.shape)]
+        found = {"effect": self.effects} if self.flips is None else {"effect": self.effects, "flips": self.flips}
+        return {
+            **_named(heads),
+            **{name: [values[kind][layer, head] for kind, layer, head in heads] for name, values in found.items()},
+        }
+
+    def about(self) -> str:
+        return f"what the token loses without each head, {self.evidence.value}, replaced by {self.replacement.value}"
 
     def ranked(self) -> list[tuple[Head, float]]:
         """Every head with its effect, the largest first, those without one last."""
@@ -72,7 +85,7 @@ def effects_table(*several: HeadEffects) -> dict:
 
 
 @dataclass(frozen=True)
-class SmallestSet:
+class SmallestSet(Result):
     """Heads with which alone the model still writes the same translation, and no fewer of them.
 
     kept      the heads; without any single one of them, the translation changes
@@ -84,6 +97,13 @@ class SmallestSet:
     total: int
     passes: int
     verified: bool
+
+    def columns_of_table(self) -> dict:
+        """A line for each head that is kept: `kind`, `layer`, `head`."""
+        return _named(sorted(self.kept))
+
+    def about(self) -> str:
+        return f"{len(self.kept)} of {self.total} heads write the same translation"
 
     def as_plain(self) -> dict:
         """For model.trace.why.plain."""
@@ -108,6 +128,14 @@ def sets_table(
         )
     ]
     return {"replacement": replacement, "columns": _columns(rows), "sets": sets, "rows": rows}
+
+
+def _named(heads: Sequence[Head]) -> dict[str, list]:
+    return {
+        "kind": [kind.value for kind, _, _ in heads],
+        "layer": [layer for _, layer, _ in heads],
+        "head": [head for _, _, head in heads],
+    }
 
 
 def _columns(rows: Sequence[Mapping]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.trace.kinds import AttentionKind
+from model.trace.results.result import Result
 from model.trace.why.evidence import Evidence, Sum, Unit
 from model.trace.why.question import Question
 
@@ -14,7 +15,7 @@ TOLERANCE = 1e-4  # nats: what float32 passes may leave
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Result):
     """What each part adds to the question's logit difference (without a contrast: to the token's logit less the mean
     logit of the vocabulary), in nats, all float64. The norms' scales are held as they were, so a part is not the effect
     of removing it.
@@ -47,6 +48,22 @@ class Parts:
         names = ("evidence", "unit", "token", "position", "feed_forward", "output_biases", "norm_biases", "constant")
         heads = {kind: self.heads(kind) for kind in self.keys}
         return {**{name: getattr(self, name) for name in names}, "heads": heads, "sum": self.sum}
+
+    def columns_of_table(self) -> dict:
+        """A line for each part: `part`, `kind`, `layer` and `head` where it has one, and `nats`, which sum to
+        `expected`."""
+        lines: list[tuple] = [("token", None, None, None, self.token), ("position", None, None, None, self.position)]
+        for kind in self.keys:
+            heads = self.heads(kind)
+            lines += [("head", kind.value, *place, heads[place]) for place in np.ndindex(heads.shape)]
+            lines += [("output bias", kind.value, i, None, nats) for i, nats in enumerate(self.output_biases[kind])]
+        lines += [("feed-forward", None, i, None, nats) for i, nats in enumerate(self.feed_forward)]
+        lines += [("norm bias", None, i, None, nats) for i, nats in enumerate(self.norm_biases)]
+        lines += [("constant", None, None, None, self.constant)]
+        return dict(zip(("part", "kind", "layer", "head", "nats"), map(list, zip(*lines))))
+
+    def about(self) -> str:
+        return f"{self.question.in_words}: {self.sum.found:.3f} of {self.expected:.3f} nats"
 
     def heads(self, kind: AttentionKind) -> np.ndarray:
         """[layers, heads] of one kind. ValueError for the encoder's."""

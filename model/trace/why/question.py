@@ -32,6 +32,11 @@ class Question:
     contrast: str | None = None
     note: str = ""
 
+    @property
+    def in_words(self) -> str:
+        """In a line."""
+        return self.token if self.contrast is None else f"{self.token} rather than {self.contrast}"
+
     def __post_init__(self) -> None:
         if self.token_id == self.contrast_id:
             raise Refusal("{token} cannot be compared with itself: choose another contrast", token=repr(self.token))

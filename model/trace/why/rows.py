@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model.trace.language import Words
+from model.trace.results.result import Result
 from model.trace.why.columns import Columns
 from model.trace.why.evidence import Evidence, Sum, Unit
 from model.trace.why.plain import plain
 from model.trace.why.question import Question
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 FORMERLY = {  # what files and answers called the methods before they had slugs
     "occlusion by mask": "occlusion_by_mask",
@@ -63,7 +58,7 @@ def by_layer(values: np.ndarray, evidence: Evidence, unit: Unit | str, **names: 
 
 
 @dataclass(frozen=True, eq=False)
-class Why:
+class Why(Result):
     """The tokens' matrix for one question. metric: the measured value that the question asks about, in nats. agreement:
     method -> rank correlation with occlusion under the other replacement, over columns that are no symbols; None where
     that was not asked for, or fewer than three columns, or all equal, leave nothing to rank."""
@@ -93,18 +88,12 @@ class Why:
                 return row
         raise ValueError(f"no row {method!r}: there are {', '.join(row.method for row in self.rows)}")
 
-    def to_frame(self) -> pd.DataFrame:
-        """A pandas table: a line for each column of the matrix in its order, so that a word that occurs twice has two;
-        `side` ("source" or "prefix"), `word`, `special` (a symbol), and each method's values, NaN where it says
-        nothing. Needs pandas, which Gradio brings."""
-        import pandas as pd  # nothing else here needs it
-
+    def columns_of_table(self) -> dict:
+        """A line for each column of the matrix in its order, so that a word that occurs twice has two; `side` ("source"
+        or "prefix"), `word`, `special` (a symbol), and each method's values, NaN where it says nothing."""
         sides = ["source"] * len(self.columns.source) + ["prefix"] * len(self.columns.prefix)
         told = {"side": sides, "word": self.columns.labels, "special": self.columns.special}
-        return pd.DataFrame({**told, **{row.method: row.values for row in self.rows}})
+        return {**told, **{row.method: row.values for row in self.rows}}
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
-        token, contrast = html.escape(self.question.token), html.escape(str(self.question.contrast or ""))
-        about = f"{token} rather than {contrast}" if contrast else token
-        return f"<p>{about}: {self.metric:.3f} nats</p>" + self.to_frame().to_html(float_format="%.3f", na_rep="")
+    def about(self) -> str:
+        return f"{self.question.in_words}: {self.metric:.3f} nats"

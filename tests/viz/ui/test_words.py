@@ -71,6 +71,8 @@ NO_CONTROL = {
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
     ("model/translator.py", "trace"),
+    ("model/analysis/why/attribution.py", "_named"),
+    ("model/analysis/why/case.py", "baseline_rows"),
     ("model/decode/runs.py", "__getitem__"),
     ("model/decode/runs.py", "to_frame"),
     ("model/analysis/again.py", "check_again"),

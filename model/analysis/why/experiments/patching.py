@@ -22,6 +22,7 @@ from model.nets.sweep import PatchValue, Sweep
 from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 from model.trace.language import Refusal
+from model.trace.results.result import Result
 from model.trace.translation import TranslationTrace
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.question import Against
@@ -77,7 +78,7 @@ GRIDS: dict[str, Grid] = {
 
 
 @dataclass(frozen=True, eq=False)
-class PatchEffects:
+class PatchEffects(Result):
     """metrics float64 [layers, positions or heads], in nats, of the receiving run with one place patched; NaN where the
     two sentences have no common place. base: the receiving run as it was; other: the run that gave.
 
@@ -100,6 +101,17 @@ class PatchEffects:
         names = ("direction", "base", "other", "pairs", "columns", "recovered")
         rows = by_layer(self.metrics, self.evidence, self.unit)
         return {**{name: getattr(self, name) for name in names}, "rows": rows}
+
+    def columns_of_table(self) -> dict:
+        """A line for each place: `layer`, `position` (or head) from 0 and what stands there, `metric` in nats, and
+        `recovered` where the two runs are far enough apart."""
+        layers, positions = np.indices(self.metrics.shape).reshape(2, -1)
+        found = {"layer": layers, "position": positions, "at": [*self.columns] * len(self.metrics)}
+        recovered = {} if self.recovered is None else {"recovered": self.recovered.ravel()}
+        return {**found, "metric": self.metrics.ravel(), **recovered}
+
+    def about(self) -> str:
+        return f"{self.direction.value}: {self.base:.3f} nats, up to {self.other:.3f} in the other run"
 
     @property
     def recovered(self) -> np.ndarray | None:

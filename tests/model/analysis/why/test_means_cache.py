@@ -9,10 +9,14 @@ from model.analysis.why import averages
 from model.analysis.why.attribution import answer, attribute
 from model.analysis.why.means_cache import BATCH, MeansCache
 from model.analysis.why.neighbours import neighbours
+from model.trace.why.plain import plain
 from model.trace.words import word_groups
 from model.translator import Translator
+from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
+from viz.ui.server import why_api
+from viz.ui.server.endpoints import Served
 from viz.ui.session import Selection
 
 
@@ -39,8 +43,12 @@ def test_means_of_the_folder_count_if_they_are_of_these_weights(tiny_checkpoint,
     np.testing.assert_array_equal(MeansCache().find(translator, "de-en").source_embedding, means.source_embedding)
     trace = translator.translate("Der Hund schläft.")
     page = Scene(trace, Selection(), translator, asked=Asked.of(trace, 2), means_cache=MeansCache())
-    for row, shown in zip(attribute(translator, trace, step=2).rows, answer(page.case).rows, strict=True):
-        np.testing.assert_array_equal(row.values, shown.values)  # Python and the page ask with the same means
+    served = Served(Translators([translator]))
+    api = why_api.why(served, trace.source_text, step=2)["rows"]
+    python = attribute(translator, trace, step=2).rows
+    for row, shown, told in zip(python, answer(page.case).rows, api, strict=True):
+        np.testing.assert_array_equal(row.values, shown.values)  # Python, the page and the API: with the same means
+        assert plain(row) == {name: value for name, value in told.items() if name != "agreement"}
     translator.digest = "another"
     assert MeansCache().find(translator, "de-en") is None
 

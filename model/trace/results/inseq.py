@@ -1,0 +1,157 @@
+"""Attributions as `FeatureAttributionOutput.save()` of the library inseq (Sarti et al. 2023) writes them, version 0.6.
+
+One file holds sentences; each has scores [source, step] and [target, step] of the method, and what each step's
+probability was. Importable without torch.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from model.trace.results.result import Result
+from model.trace.translation import TranslationTrace
+from model.trace.why.rows import Why
+
+OUTPUT, SEQUENCE, TOKEN = (
+    ["inseq.data.attribution", "FeatureAttributionOutput"],
+    ["inseq.data.attribution", "CoarseFeatureAttributionSequenceOutput"],
+    ["inseq.utils.typing", "TokenWithId"],
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution(Result):
+    """One sentence of an inseq file. source, target: tokens. source_scores [source, step], target_scores [target, step]
+    (None: not attributed), NaN for what a step had not read yet, with a third axis where inseq had kept the embeddings'
+    own; step 0 is the target's token number `start`. step_scores: name -> [step]."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    source_scores: np.ndarray | None
+    target_scores: np.ndarray | None
+    start: int
+    step_scores: dict[str, np.ndarray]
+    method: str = ""
+
+    def columns_of_table(self) -> dict:
+        """A line for each token that was read: `side`, `token`, then a column a step. ValueError for scores that are
+        not one number a token."""
+        sides = [("source", self.source, self.source_scores), ("target", self.target, self.target_scores)]
+        given = [(side, tokens, scores) for side, tokens, scores in sides if scores is not None]
+        if any(scores.ndim != 2 for *_, scores in given):
+            raise ValueError("these scores are one for each number of an embedding: sum them first")
+        told = {
+            "side": [side for side, tokens, _ in given for _ in tokens],
+            "token": [token for _, tokens, _ in given for token in tokens],
+        }
+        steps = np.concatenate([scores for *_, scores in given]).T if given else ()
+        return {**told, **{f"{i} {self.target[i]}": step for i, step in enumerate(steps, self.start)}}
+
+    def about(self) -> str:
+        return f"{self.method}: {' '.join(self.source)} → {' '.join(self.target)}"
+
+
+def to_inseq(path: str | Path, trace: TranslationTrace, answers: Sequence[Why], method: str) -> None:
+    """Write what one method says of a translation. answers: of attribute(.., words=False), for steps that follow one
+    another. What the decoder reads first, its begin symbol, is left out, as inseq leaves it out; float32.
+    ValueError for answers of words or of other steps, and for a method that was not asked."""
+    steps = [answer.question.step for answer in answers]
+    if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
+        raise ValueError(f"an inseq file is of steps that follow one another, found {steps}")
+    source, target = len(trace.source_ids), len(trace.target_ids)
+    scores = np.full((source + target, len(steps)), np.nan, np.float32)
+    for column, answer in enumerate(answers):
+        values = answer.row(method).values
+        if len(values) != source + answer.question.step + 1:
+            raise ValueError("an inseq file is of pieces: ask attribute(.., words=False) of this very trace")
+        scores[:source, column] = values[:source]
+        scores[source : source + answer.question.step, column] = values[source + 1 :]  # what was written before
+    taken = slice(steps[0], steps[-1] + 1)
+    sequence = {
+        "source": _tokens(trace.source_tokens, trace.source_ids),
+        "target": _tokens(trace.target_tokens, trace.target_ids),
+        "source_attributions": _array(scores[:source]),
+        "target_attributions": _array(scores[source:]),
+        "step_scores": {"probability": _array(np.exp(trace.log_probability[taken]))},
+        "sequence_scores": {},
+        "attr_pos_start": steps[0],
+        "attr_pos_end": steps[-1] + 1,
+    }
+    info = {
+        "attribution_method": method,
+        "attribute_target": True,
+        "attr_pos_start": steps[0],
+        "attr_pos_end": steps[-1] + 1,
+        "input_texts": [trace.source_text],
+        "generated_texts": [trace.translation],
+        "model_name": trace.checkpoint,
+        "step_scores": ["probability"],
+    }
+    output = {"sequence_attributions": [_instance(SEQUENCE, sequence)], "step_attributions": None, "info": info}
+    text = json.dumps(_instance(OUTPUT, output), ensure_ascii=False, indent=4)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def from_inseq(path: str | Path) -> list[Attribution]:
+    """The sentences of a file that inseq wrote, compressed or not, or to_inseq(). ValueError, naming the file, for
+    anything else."""
+    data = Path(path).read_bytes()
+    try:
+        found = _plain(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+        method = str(found["info"].get("attribution_method", ""))
+        return [_attribution(sequence, method) for sequence in found["sequence_attributions"]]
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise ValueError(f"{path} is no file of inseq's attributions: {error!r}") from error
+
+
+def _attribution(found: dict, method: str) -> Attribution:
+    source, target = (tuple(token["token"] for token in found[side]) for side in ("source", "target"))
+    scores = [found.get(f"{side}_attributions") for side in ("source", "target")]
+    scores = [None if values is None else np.asarray(values, np.float64) for values in scores]
+    for tokens, values in zip((source, target), scores):
+        if values is not None and (values.ndim < 2 or len(values) != len(tokens)):
+            raise ValueError(f"scores of shape {list(values.shape)} for {len(tokens)} tokens")
+    steps = {name: np.asarray(values, np.float64) for name, values in (found.get("step_scores") or {}).items()}
+    return Attribution(source, target, *scores, found.get("attr_pos_start") or 0, steps, method)
+
+
+def _instance(of: list[str], attributes: dict) -> dict:
+    return {"__instance_type__": of, "attributes": attributes}
+
+
+def _tokens(tokens: Sequence[str], ids: Sequence[int]) -> list[dict]:
+    return [_instance(TOKEN, {"token": str(token), "id": i}) for token, i in zip(tokens, ids)]
+
+
+def _array(values: np.ndarray) -> dict:
+    data = "b64:" + base64.b64encode(np.ascontiguousarray(values, "<f4")).decode()
+    found = {"__ndarray__": data, "dtype": "float32", "shape": list(values.shape)}
+    return {**found, "Corder": True} if values.ndim > 1 else found
+
+
+def _plain(value: object) -> object:
+    """Without what json_tricks puts around objects and arrays."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "__instance_type__" in value:
+        return _plain(value["attributes"])
+    if "__ndarray__" not in value:
+        return {name: _plain(one) for name, one in value.items()}
+    data, dtype, shape = value["__ndarray__"], np.dtype(value["dtype"]), tuple(value["shape"])
+    if dtype.hasobject:
+        raise ValueError(f"an array of {dtype}")
+    if not isinstance(data, str):
+        return np.array(data, dtype).reshape(shape)
+    kind, _, text = data.rpartition(":")
+    packed = base64.b64decode(text, validate=True)
+    numbers = np.frombuffer(gzip.decompress(packed) if kind == "b64.gz" else packed, dtype)
+    return numbers.reshape(shape, order="C" if value.get("Corder", True) else "F")

@@ -1,0 +1,171 @@
+"""What an answer can do: a table with every number, a file that gives it back, a cell, inseq's files; and many."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis import why
+from model.analysis.why.case import ask_case
+from model.trace.kinds import AttentionKind
+from model.trace.translation import TranslationTrace
+from model.trace.why.heads import HeadEffects
+from model.trace.why.plain import plain
+from model.trace.why.rows import Why
+from tests.conftest import SENTENCES
+
+TEXT, STEP = SENTENCES[0], 3
+FEW = ("occlusion_by_mask", "alti", "cross_attention")
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.translate(TEXT, "de-en")
+
+
+@pytest.fixture(scope="module")
+def answers(tiny_translator, trace):
+    asked = {"step": STEP}
+    return (
+        why.attribute(tiny_translator, trace, methods=FEW, **asked),
+        why.parts(tiny_translator, trace, **asked),
+        why.heads(tiny_translator, trace, **asked),
+        why.patch(tiny_translator, trace, SENTENCES[2], **asked),
+        why.smallest_set(tiny_translator, trace),
+    )
+
+
+def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
+    for answer in answers:
+        path = tmp_path / f"{type(answer).__name__}.json"
+        answer.save(path)
+        again = type(answer).load(path)
+        assert plain(again) == plain(answer) and type(again) is type(answer)
+        again.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+    found = Why.load(tmp_path / "Why.json")
+    assert (found.columns.special == answers[0].columns.special).all(), "a symbol is still one"
+    with pytest.raises(ValueError, match=r"Why\.json is no saved HeadEffects"):
+        HeadEffects.load(tmp_path / "Why.json")
+    for wrong in ("[]", "{}", json.dumps({"schema": "attention-atlas-result", "version": 1, "result": "Why", "x": 1})):
+        (tmp_path / "wrong.json").write_text(wrong)
+        with pytest.raises(ValueError, match="is no saved Why"):
+            Why.load(tmp_path / "wrong.json")
+
+
+def test_a_table_holds_every_number(answers):
+    matrix, parts, heads, patched, smallest = (answer.to_frame() for answer in answers)
+    assert list(matrix["occlusion_by_mask"]) == list(answers[0].row("occlusion_by_mask").values)
+    assert parts["nats"].sum() == pytest.approx(answers[1].sum.found, abs=1e-9)
+    cross = heads[(heads.kind == "cross") & (heads.layer == 1)]
+    assert list(cross.effect) == list(answers[2].effects[AttentionKind.CROSS][1]) and heads["flips"].dtype == bool
+    assert patched.metric.to_numpy().reshape(answers[3].metrics.shape) == pytest.approx(answers[3].metrics, nan_ok=True)
+    assert list(patched["at"][: len(answers[3].columns)]) == list(answers[3].columns)
+    assert {(*row,) for row in smallest.itertuples(index=False)} == {(k.value, i, h) for k, i, h in answers[4].kept}
+
+
+def test_a_notebook_shows_every_answer(answers, tiny_translator):
+    for answer in answers:
+        shown = answer._repr_html_()
+        assert "<table" in shown and "<script" not in shown and answer.about().split("<")[0] in shown
+    run = tiny_translator.run([TEXT], names=["encoder.final"])
+    assert f"<td>encoder.final</td><td>{list(run['encoder.final'].shape)}</td>" in run._repr_html_()
+
+
+def test_a_trace_is_saved_by_its_name_and_has_a_line_a_step(trace, tmp_path):
+    for name in ("trace.json", "trace.npz"):
+        trace.save(tmp_path / name)
+        again = TranslationTrace.load(tmp_path / name)
+        assert (again.cross.weights == trace.cross.weights).all() and again.target_tokens == trace.target_tokens
+    frame = trace.to_frame()
+    assert list(frame.token) == list(trace.target_tokens)
+    assert np.log(frame.probability).sum() == pytest.approx(float(trace.log_probability.sum()), abs=1e-5)
+
+
+def test_many_are_asked_as_one_is(tiny_translator, trace):
+    mixed = [SENTENCES[1], trace, SENTENCES[2]]
+    found = list(why.attribute_batch(tiny_translator, iter(mixed), methods=FEW, batch_size=2))
+    alone = [
+        why.attribute(tiny_translator, tiny_translator.translate(one) if isinstance(one, str) else one, methods=FEW)
+        for one in mixed
+    ]
+    for many, one in zip(found, alone, strict=True):
+        assert many.question == one.question
+        np.testing.assert_allclose(many.row("alti").values, one.row("alti").values, atol=1e-5)
+    stream = why.attribute_batch(tiny_translator, [*SENTENCES[:2], " ", "never read"], methods=FEW, batch_size=1)
+    assert next(stream).columns.labels and next(stream).columns.labels
+    with pytest.raises(ValueError, match="text 2: The text is empty"):
+        next(stream)
+
+
+def test_a_bar_tells_how_far_it_is(tiny_translator, capsys):
+    assert len(list(why.attribute_batch(tiny_translator, SENTENCES[:2], methods=FEW[1:], progress=True))) == 2
+    assert "2/2" in capsys.readouterr().err
+
+
+def test_integrated_gradients_start_from_a_baseline_of_ones_own(tiny_translator, trace):
+    case = ask_case(tiny_translator, trace, STEP, "boat")
+    width = case.source_rows.shape[-1]
+    zeros = np.zeros(width, np.float32), np.zeros(case.target_rows.shape[1:], np.float32)
+    asked = {"step": case.question.step, "contrast": case.question.contrast_id, "methods": ("integrated_gradients",)}
+    found = why.attribute(tiny_translator, trace, baseline=zeros, **asked).rows[0]
+    with torch.inference_mode():
+        at_zero = case.measure(
+            case.decode(torch.zeros_like(case.target_rows), case.encode(torch.zeros_like(case.source_rows)))
+        )
+    assert found.sum.expected == pytest.approx(case.metric() - float(at_zero), abs=1e-4) and found.sum.holds
+    assert "given baseline" in found.notes[0]
+    with pytest.raises(ValueError, match="a baseline is of source and of prefix"):
+        why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **asked)
+
+
+def test_an_inseq_file_is_written_and_read(tiny_translator, trace, tmp_path):
+    steps = range(1, len(trace.target_ids))
+    asked = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
+    path = tmp_path / "inseq.json"
+    why.to_inseq(path, trace, asked, "alti")
+    (found,) = why.from_inseq(path)
+    assert (found.source, found.target) == (trace.source_tokens, trace.target_tokens)
+    assert found.method == "alti" and found.start == 1
+    source = len(trace.source_ids)
+    for column, answer in enumerate(asked):
+        values = answer.row("alti").values
+        np.testing.assert_allclose(found.source_scores[:, column], values[:source], atol=1e-6)
+        read = column + 1
+        np.testing.assert_allclose(found.target_scores[:read, column], values[source + 1 :], atol=1e-6)
+        assert np.isnan(found.target_scores[read:, column]).all(), "not read yet"
+    np.testing.assert_allclose(found.step_scores["probability"], np.exp(trace.log_probability[1:]), rtol=1e-6)
+    assert list(found.to_frame().columns[:3]) == ["side", "token", f"1 {trace.target_tokens[1]}"]
+    with pytest.raises(ValueError, match="steps that follow one another"):
+        why.to_inseq(path, trace, asked[::2], "alti")
+    with pytest.raises(ValueError, match="of pieces"):
+        why.to_inseq(path, trace, [why.attribute(tiny_translator, trace, step=STEP, methods=FEW)], "alti")
+
+
+def test_arrays_as_lists_and_scores_of_embeddings_are_read_too(tmp_path):
+    """As `save(ndarray_compact=False)` writes them, of a method that keeps each embedding's own numbers."""
+    tokens = [
+        {"__instance_type__": ["inseq.utils.typing", "TokenWithId"], "attributes": {"token": t, "id": 5}} for t in "ab"
+    ]
+    array = {"__ndarray__": [[[1.0, 2.0]], [[3.0, NAN]]], "dtype": "float32", "shape": [2, 1, 2], "Corder": True}
+    attributes = {"source": tokens, "target": tokens[:1], "source_attributions": array, "target_attributions": None}
+    sequence = {"__instance_type__": ["inseq.data.attribution", "GradientFeatureAttributionSequenceOutput"]}
+    output = {
+        "sequence_attributions": [{**sequence, "attributes": attributes}],
+        "info": {"attribution_method": "saliency"},
+    }
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps({"__instance_type__": ["inseq.data.attribution", "X"], "attributes": output}))
+    (found,) = why.from_inseq(path)
+    assert found.source_scores.shape == (2, 1, 2) and found.target_scores is None and found.method == "saliency"
+    with pytest.raises(ValueError, match="sum them first"):
+        found.to_frame()
+    path.write_text('{"sequence_attributions": 5}')
+    with pytest.raises(ValueError, match="no file of inseq's attributions"):
+        why.from_inseq(path)
+
+
+NAN = float("nan")
