@@ -16,7 +16,7 @@ from gradio_client import Client
 
 import app
 from model.serve.limits import Busy
-from model.trace import storage
+from model.trace import interventions_file, storage
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.translators import Translators
 from tests.conftest import SENTENCES
@@ -24,6 +24,7 @@ from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
 from viz.ui.server import api, named
 from viz.ui.server.answers import answering
+from viz.ui.server.endpoints import Served
 
 TEXT = SENTENCES[0]
 
@@ -51,6 +52,65 @@ def test_these_endpoints_and_no_others_are_public(client):
     public = client.view_api(return_format="dict", print_info=False)
     assert set(public["named_endpoints"]) == {f"/{name}" for name in named.ENDPOINTS}
     assert not public["unnamed_endpoints"]
+
+
+CHANGED = {
+    "heads_off": [["cross", 0, 1], ["cross", 1, 2]],
+    "edits": [{"place": "decoder.0.ffn.out", "kind": "scale", "by": 0.1}],
+}
+ASKED = {
+    "step": {"prefix": [9]},
+    "score": {"target": "A boat."},
+    "why": {"methods": ["cross_attention"]},
+    "why_patch": {"second": SENTENCES[2]},
+}
+
+
+@pytest.mark.parametrize("name", named.ENDPOINTS)
+def test_every_endpoint_takes_what_is_changed_in_every_pass(tiny_translator, name):
+    """As Python does; empty is the plain model; an answer of an experiment that edits would be missing from is none."""
+    call = named.ENDPOINTS[name].bound(Served(Translators([tiny_translator])))
+    fields = {"text": TEXT, **ASKED.get(name, {})}
+    changed = CHANGED if not name.startswith("why") else {"heads_off": CHANGED["heads_off"]}
+    plain, empty, other = (call(**fields, interventions=value) for value in (None, {}, changed))
+    for answer in (plain, empty, other):
+        assert answer["status"] == "ok", answer
+        answer.pop("seconds", None)
+        answer.get("trace", {}).pop("seconds", None)
+    assert plain == empty != other
+    if name.startswith("why"):
+        refusal = call(**fields, interventions=CHANGED)
+        assert refusal["error"] == "invalid" and "cannot be run again" in refusal["message"]
+
+
+def test_a_changed_translation_is_pythons(client, tiny_translator):
+    expected = tiny_translator.translate(TEXT, interventions=interventions_file.from_plain(CHANGED))
+    answer = ask(client, "translate", TEXT, interventions=CHANGED)
+    assert answer["translation"] == expected.translation
+    assert interventions_file.from_plain(answer["interventions"]) == expected.interventions
+    score = ask(client, "score", TEXT, "A boat.", interventions=CHANGED)
+    again = tiny_translator.trace(TEXT, target="A boat.", interventions=expected.interventions)
+    np.testing.assert_allclose(score["log_probability"], float(again.log_probability.sum()), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"heads_off": [["cross", 9, 9]]}, "layers 0 to"),
+        ({"heads_off": [["crossing", 0, 0]]}, "'crossing' is"),
+        ({"heads": []}, "interventions are an object of"),
+        ([1], "interventions are an object of"),
+        ({"in_words": "something"}, "are edits"),
+        ({"heads_off": [["cross", 0, i] for i in range(1001)]}, "at most 1,000 at once, found 1,001"),
+        ({"edits": [{"place": "decoder.0.ffn.out", "kind": "scale", "by": float("nan")}]}, "a finite number"),
+        ({"edits": [{"place": "decoder.0.fnn.out", "kind": "ablate"}]}, "decoder.0.ffn.out"),
+        ({"edits": [{"place": "encoder.final", "kind": "ablate", "positions": [63]}]}, "at position 63"),
+    ],
+)
+def test_interventions_that_cannot_be_are_refused_in_words(tiny_translator, wrong, words):
+    call = named.ENDPOINTS["translate"].bound(Served(Translators([tiny_translator])))
+    answer = call(TEXT, interventions=wrong)
+    assert answer["status"] == "error" and answer["error"] == "invalid" and words in answer["message"], answer
 
 
 def test_handlers_of_the_page_have_no_name_that_answers(tiny_url):
@@ -286,8 +346,12 @@ def test_a_full_queue_says_so_at_once(serve, tiny_translator, monkeypatch):
 @pytest.mark.parametrize(
     ("fields", "values", "words"),
     [
-        ({"txet": "Hund"}, ["Hund", "", 1, 1], ("There is no field 'txet'", "takes 3 values (text, direction, beam)")),
-        ({"direction": "de-en"}, [], ("The field 'text' is missing", "takes 3 values (text, direction, beam)")),
+        (
+            {"txet": "Hund"},
+            ["Hund", "", 1, {}, 1],
+            ("There is no field 'txet'", "takes 4 values (text, direction, beam, "),
+        ),
+        ({"direction": "de-en"}, [], ("The field 'text' is missing", "takes 4 values (text, direction, beam, ")),
     ],
 )
 def test_a_call_with_fields_that_there_are_not_is_answered_in_json(tiny_url, way, fields, values, words):

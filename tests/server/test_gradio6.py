@@ -18,7 +18,7 @@ from model.translators import Translators
 from tests import ROOT
 from viz.ui.gradio6 import edited_scripts, part, parts, wakeful_queue
 from viz.ui.gradio6.part import Part
-from viz.ui.server.endpoints import ENDPOINTS, Endpoint
+from viz.ui.server.endpoints import ENDPOINTS, Endpoint, Served
 
 FOLDER = Path(parts.__file__).parent
 
@@ -74,12 +74,13 @@ def queue(serve, monkeypatch) -> wakeful_queue.WakefulQueue:
     """Of a page with an endpoint that waits as long as it is told, two at once."""
 
     def wait(served: None, seconds: float) -> dict:
+        """Wait."""
         time.sleep(seconds)
         return {}
 
     monkeypatch.setitem(ENDPOINTS, "wait", Endpoint(wait, "nothing", {"concurrency_limit": 2}))
     with gr.Blocks(analytics_enabled=False) as demo:
-        gr.api(ENDPOINTS["wait"].bound(None), api_name="wait", **ENDPOINTS["wait"].options)
+        gr.api(ENDPOINTS["wait"].bound(Served(None)), api_name="wait", **ENDPOINTS["wait"].options)
     demo.port = int(serve(demo).rsplit(":", 1)[1].strip("/"))
     assert type(demo._queue) is wakeful_queue.WakefulQueue
     return demo._queue

@@ -6,7 +6,6 @@ import base64
 import binascii
 from dataclasses import fields
 
-from model.trace import is_number
 from model.trace.edits.values import Ablate, Add, Edit, Numbers, Replace, Scale
 
 KINDS = {"add": Add, "replace": Replace, "scale": Scale, "ablate": Ablate}
@@ -39,10 +38,8 @@ def _edit(found: dict) -> tuple[str, Edit]:
         raise ValueError(f"an edit that cannot be read: {error}") from error
 
 
-def _number(found: object) -> float:
-    if not is_number(found):
-        raise ValueError(f"an edit's strength is a number, found {found!r:.80}")
-    return found
+def _as_it_is(found: object) -> object:
+    return found  # the edit itself looks at it
 
 
 def _counted(found: object) -> tuple | None:
@@ -64,4 +61,4 @@ def _numbers(found: object) -> Numbers:
 
 
 # How each field is read; a name that is not here is refused.
-READ = {"value": _numbers, "strength": _number, "by": _number, "positions": _counted, "heads": _counted}
+READ = {"value": _numbers, "strength": _as_it_is, "by": _as_it_is, "positions": _counted, "heads": _counted}

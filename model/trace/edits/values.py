@@ -8,10 +8,13 @@ True
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from model.trace import is_number
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Edit:
     def _told(self, **numbers: object) -> None:
         for name, values in numbers.items():
             object.__setattr__(self, name, Numbers.of(values))
+        for name in ("strength", "by"):
+            found = getattr(self, name, 0.0)
+            if not is_number(found) or not math.isfinite(found):
+                raise ValueError(f"an edit's {name} must be a finite number, found {found!r:.80}")
         for name in ("positions", "heads"):
             found = getattr(self, name)
             if found is not None:

@@ -9,10 +9,12 @@ from enum import Enum
 from typing import TypeVar
 
 from model.serve.limits import Busy
-from model.trace import is_whole
+from model.trace import interventions_file, is_whole
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from viz.ui.gradio6.discreet_log import describe
 
 VERSION = 1
+MOST_CHANGES = 1000  # of one request
 One = TypeVar("One", bound=Enum)
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,19 @@ def token_ids(name: str, value: object) -> list[int]:
     if not isinstance(value, list):
         raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
     return [whole(f"an id of {name}", i) for i in value]
+
+
+def interventions(value: object) -> Interventions:
+    """The value of the last field of every endpoint, in the form of a trace's file; None or empty: the plain model.
+    ValueError, in words, for what is not, or cannot be run from there."""
+    if not value:
+        return NO_INTERVENTIONS
+    found = interventions_file.from_plain(value)
+    if found.patches or found.in_words:
+        raise ValueError('what interventions put in place of something are edits: "replace" at a place, with a value')
+    if (n := sum(map(len, (found.heads_off, found.cut_edges, found.zeroed_edges, found.edits)))) > MOST_CHANGES:
+        raise ValueError(f"interventions are at most {MOST_CHANGES:,} at once, found {n:,}")
+    return found
 
 
 def one_of(name: str, value: object, kinds: type[One]) -> One:

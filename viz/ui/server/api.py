@@ -14,6 +14,7 @@ import json
 import numpy as np
 
 from model.decode.distributions import TOP_TOKENS
+from model.trace import interventions_file
 from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
@@ -42,7 +43,7 @@ def translate(served: Served, text: str, direction: str = "", beam: int = 1) -> 
         translation, direction, finished (false: stopped by its length), source_ids, source_tokens, target_ids,
         target_tokens; for each target token probabilities, ranks (from 1) and entropies (of its step, in bits);
         log_probability (natural, of the whole translation); decoding (width of the search, length_penalty, and how
-        many of the first target tokens were given); seconds, device, checkpoint, digest.
+        many of the first target tokens were given); interventions, {} for none; seconds, device, checkpoint, digest.
     """
     return described(served.traced(text, direction, beam))
 
@@ -105,7 +106,7 @@ def step(served: Served, text: str, prefix: list[int] | None = None, candidates:
     end = translator.tokenizer.end_id
     ids = token_ids("prefix", prefix or [])
     # The last row of a forced decode predicts what follows the prefix, whatever is put there.
-    trace = translator.trace(string("text", text), code, target=[*ids, end])
+    trace = translator.trace(string("text", text), code, target=[*ids, end], interventions=served.interventions)
     rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
     found = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
     return {
@@ -130,7 +131,11 @@ def score(served: Served, text: str, target: str, direction: str = "") -> dict:
         What translate returns, of this target; log_probability is natural, of the whole target and its end.
     """
     translator, code = served.chosen(direction)
-    return described(translator.trace(string("text", text), code, target=string("target", target)))
+    return described(
+        translator.trace(
+            string("text", text), code, target=string("target", target), interventions=served.interventions
+        )
+    )
 
 
 def described(trace: TranslationTrace) -> dict:
@@ -148,6 +153,7 @@ def described(trace: TranslationTrace) -> dict:
         "entropies": trace.entropy.tolist(),
         "log_probability": float(trace.log_probability.sum()),
         "decoding": to_plain(trace.decoding),
+        "interventions": interventions_file.to_plain(trace.interventions),
         "seconds": trace.seconds,
         "device": trace.device,
         "checkpoint": trace.checkpoint,

@@ -6,25 +6,27 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import gradio as gr
 
 from model.analysis.why.means_cache import MeansCache
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
-from viz.ui.server.answers import answering, string
+from viz.ui.server.answers import answering, interventions, string
 
 ONE_BY_ONE = {"concurrency_id": "model"}  # work on the model, as many calls at once as `--concurrency` says
 
 
 @dataclass(frozen=True)
 class Served:
-    """What endpoints ask: the models, and the means that experiments share."""
+    """What endpoints ask: the models, the means that experiments share, and what the request changes in every pass."""
 
     translators: Translators
     means_cache: MeansCache = field(default_factory=MeansCache)
+    interventions: Interventions = NO_INTERVENTIONS
 
     def chosen(self, direction: object) -> tuple[Translator, str]:
         """The translator and the direction that a field means; empty: the app's first."""
@@ -33,7 +35,17 @@ class Served:
 
     def traced(self, text: object, direction: object, beam: int = 1) -> TranslationTrace:
         translator, code = self.chosen(direction)
-        return translator.translate(string("text", text), code, beam=beam)
+        return translator.translate(string("text", text), code, beam=beam, interventions=self.interventions)
+
+
+# The last, optional field of every endpoint, and its line in their documentation.
+CHANGES = inspect.Parameter(
+    "interventions", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="dict | None"
+)
+BEFORE_RETURNS = "\n\n    Returns:"
+CHANGES_ABOUT = f"""
+        interventions: what every pass of the model is changed by, in the form of a trace's "interventions_data", such
+            as {{"heads_off": [["cross", 2, 4]]}}; none for the plain model{BEFORE_RETURNS}"""
 
 
 @dataclass(frozen=True)
@@ -51,8 +63,8 @@ class Endpoint:
 
     @property
     def fields(self) -> dict[str, inspect.Parameter]:
-        """By name, in order."""
-        return dict(list(inspect.signature(self.find).parameters.items())[1:])
+        """By name, in order, with what every endpoint takes besides."""
+        return {**dict(list(inspect.signature(self.find).parameters.items())[1:]), CHANGES.name: CHANGES}
 
     @property
     def row(self) -> str:
@@ -63,13 +75,18 @@ class Endpoint:
     def bound(self, served: Served) -> Callable[..., dict]:
         """What Gradio calls: it reads a function's parameters, their types and its docstring."""
 
+        signature = inspect.signature(self.find).replace(parameters=[*self.fields.values()])
+
+        @answering
         @functools.wraps(self.find)
         def call(*values: object, **named: object) -> dict:
-            return answer(served, *values, **named)
+            asked = signature.bind(*values, **named).arguments
+            changed = replace(served, interventions=interventions(asked.pop(CHANGES.name, None)))
+            return self.find(changed, **asked)
 
-        answer = answering(self.find)
-        call.__signature__ = inspect.signature(self.find).replace(parameters=[*self.fields.values()])
-        call.__annotations__ = {name: self.find.__annotations__[name] for name in (*self.fields, "return")}
+        call.__signature__ = signature
+        call.__annotations__ = {name: one.annotation for name, one in self.fields.items()} | {"return": "dict"}
+        call.__doc__ = CHANGES_ABOUT.join(self.find.__doc__.split(BEFORE_RETURNS, 1))
         return call
 
     def refused(self, given: Mapping[str, object]) -> str | None:
