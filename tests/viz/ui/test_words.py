@@ -71,6 +71,7 @@ NO_CONTROL = {
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
     ("model/translator.py", "trace"),
+    ("model/analysis/steering.py", "direction"),
     ("model/analysis/why/attribution.py", "_named"),
     ("model/analysis/why/case.py", "baseline_rows"),
     ("model/decode/runs.py", "__getitem__"),

@@ -1,6 +1,7 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
+import { copyLink } from "../core/links.js";
 import { flow } from "./figure1.js";
 import { maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
@@ -208,6 +209,18 @@ export const simple = {
       { type: "button", class: "plain action", onclick: () => api.ask(b.event, b.data) },
       b.text,
     ),
+  link: (b) => {
+    const status = el("span", { class: "text note", role: "status" });
+    const copy = () =>
+      copyLink(new URLSearchParams(b.fields), (told) => status.replaceChildren(told));
+    return el(
+      "p",
+      {},
+      el("button", { type: "button", class: "plain action", onclick: copy }, b.text),
+      " ",
+      status,
+    );
+  },
   // A word's number is said as well as shown: its superscript is read aloud, too.
   marked: (b) =>
     el(

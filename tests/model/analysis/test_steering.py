@@ -1,0 +1,63 @@
+"""A direction is a difference of means, and what it steers is an edit; the panel and its link say the same."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from model.analysis.steering import direction, steered
+from model.trace.edits import Add
+from model.trace.interventions import Interventions
+from model.trace.language import Refusal
+from tests.conftest import SENTENCES
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.inside.experiments import steer
+from viz.ui.session import Selection
+
+TEXT, TOWARDS, AWAY = SENTENCES[0], "Ein Boot.", "Zwei Hunde schlafen."
+PLACE = "encoder.1.resid_post"
+
+
+def mean_of(translator, text: str) -> np.ndarray:
+    """From a pass of this text alone."""
+    trace = translator.translate(text)
+    record = translator.inspect(trace.source_ids, trace.target_ids).encoder_records[1]
+    return record.after[0].double().mean(0).numpy()
+
+
+def test_a_direction_is_the_difference_of_two_means(tiny_translator):
+    found = direction(tiny_translator, TOWARDS, AWAY, place=PLACE)
+    expected = mean_of(tiny_translator, TOWARDS) - mean_of(tiny_translator, AWAY)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(direction(tiny_translator, AWAY, TOWARDS, place=PLACE), -expected, atol=1e-5)
+    written = direction(tiny_translator, TOWARDS, AWAY, place="decoder.0.resid_post")
+    assert written.shape == found.shape and not np.allclose(written, found)
+    with pytest.raises(Refusal, match="the same"):
+        direction(tiny_translator, TOWARDS, f" {TOWARDS}", place=PLACE)
+    with pytest.raises(ValueError, match="heads or keys of its own"):
+        direction(tiny_translator, TOWARDS, AWAY, place="encoder.0.self.z")
+
+
+def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    added = Add(direction(tiny_translator, TOWARDS, AWAY, place=PLACE), 3.0)
+    with tiny_translator.edit({PLACE: added}) as edited:
+        expected = edited.translate(TEXT)
+    found = steered(tiny_translator, trace, PLACE, added)
+    assert found.target_ids == expected.target_ids != trace.target_ids
+    assert found.interventions == Interventions(edits=((PLACE, added),))
+    scene = Scene(trace, Selection(), tiny_translator)
+    cards, facts, action, link = steer.PANEL.compute(scene, TOWARDS, AWAY, 2, 300)
+    assert cards["items"][1][1] == expected.translation
+    assert float(facts["items"][0][1]) == pytest.approx(3 * np.linalg.norm(added.value.array), rel=1e-2)
+    assert steer.PANEL.translates(scene, action["data"]).target_ids == expected.target_ids
+    named = {control.name for control in steer.PANEL.controls}
+    assert named < set(link["fields"]) and link["fields"]["panel"] == steer.PANEL.name
+    assert len(json.dumps(link)) < 1000, "the recipe, not the vector"
+    nothing = steer.PANEL.compute(scene, TOWARDS, AWAY, 2, 0)
+    assert nothing[0]["items"][1][1] == trace.translation
+    for typed in (("", AWAY), (TOWARDS, "")):
+        (asked,) = steer.PANEL.compute(scene, *typed, 2, 300)
+        assert asked["text"].startswith("Type two sentences")
