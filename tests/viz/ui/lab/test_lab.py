@@ -82,13 +82,21 @@ def rows_of(found: list[dict]) -> list[list]:
     return [row for table in tables for row in table["rows"]]
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "every"])
+@pytest.mark.parametrize(
+    ("scene", "every"),
+    [
+        (TEXTS[0], True),
+        *((text, False) for text in TEXTS[1:]),
+        *(pytest.param(text, True, marks=pytest.mark.long) for text in TEXTS[1:]),
+    ],
+    indirect=["scene"],
+)
 @pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
 def test_every_panel_is_plain_json(scene, panel, every) -> None:
     """At all values of its controls; of strange texts, in a plain run, at the first ones."""
     assert panel.missing(scene) == []
     settings = panels.settings(panel, scene)
-    for values in settings if every or scene.trace.source_text == TEXTS[0] else islice(settings, 1):
+    for values in settings if every else islice(settings, 1):
         try:
             found = panels.contents(panel, scene, *values)[-1]
         except ValueError:  # of what was typed, or of a sentence that cannot be shuffled
