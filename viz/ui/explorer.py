@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import gradio as gr
 
@@ -19,12 +19,12 @@ from viz.ui import overlays
 from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
 from viz.ui.desk import fields
-from viz.ui.desk.desk import MODEL, Desk
+from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.experiments import cutting
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
-from viz.ui.session import TRANSLATES, Selection
+from viz.ui.session import TRANSLATES, Selection, Session
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
@@ -42,54 +42,41 @@ def build(translators: Translators | None, header: Header) -> None:
     first = sent(translators, header.first, header.first_selection) if header.first else {"invitation": INVITATION}
     explorer = component(first, model=translators is not None)
     history = gr.State((header.first,) if header.first else ())
-    private = {"api_visibility": "private", "show_progress": "hidden"}
 
     def show(trace: TranslationTrace | None, selection: Selection, history: tuple[TranslationTrace, ...]):
         if trace is None:  # forgotten meanwhile, for want of room
             return told(invitation=_forgotten().words), ()
         return told(**sent(translators, trace, selection.fitted(trace))), remembered(history, trace)
 
-    session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **private)
-    session.selection.change(
-        lambda selection: told(selection=selection_dict(selection)),
-        [session.selection],
-        [explorer],
-        queue=False,
-        trigger_mode="always_last",
-        **private,
-    )
-    # Through the queue: what changes a state outside it does not set off that state's own change event.
-    # One by one: of several at once, Gradio would send the first one's data again in place of the last one's.
-    explorer.select(
-        choose, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
-    )
+    session.trace.change(show, [session.trace, session.selection, history], [explorer, history], **PRIVATE)
+    share_selection(explorer, session)
     desk = Desk(explorer, session, translators)
 
-    def overlay(question: Question, history: tuple[TranslationTrace, ...], asked: Asked) -> dict:
-        return overlaid(desk.scene(found(history, question.data.get("key")), asked=asked), question.data)
+    def about(find: Callable[[Question, Scene], dict | tuple]) -> Callable[..., dict | tuple]:
+        """find, of the translation that the question names."""
 
-    def export(question: Question, history: tuple[TranslationTrace, ...], selection: Selection, asked: Asked) -> dict:
-        return exported(desk.scene(found(history, question.data.get("key")), selection, asked), question.data)
+        def answer(
+            question: Question,
+            history: tuple[TranslationTrace, ...],
+            selection: Selection = Selection(),
+            asked: Asked = Asked(),
+        ) -> dict | tuple:
+            return find(question, desk.scene(found(history, question.data.get("key")), selection, asked))
 
-    def cut_out(question: Question, history: tuple[TranslationTrace, ...], asked: Asked) -> dict:
-        return {
-            "cut": cutting.answered(desk.scene(found(history, question.data.get("key")), asked=asked), question.data)
-        }
+        return answer
 
-    def cut_open(question: Question, history: tuple[TranslationTrace, ...]) -> tuple:
-        changed = cutting.translated(desk.scene(found(history, question.data.get("key"))), question.data)
-        return {}, *header.shown(question, changed)
-
-    desk.answers(
-        "layers", lambda question, history: layers(found(history, question.data.get("key")), question.data), [history]
-    )
+    states = [history, session.selection, session.asked]
+    desk.answers("layers", about(lambda question, scene: layers(scene.trace, question.data)), [history])
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
     for prefix, turn in (("", {}), ("model_", MODEL)):
-        desk.answers(f"{prefix}overlay", overlay, [history, session.asked], refused=not_overlaid, **turn)
-        desk.answers(f"{prefix}export", export, [history, session.selection, session.asked], **turn)
-    session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **private)
-    desk.answers("cut", cut_out, [history, session.asked], turn=True, refused=not_cut, queue=False, **MODEL)
-    desk.answers("cut_open", cut_open, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
+        overlay = about(lambda question, scene: overlaid(scene, question.data))
+        desk.answers(f"{prefix}overlay", overlay, states, refused=not_overlaid, **turn)
+        desk.answers(f"{prefix}export", about(lambda question, scene: exported(scene, question.data)), states, **turn)
+    session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **PRIVATE)
+    cut = about(lambda question, scene: {"cut": cutting.answered(scene, question.data)})
+    desk.answers("cut", cut, states, turn=True, refused=not_cut, queue=False, **MODEL)
+    uncut = about(lambda question, scene: ({}, *header.shown(question, cutting.translated(scene, question.data))))
+    desk.answers("cut_open", uncut, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
 
 
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection) -> dict:
@@ -125,6 +112,23 @@ def remembered(history: tuple[TranslationTrace, ...], trace: TranslationTrace) -
         if key_of(earlier) != key_of(trace):
             kept.append(earlier)
     return tuple(reversed(kept))
+
+
+def share_selection(component: Component, session: Session) -> None:
+    """What is selected in the component is selected on the whole page, and the other way round."""
+    session.selection.change(
+        lambda selection: told(selection=selection_dict(selection)),
+        [session.selection],
+        [component],
+        queue=False,
+        trigger_mode="always_last",
+        **PRIVATE,
+    )
+    # Through the queue: what changes a state outside it does not set off that state's own change event.
+    # One by one: of several at once, Gradio would send the first one's data again in place of the last one's.
+    component.select(
+        choose, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **PRIVATE
+    )
 
 
 def choose(trace: TranslationTrace | None, event: gr.EventData) -> object:

@@ -21,9 +21,9 @@ from model.translators import Translators
 from viz.maps.branches import Branch, Origin, Tree, compare
 from viz.ui.component import Component
 from viz.ui.desk import fields
-from viz.ui.desk.desk import MODEL, Desk
+from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
-from viz.ui.explorer import choose
+from viz.ui.explorer import share_selection
 from viz.ui.header import Header
 from viz.ui.rpc import Question, told
 from viz.ui.session import serving
@@ -52,7 +52,6 @@ def build(translators: Translators, header: Header) -> None:
     # It begins by asking: when the tab is opened the page may be at another sentence than it began with.
     stepper = Component("stepper", told(stale=True), events=("act", "select", "publish"), elem_id="stepper")
     tree_state, opened_state = gr.State(None), gr.State(header.first)
-    private = {"api_visibility": "private", "show_progress": "hidden"}
 
     desk = Desk(stepper, session, translators)
 
@@ -84,21 +83,10 @@ def build(translators: Translators, header: Header) -> None:
         [opened_state, tree_state, session.trace],
         [session.trace, header.result],
         trigger_mode="multiple",
-        **private,
+        **PRIVATE,
     )
-    # As in the explorer: one by one, since of several at once Gradio sends the first one's data again.
-    stepper.select(
-        choose, [session.trace], [session.selection], trigger_mode="multiple", concurrency_limit=1, **private
-    )
-    session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **private)
-    session.selection.change(
-        lambda selection: told(selection=selection_dict(selection)),
-        [session.selection],
-        [stepper],
-        queue=False,
-        trigger_mode="always_last",
-        **private,
-    )
+    share_selection(stepper, session)
+    session.trace.change(follow_the_sentence, [session.trace, tree_state], [stepper], queue=False, **PRIVATE)
 
 
 def is_of(tree: Tree | None, trace: TranslationTrace | None) -> bool:

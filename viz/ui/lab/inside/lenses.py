@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.analysis.again import check_again
 from model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
 from model.analysis.lenses.fitted import Lenses
 from viz.maps import labels
@@ -17,6 +18,7 @@ DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday se
 
 def lenses(scene: Scene, words: int) -> list[dict]:
     trace, translator = scene.trace, scene.translator
+    check_again(translator, trace)
     names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
     ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
     return [
