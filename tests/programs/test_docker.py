@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shlex
 import subprocess
-import sys
 
 import pytest
 
-from bench.ports import free_port
 from tests import ROOT
-from tests.programs.test_package import built, installed  # noqa: F401 (fixtures)
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 STEPS = [
@@ -51,24 +45,3 @@ def test_what_is_installed_follows_the_build_argument(wheels, said):
         ["sh", "-c", f"printf '%s\\n' {command}"], env={"WHEELS": wheels}, capture_output=True, text=True
     )
     assert shown.stdout.split() == ["install", "--no-cache-dir", *said, "-c", "constraints.txt", ".[app,plots]"]
-
-
-@pytest.mark.long
-def test_it_starts_and_its_health_check_tells_up_from_down(installed, tmp_path):  # noqa: F811
-    """CMD and HEALTHCHECK in the environment that the steps before them make, with the ENV that they set."""
-    port = str(free_port())
-    settings = dict(pair.split("=", 1) for pair in shlex.split(of("ENV")[0])) | {"GRADIO_SERVER_PORT": port}
-    settings["PATH"] = f"{installed}:{os.environ['PATH']}"
-    settings["GRADIO_SERVER_NAME"] = "127.0.0.1"
-    check = ["sh", "-c", of("HEALTHCHECK")[0].split(" CMD ", 1)[1]]
-    assert subprocess.run(check, env=settings, capture_output=True).returncode != 0
-    command = [sys.executable if part == "python3" else part for part in json.loads(of("CMD")[0])]
-    command[0] = str(installed / command[0])
-    with subprocess.Popen(
-        command, cwd=tmp_path, env={**os.environ, **settings}, stdout=subprocess.PIPE, text=True
-    ) as app:
-        try:
-            assert any("is served on" in line for line in app.stdout)
-            assert subprocess.run(check, env=settings).returncode == 0
-        finally:
-            app.terminate()

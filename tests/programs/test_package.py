@@ -7,6 +7,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +23,7 @@ from gradio_client import Client
 from attention_atlas.__main__ import COMMANDS
 from bench.ports import free_port
 from tests import ROOT
+from tests.programs.test_docker import of
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -165,12 +167,24 @@ def test_every_program_has_its_help_and_errors_in_words(installed, tmp_path):
 
 
 @pytest.mark.long
-def test_the_page_is_served_far_from_the_checkout(installed, tmp_path):
-    port = free_port()
-    command = [str(installed / "attention-atlas"), "serve", "--port", str(port), "--device", "cpu"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as app:
+def test_the_page_is_served_as_the_dockerfile_says_and_its_health_check_tells_up_from_down(installed, tmp_path):
+    """CMD and HEALTHCHECK in the environment that the steps before them make, with the ENV that they set."""
+    port = str(free_port())
+    settings = dict(pair.split("=", 1) for pair in shlex.split(of("ENV")[0])) | {"GRADIO_SERVER_PORT": port}
+    settings |= {"PATH": f"{installed}:{os.environ['PATH']}", "GRADIO_SERVER_NAME": "127.0.0.1"}
+    check = ["sh", "-c", of("HEALTHCHECK")[0].split(" CMD ", 1)[1]]
+    assert subprocess.run(check, env=settings, capture_output=True).returncode != 0
+    command, *options = (sys.executable if part == "python3" else part for part in json.loads(of("CMD")[0]))
+    with subprocess.Popen(
+        [str(installed / command), *options],
+        cwd=tmp_path,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as app:
         try:
             assert any("is served on" in line for line in app.stdout), "it did not start"
+            assert subprocess.run(check, env=settings).returncode == 0
             client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
             assert client.predict("Der Hund schläft.", api_name="/translate")["status"] == "ok"
         finally:
