@@ -37,7 +37,7 @@ def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
     rows = [
         [
             blocks.token(labels.display(token)),
-            *(_cell(scene, lens, layer, i, words, written) for layer in range(len(names))),
+            *(_cell(scene, lens, (layer, i), words, written) for layer in range(len(names))),
         ]
         for i, token in enumerate(scene.trace.source_tokens)
     ]
@@ -49,10 +49,10 @@ def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
     return [blocks.table((say("Token"), *names), rows, caption=caption), *_measured(scene.lenses)]
 
 
-def _cell(scene: Scene, lens: EncoderLens, layer: int, position: int, words: int, written: set[int]) -> dict:
-    best = lens.ids[layer, position, :words].tolist()
+def _cell(scene: Scene, lens: EncoderLens, at: tuple[int, int], words: int, written: set[int]) -> dict:
+    best = lens.ids[at][:words].tolist()
     text = " · ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(best))
-    return blocks.shade(float(lens.shares[layer, position, 0]), text, framed=bool(written & set(best)))
+    return blocks.shade(float(lens.shares[at][0]), text, framed=bool(written & set(best)))
 
 
 def _measured(lenses: Lenses) -> list[dict]:
