@@ -1,0 +1,131 @@
+"""Senders, receivers and edges of a pre-norm Transformer.
+
+A residual stream is a sum: of the embeddings, what every head writes and what every feed-forward writes. Each query,
+key and value of each head, each feed-forward and the logits read that sum, so that each of them could be given another
+sum: an edge is one sender's part in one receiver's input. Cross-attention's keys and values read the encoder's stream
+through its last norm, so that an edge leads from any sender of the encoder to each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from model.config import ModelConfig
+from model.trace.kinds import Side
+from model.trace.language import Refusal
+
+
+@dataclass(frozen=True)
+class Edge:
+    """By name: "encoder.1.self.3" (a head), "decoder.0.ffn", "encoder.embed" write; "decoder.2.cross.q.5",
+    "encoder.3.ffn", "logits" read."""
+
+    sender: str
+    receiver: str
+
+    def __str__(self) -> str:
+        return f"{self.sender} -> {self.receiver}"
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Receivers that read the same senders: the first `senders` of a side. at: the number of their first edge; edges
+    are counted receiver by receiver."""
+
+    names: tuple[str, ...]
+    side: Side  # of the stream that is read
+    senders: int
+    at: int
+
+    @property
+    def edges(self) -> slice:
+        return slice(self.at, self.at + len(self.names) * self.senders)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """senders: by side, in the order in which they write; readers: by the part of a pass, such as "decoder.1.cross.q",
+    in its order."""
+
+    senders: dict[Side, tuple[str, ...]]
+    readers: dict[str, Readers]
+
+    def __len__(self) -> int:
+        return sum(len(one.names) * one.senders for one in self.readers.values())
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """All of them, in their order."""
+        return tuple(self._edges())
+
+    def _edges(self) -> Iterator[Edge]:
+        for readers in self.readers.values():
+            for name in readers.names:
+                for sender in self.senders[readers.side][: readers.senders]:
+                    yield Edge(sender, name)
+
+    @cached_property
+    def number(self) -> dict[Edge, int]:
+        """An edge's place among all."""
+        return {edge: index for index, edge in enumerate(self.edges)}
+
+    def on_paths(self, chosen: np.ndarray) -> np.ndarray:
+        """Of the chosen edges, bool [edge], those that lie on a path of chosen ones from an embedding to the logits."""
+        reached = {names[0] for names in self.senders.values()}
+        forward = []
+        for index in np.flatnonzero(chosen):  # in the order of the pass: what leads to a sender stands before it
+            edge = self.edges[index]
+            if edge.sender in reached:
+                forward.append(index)
+                reached.add(writer(edge.receiver))
+        used, kept = {"logits"}, np.zeros_like(chosen)
+        for index in reversed(forward):
+            edge = self.edges[index]
+            if writer(edge.receiver) in used:
+                kept[index] = True
+                used.add(edge.sender)
+        return kept
+
+
+def writer(receiver: str) -> str:
+    """What a receiver's input goes into: a head for its q, k or v, else the receiver itself."""
+    parts = receiver.split(".")
+    return ".".join([*parts[:3], parts[4]]) if len(parts) == 5 else receiver
+
+
+@lru_cache(maxsize=16)
+def graph(config: ModelConfig) -> Graph:
+    """The graph of a Transformer of this shape. A Refusal, in words, where the stream is no plain sum."""
+    if not config.norm_first or not config.residual:
+        raise Refusal("Circuits need norms before each sub-layer: behind it, the stream is no sum of its parts.")
+    heads = range(config.num_heads)
+    senders: dict[Side, list[str]] = {side: [f"{side.value}.embed"] for side in (Side.ENCODER, Side.DECODER)}
+    readers: dict[str, Readers] = {}
+    edges = 0
+
+    def read(part: str, names: list[str], side: Side) -> None:
+        nonlocal edges
+        readers[part] = Readers(tuple(names), side, len(senders[side]), edges)
+        edges += len(names) * len(senders[side])
+
+    def attention(at: str, letters: str, side: Side) -> None:
+        for letter in letters:
+            read(f"{at}.{letter}", [f"{at}.{letter}.{head}" for head in heads], side)
+
+    for side, layers in ((Side.ENCODER, config.num_encoder_layers), (Side.DECODER, config.num_decoder_layers)):
+        for layer in range(layers):
+            at = f"{side.value}.{layer}"
+            attention(f"{at}.self", "qkv", side)
+            senders[side] += [f"{at}.self.{head}" for head in heads]
+            if side is Side.DECODER:
+                attention(f"{at}.cross", "q", side)
+                attention(f"{at}.cross", "kv", Side.ENCODER)
+                senders[side] += [f"{at}.cross.{head}" for head in heads]
+            read(f"{at}.ffn", [f"{at}.ffn"], side)
+            senders[side].append(f"{at}.ffn")
+    read("logits", ["logits"], Side.DECODER)
+    return Graph({side: tuple(names) for side, names in senders.items()}, readers)
