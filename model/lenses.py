@@ -18,11 +18,9 @@ from model.analysis.why.averages import own_sentences
 from model.evaluation import everyday
 from model.program import add_checkpoint, add_output, command_line, destination, program, whole
 from model.trace.directions import parse_direction
-from model.training import corpora
 from model.training.sources.folder import read_folder
 from model.translator import Translator
 
-DEV = 1000  # sentences of each direction
 DOMAINS = {"multi30k": "captions", "news": "news"}
 MEASURED = 200  # sentences of each
 
@@ -62,12 +60,10 @@ def found_in(translator: Translator, lenses: Lenses, data: Path | None) -> dict[
 
 
 def texts(args: argparse.Namespace, translator: Translator) -> dict[str, list[str]]:
-    """Sentences by direction: of a file, of the corpora's dev parts, or the project's own. ValueError for none."""
+    """Sentences by direction: of a file, or the project's own. ValueError for none."""
     if args.sentences:
         lines = args.sentences.read_text(encoding="utf-8").splitlines()
         return {direction: lines for direction in translator.directions}
-    if args.data:
-        return {d: [s for s, _ in corpora.dev_pairs(args.data, d, DEV)[1]] for d in translator.directions}
     if not (found := own_sentences(translator)):
         raise ValueError(
             "there are no sentences of this project's own in the source languages of "
@@ -82,7 +78,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_checkpoint(parser)
     add_output(parser, FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
-    add("--data", type=Path, help="a data folder: the dev parts of its corpora instead")
+    add("--data", type=Path, help="a data folder: its captions and news are read, to measure how often words are found")
     add(
         "--slopes",
         type=whole(),

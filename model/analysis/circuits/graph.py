@@ -27,6 +27,12 @@ class Edge:
     sender: str
     receiver: str
 
+    @property
+    def letter(self) -> str:
+        """Which of a head's inputs it leads into, "q", "k" or "v"; empty: it leads into no head."""
+        parts = self.receiver.split(".")
+        return parts[3] if len(parts) == 5 else ""
+
     def __str__(self) -> str:
         return f"{self.sender} -> {self.receiver}"
 

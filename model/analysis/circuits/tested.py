@@ -9,6 +9,7 @@ import numpy as np
 
 from model.analysis.circuits.pairs import Pair, batch
 from model.analysis.circuits.scores import TOGETHER, Circuit, Contrast
+from model.trace.language import Refusal
 from model.translator import Translator
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the edges (Mueller et al. 2025, MIB)
@@ -69,7 +70,7 @@ def tested(
             watch(2 * number + 1 + (found is random), 2 * len(parts))
     low, high = np.array(none), np.array(whole)
     if not abs((high - low).mean()) > 0:
-        raise ValueError("the changed sentences lead to the same decision: there is nothing to explain")
+        raise Refusal("The changed sentence leads to the same decision: there is nothing to explain.")
     leads, lots = (np.concatenate(found, axis=1) for found in (kept, random))  # [share, pair]
     faithful = _share(leads, low, high)
     rows = chance.integers(len(pairs), size=(RESAMPLES, len(pairs)))

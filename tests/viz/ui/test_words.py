@@ -68,6 +68,8 @@ NO_CONTROL = {
     ("model/analysis/lenses/fit.py", "fit"),
     ("model/analysis/lenses/measure.py", "found_words"),
     ("model/analysis/lenses/fitted.py", "load"),
+    ("model/analysis/circuits/pairs.py", "batch"),
+    ("model/analysis/circuits/tested.py", "tested"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
     ("model/translator.py", "trace"),

@@ -136,6 +136,7 @@ function figure(block, keep, api) {
   const layout = { ...block.figure.layout, height: block.height, autosize: true };
   for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
   for (const note of layout.annotations || []) note.text = said(note.text);
+  if (layout.xaxis.ticktext) layout.xaxis.ticktext = layout.xaxis.ticktext.map(said);
   if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
   for (const trace of block.figure.data)
     for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = said(trace[key]);

@@ -52,7 +52,7 @@ DIRECTIONS = {
 
 def shown(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
     """The sentence's words to click, and with a second sentence the map of what each place recovers."""
-    words = _words(scene, text)
+    words = second_sentence(scene, text)
     if not text:
         return [words]
     try:
@@ -171,7 +171,8 @@ def _meaning(effects: PatchEffects) -> Words:
     )
 
 
-def _words(scene: Scene, text: str) -> dict:
+def second_sentence(scene: Scene, text: str) -> dict:
+    """The block of words to click, each for another one in its place."""
     tokens = scene.trace.source_tokens
     words = [
         {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
@@ -191,7 +192,7 @@ def _words(scene: Scene, text: str) -> dict:
     }
 
 
-def replaced(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> str:
+def replaced(scene: Scene, data: Mapping[str, object], text: str, *_: object) -> str:
     """The sentence with the clicked word changed; clicked again, with the next nearest one. Or the one that a link
     names."""
     if isinstance(given := data.get("text"), str):
