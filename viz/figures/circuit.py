@@ -11,8 +11,9 @@ from model.trace.kinds import Side
 from viz import theme
 from viz.words import Words, join, say
 
-FOR, AGAINST = theme.HEAD_COLOURS[0], theme.HEAD_COLOURS[5]
+FOR, AGAINST = theme.DIVERGING["light"][4], theme.DIVERGING["light"][0]  # as in the tokens' matrix
 WIDEST = 9.0  # pixels
+NODE = "#5f6b7d"  # white reads on it, and it stands out from either page
 PARTS = {"self": 0, "cross": 1, "ffn": 2}  # from left to right within a layer
 ALONG = {"q": 0.4, "k": 0.5, "v": 0.6}  # where on its way an edge is named: three may lead to one head
 
@@ -65,9 +66,9 @@ def plot_circuit(edges: Sequence[Drawn], layers: tuple[int, int]) -> go.Figure:
         x=[places[name][0] for name in places],
         y=[places[name][1] for name in places],
         mode="markers+text",
-        marker={"size": 26, "color": "rgba(128,128,128,0.25)", "line": {"width": 1, "color": theme.FIGURE_TEXT}},
+        marker={"size": 26, "color": NODE},
         text=[short(name) for name in places],
-        textfont={"size": 11},
+        textfont={"size": 11, "color": "#ffffff"},
         customdata=list(places),
         hovertemplate="%{customdata}<extra></extra>",
     )

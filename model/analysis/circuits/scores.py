@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -50,9 +51,13 @@ class Circuit:
         chosen[np.argsort(-np.abs(self.scores), kind="stable")[:count]] = True
         return self.graph.on_paths(chosen)
 
+    def tried(self, count: int) -> int:
+        """How many of the best edges one has to take for `count` of them to lie on paths."""
+        return bisect_left(range(len(self.scores)), count, key=lambda n: int(self.best(n).sum()))
+
     def edges(self, count: int) -> list[tuple[Edge, float]]:
-        """best(count) with their scores, the largest first."""
-        kept = np.flatnonzero(self.best(count))
+        """best(tried(count)) with their scores, the largest first."""
+        kept = np.flatnonzero(self.best(self.tried(count)))
         return [(self.graph.edges[i], float(self.scores[i])) for i in kept[np.argsort(-np.abs(self.scores[kept]))]]
 
     def to_frame(self):

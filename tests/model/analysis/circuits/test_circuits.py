@@ -129,6 +129,13 @@ def test_only_what_lies_on_a_path_is_kept(tiny_translator):
     assert {edges.edges[i] for i in np.flatnonzero(edges.on_paths(chosen))} == on
 
 
+def test_as_many_edges_as_are_asked_for_lie_on_paths(tiny_translator):
+    found = circuits.find(tiny_translator, PAIRS, "eap")
+    for count in (1, 7, 40):
+        assert len(found.edges(count)) >= count > int(found.best(found.tried(count) - 1).sum())
+    assert [abs(score) for _, score in found.edges(40)] == sorted((abs(s) for _, s in found.edges(40)), reverse=True)
+
+
 def test_a_planted_circuit_is_found(tokenizer, tiny_translator):
     """Only one path is left open by hand: every other head and feed-forward writes nothing. The edges that it takes
     score above all others (ROC), and keep the whole decision."""

@@ -40,17 +40,18 @@ def _found(scene: Scene, text: str, edges: int) -> list[dict]:
     pair = pair_of(scene, text)
     circuit = scored(scene.translator, pair)
     kept = circuit.edges(edges)
-    tested = circuits.tested(scene.translator, circuit, [pair], shares=(edges / len(circuit.scores),))
+    tested = circuits.tested(scene.translator, circuit, [pair], shares=(circuit.tried(edges) / len(circuit.scores),))
     token, contrast = names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
     worth = [(edge, -score) for edge, score in kept]  # closed, an edge that speaks for the token costs it
+    facts = blocks.facts(
+        (say("This sentence"), signed(circuit.metric), about),
+        (say("The second sentence, after the same prefix"), signed(circuit.changed), about),
+        _kept(tested, len(kept), len(circuit.scores)),
+    )
     return [
-        blocks.facts(
-            (say("This sentence"), signed(circuit.metric), about),
-            (say("The second sentence, after the same prefix"), signed(circuit.changed), about),
-            _kept(tested, len(kept), len(circuit.scores)),
-        ),
+        facts,
         blocks.figure(
             plot_circuit(
                 [Drawn(edge.sender, writer(edge.receiver), edge.letter, nats) for edge, nats in worth],
@@ -61,7 +62,7 @@ def _found(scene: Scene, text: str, edges: int) -> list[dict]:
         ),
         blocks.text(
             say(
-                "Nodes are heads, by number, and feed-forwards (FF). Blue edges speak for {token}, orange ones against "
+                "Nodes are heads, by number, and feed-forwards (FF). Orange edges speak for {token}, blue ones against "
                 "it. All other edges carry what the second sentence puts into them.",
                 token=token,
             ),
