@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
-from model import checkpoint, curves, evaluate, faithfulness, means, survey
+from model import checkpoint, curves, evaluate, faithfulness, lenses, means, survey
+from model.analysis.lenses import fitted
 from model.analysis.why import averages, faithful
 from model.files import read_json
 from model.nets.transformer import Transformer
@@ -34,6 +35,12 @@ def scores(folder: Path, data: Path) -> None:
 def mean_outputs(folder: Path, data: Path) -> None:
     """means.safetensors, for ablation and occlusion: over the project's own sentences, so that no data is needed."""
     means.main(["--checkpoint", str(folder), "--replace"])
+
+
+def layers(folder: Path, data: Path) -> None:
+    """lenses.safetensors, for the tab "Inside": of the project's own sentences. How often they find a word is measured
+    on everyday ones, with data on captions and news, too."""
+    lenses.main(["--checkpoint", str(folder), "--replace", *(["--data", str(data)] if data.is_dir() else [])])
 
 
 def heads(folder: Path, data: Path) -> None:
@@ -59,11 +66,12 @@ def alignments(folder: Path, data: Path) -> None:
 BUILDERS: dict[str, Callable[[Path, Path], None]] = {
     checkpoint.METRICS: scores,
     averages.FILE: mean_outputs,
+    fitted.FILE: layers,
     checkpoint.HEADS: heads,
     faithful.FILE: believed,
     curves.FILE: alignments,
 }
-OF_TRANSFORMERS = {averages.FILE, checkpoint.HEADS, faithful.FILE, curves.FILE}  # what other networks have not
+OF_TRANSFORMERS = set(BUILDERS) - {checkpoint.METRICS}  # what other networks have not
 
 
 def digest_of(path: Path) -> str | None:

@@ -57,6 +57,7 @@ EXCEPTIONS = {
     ("model.evaluate", "model.train"),
     ("model.derived", "model.evaluate"),
     ("model.derived", "model.means"),
+    ("model.derived", "model.lenses"),
     ("model.derived", "model.survey"),
     ("model.derived", "model.faithfulness"),
     ("model.derived", "model.curves"),

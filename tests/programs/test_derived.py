@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from model import checkpoint, derived
 
@@ -30,12 +31,16 @@ def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
     def believed(where, data):
         (where / "faithfulness.json").write_text(json.dumps({"digest": digest(where)}))
 
+    def fitted(where, data):
+        save_file({}, where / "lenses.safetensors", {"digest": digest(where)})
+
+    monkeypatch.setitem(derived.BUILDERS, "lenses.safetensors", fitted)
     monkeypatch.setitem(derived.BUILDERS, "heads.json", survey)
     monkeypatch.setitem(derived.BUILDERS, "faithfulness.json", believed)
     (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
     np.savez(folder / "table.npz", digest=np.array(digest(folder)))
-    absent = ["means.safetensors", "heads.json", "faithfulness.json", "alignment.json"]
+    absent = ["means.safetensors", "lenses.safetensors", "heads.json", "faithfulness.json", "alignment.json"]
     assert derived.stale(folder) == absent  # they are not there yet
     derived.main(["--checkpoints", str(folder.parent), "--data", str(folder)])  # where there are no links by hand
     assert derived.stale(folder) == []

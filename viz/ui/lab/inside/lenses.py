@@ -82,7 +82,7 @@ PANEL = Panel(
         "Which target words each source token makes the decoder want to say, after every encoder layer. Look at where "
         "a word's meaning is settled, and at words of several meanings."
     ),
-    say("Jacobian lens: the mean slope of the decoder's last stream. DecoderLens: Langedijk et al. 2024"),
+    say("Langedijk et al. 2024"),
     lenses,
     controls=(Slider(say("Words per cell"), 1, 5, 2),),
     paper="https://aclanthology.org/2024.findings-naacl.296/",
