@@ -13,13 +13,14 @@ from model.trace import is_number, is_whole
 LIMITS = {
     "vocabulary_size": 512_000,  # NLLB-200 has 256,206; fine-tuned ones append languages
     "d_model": 4096,
-    "num_heads": 64,
+    "num_heads": 128,
     "num_encoder_layers": 64,
     "num_decoder_layers": 64,
-    "d_feedforward": 16_384,
+    "d_feedforward": 65_536,  # T5 of 11 billion parameters
     "max_length": 4096,
 }
 MAX_POSITION_OFFSET = 1024
+MAX_HEAD_WIDTH = 1024
 # Parts of every published Transformer that a toy can be built without, to see what they are for. What cannot honour the
 # lack of one refuses the network by the part's name (ModelConfig.without).
 PARTS = ("look_ahead_mask", "scale_scores", "residual")
@@ -59,16 +60,25 @@ class Activation(str, Enum):
 
     RELU = "relu"  # max(0, x): the paper's; M2M100, NLLB, mBART-50, opus-mt-tc-big
     SILU = "silu"  # opus-mt
-    GELU = "gelu"  # the form with the error function: mBART cc25
+    GELU = "gelu"  # the form with the error function: mBART cc25, BART
+    GELU_TANH = "gelu_tanh"  # GELU by a tangent: T5 v1.1 and what came of it
+
+
+class Norm(str, Enum):
+    """What brings every vector to one length."""
+
+    LAYER = "layer"  # Ba et al. 2016: less its mean, over the standard deviation, times a gain, plus a bias
+    RMS = "rms"  # Zhang and Sennrich 2019: over the root of its mean square, times a gain, and no more: T5
 
 
 class PositionCode(str, Enum):
-    """What tells a model where a token stands (section 3.5): it is added to the embedding."""
+    """What tells a model where a token stands (section 3.5): added to the embedding, but for the last two."""
 
     INTERLEAVED = "interleaved"  # the paper's: sine and cosine of a pair side by side, wavelengths base^(2i / d_model)
     HALVES = "halves"  # Marian: the same numbers, all sines and then all cosines
     FAIRSEQ = "fairseq"  # M2M100, NLLB: halves too, but base^(i / (d_model / 2 - 1)), and all in float32
     LEARNED = "learned"  # mBART: a table of parameters for each side
+    RELATIVE = "relative"  # T5: a number for each head and distance, added to the scores of self-attention
     NONE = "none"  # nothing: the encoder then sees a bag of tokens
 
 
@@ -105,6 +115,15 @@ class ModelConfig:
     look_ahead_mask: bool = True  # False: where it is taught, a row sees the tokens after it (against section 3.2.3)
     scale_scores: bool = True  # scores divided by sqrt(d_k) (section 3.2.1)
     residual: bool = True  # x + f(x) around each sub-layer (section 3.1); False: f(x) alone
+    norm: Norm = Norm.LAYER
+    norm_epsilon: float = 1e-5  # what a norm adds to the variance
+    biases: bool = True  # what every matrix but the embeddings adds, whatever it reads; T5 has none
+    head_width: int | None = None  # d_k where it is not d_model / num_heads: T5
+    gated: bool = False  # the active units times a second product of what the feed-forward reads: T5 v1.1
+    scale_output: bool = False  # what the output projection reads times d_model^-0.5: the first T5
+    position_buckets: int = 32  # of relative positions: how many distances are told apart
+    position_reach: int = 128  # and from which distance on none are
+    layer_positions: bool = False  # a table of relative positions in each layer, not one for a stack: UMT5
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -112,26 +131,28 @@ class ModelConfig:
         check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
         for name in ("dropout", "attention_dropout"):
             check_fraction(name, getattr(self, name))
-        for name in (
-            "norm_first",
-            "norm_embedding",
-            "scale_embedding",
-            "shared_embeddings",
-            "tied_output",
-            "logits_bias",
-            *PARTS,
-        ):
-            _check_truth(name, getattr(self, name))
+        for field in dataclasses.fields(self):
+            if isinstance(field.default, bool):
+                _check_truth(field.name, getattr(self, field.name))
         _check_member(self, "activation", Activation)
         _check_member(self, "position_code", PositionCode)
+        _check_member(self, "norm", Norm)
         check_whole_number("position_offset", self.position_offset, 0, MAX_POSITION_OFFSET)
         self._check_target_vocabulary()
         if not isinstance(self.position_base, (int, float)) or not 1.0 < self.position_base <= 1e9:
             raise ValueError(f"position_base must be above 1 and at most 1e9, found {self.position_base!r}")
-        if self.d_model % self.num_heads:
+        if not is_number(self.norm_epsilon) or not 0.0 < self.norm_epsilon <= 1e-2:
+            raise ValueError(f"norm_epsilon must be above 0 and at most 0.01, found {self.norm_epsilon!r}")
+        if self.head_width is not None:
+            check_whole_number("head_width", self.head_width, 1, MAX_HEAD_WIDTH)
+        elif self.d_model % self.num_heads:
             raise ValueError(f"d_model {self.d_model} is not divisible by num_heads {self.num_heads}")
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (sine and cosine come in pairs), found {self.d_model}")
+
+        # An encoder's buckets are halved between keys before and after, and half of those hold one distance each.
+        check_whole_number("position_buckets", self.position_buckets, 4, MAX_POSITION_OFFSET)
+        check_whole_number("position_reach", self.position_reach, self.position_buckets, LIMITS["max_length"])
 
     def _check_target_vocabulary(self) -> None:
         if self.target_vocabulary_size is not None:
@@ -157,7 +178,8 @@ class ModelConfig:
         """Numbers that lie in memory at most while a sentence of a batch is decoded and recorded: its maps twice (the
         pass's and the trace's), a layer's scores and softmax, in each layer projections, streams before and after each
         sub-layer, active units, the decoder's cache, and logits with their softmax."""
-        d, wide, longest = self.d_model, self.d_feedforward, max(source, target)
+        d, longest = max(self.d_model, self.num_heads * self.d_head), max(source, target)
+        wide = (1 + self.gated) * self.d_feedforward
         encoder = source * (7 * d + wide)  # queries, keys, values; what each of 2 sub-layers adds and leaves
         decoder = target * (10 * d + wide) + (2 * source + 4 * max(target, 16)) * d  # cross keys and values; the cache
         streams = self.num_encoder_layers * encoder + self.num_decoder_layers * decoder
@@ -176,13 +198,23 @@ class ModelConfig:
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Which of PARTS it is built without."""
-        return tuple(name for name in PARTS if not getattr(self, name))
+        """Which of PARTS it is built without. Relative positions come without the division (Raffel et al. 2020): there
+        it is no part that is missing."""
+        return tuple(
+            name
+            for name in PARTS
+            if not getattr(self, name) and not (name == "scale_scores" and self.position_code is PositionCode.RELATIVE)
+        )
+
+    @property
+    def adds_positions(self) -> bool:
+        """Whether positions are a vector that is added to an embedding."""
+        return self.position_code not in (PositionCode.RELATIVE, PositionCode.NONE)
 
     @property
     def d_head(self) -> int:
-        """Width of one head: d_k = d_v = d_model / num_heads (section 3.2.2)."""
-        return self.d_model // self.num_heads
+        """Width of one head: d_k = d_v, in the paper d_model / num_heads (section 3.2.2)."""
+        return self.d_model // self.num_heads if self.head_width is None else self.head_width
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,9 @@ def stack(
             say("embedding × √d_model") if config.scale_embedding else say("embedding"),
             *(width, axes, "embedding", on, (_stream(rows.scaled),), True),
         ),
-        Station(say("+ position"), width, axes, "embedding", on, (_stream(rows.positions),), True),
     ]
+    if config.adds_positions:
+        entry.append(Station(say("+ position"), width, axes, "embedding", on, (_stream(rows.positions),), True))
     closing = [Station(say("norm"), width, axes, "residual", on)] if config.norm_first else []
     if encoder:
         memory = output.memory[0].float().cpu().numpy()

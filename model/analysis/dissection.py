@@ -1,4 +1,5 @@
-"""One query of one attention taken apart: every stage of softmax(q K^T / sqrt(d_k)) V, as numbers.
+"""One query of one attention taken apart: every stage of softmax(q K^T / sqrt(d_k)) V, as numbers; of a network with
+relative positions, of softmax(q K^T + bias) V.
 
 The inputs are those the model used (a LayerRecord's queries, keys and values); the stages are computed again here, in
 float64, and compared with the weights the model recorded.
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 
 from model.nets.attention import edges_mask
-from model.nets.records import ForwardOutput
+from model.nets.records import AttentionRecord, ForwardOutput
 from model.trace.kinds import AttentionKind
 
 
@@ -24,7 +25,8 @@ class Dissection:
     query [d_k]; keys, values [key, d_k]
     products     [key, d_k]   q * k, element by element
     dots         [key]        their sums
-    scaled       [key]        dots / sqrt(d_k)
+    bias         [key]        what relative positions add to the dots; None: they are divided by sqrt(d_k) instead
+    scaled       [key]        the scores: dots / sqrt(d_k), or dots + bias
     allowed      bool [key]   what the mask and the interventions let through
     heard        bool [key]   of which keys the value is heard: an intervention may take a weight away after the softmax
     masked       [key]        scaled, -inf where not allowed
@@ -32,7 +34,7 @@ class Dissection:
     contributions [key, d_k]  weight * value of what is heard
     output       [d_k]        their sum: what this head says at this position
     recorded     float32 [key]  the weights the model itself computed
-    unscaled_weights [key]    softmax without the division by sqrt(d_k)
+    unscaled_weights [key]    softmax of the dots alone: without the division, or without the bias
     """
 
     query: np.ndarray
@@ -49,6 +51,7 @@ class Dissection:
     output: np.ndarray
     recorded: np.ndarray
     unscaled_weights: np.ndarray
+    bias: np.ndarray | None = None
 
     @property
     def error(self) -> float:
@@ -75,6 +78,8 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
         open_cells(output, kind, layer)[head, query],
         heard,
         recorded=record.weights[0, head, query].float().cpu().numpy(),
+        scaled=record.scaled,
+        bias=None if (bias := bias_of(record, head)) is None else bias[query],
     )
 
 
@@ -86,12 +91,15 @@ def stages(
     heard: np.ndarray | None = None,
     *,
     recorded: np.ndarray,
+    scaled: bool = True,
+    bias: np.ndarray | None = None,
 ) -> Dissection:
     """Every stage from q [d_k], K and V [key, d_k] and the mask's row [key] (Vaswani et al. 2017, equation 1).
-    Six parameters: the equation's four, what an intervention leaves of it, and what it is compared with."""
+    Eight parameters: the equation's four, what an intervention leaves of it, what it is compared with, and what
+    relative positions do in the division's place."""
     heard = np.ones(len(keys), bool) if heard is None else heard
     products = keys * query
-    scaled, masked, weights = (part[0] for part in attention(query[None], keys, allowed))
+    scores, masked, weights = (part[0] for part in attention(query[None], keys, allowed, scaled=scaled, bias=bias))
     contributions = (weights * heard)[:, None] * values
     return Dissection(
         query=query,
@@ -99,7 +107,7 @@ def stages(
         values=values,
         products=products,
         dots=products.sum(-1),
-        scaled=scaled,
+        scaled=scores,
         allowed=allowed,
         heard=heard,
         masked=masked,
@@ -108,7 +116,16 @@ def stages(
         output=contributions.sum(0),
         recorded=recorded,
         unscaled_weights=attention(query[None], keys, allowed, scaled=False)[2][0],
+        bias=bias,
     )
+
+
+def bias_of(record: AttentionRecord, head: int) -> np.ndarray | None:
+    """What relative positions add to the scores of one head, float64 [query, key]; None where they add nothing to
+    any."""
+    if record.bias is not None:
+        return in_numpy(record.bias[0, head])
+    return None if record.scaled else np.zeros(record.weights.shape[2:])
 
 
 def open_cells(output: ForwardOutput, kind: AttentionKind, layer: int) -> np.ndarray:
@@ -120,11 +137,16 @@ def open_cells(output: ForwardOutput, kind: AttentionKind, layer: int) -> np.nda
 
 
 def attention(
-    queries: np.ndarray, keys: np.ndarray, allowed: np.ndarray | bool = True, *, scaled: bool = True
+    queries: np.ndarray,
+    keys: np.ndarray,
+    allowed: np.ndarray | bool = True,
+    *,
+    scaled: bool = True,
+    bias: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores, masked scores and weights [query, key] of queries [query, d_k] and keys [key, d_k] (equation 1). scaled:
-    by 1 / sqrt(d_k). allowed: bool [query, key]."""
-    scores = queries @ keys.T / (math.sqrt(queries.shape[-1]) if scaled else 1.0)
+    by 1 / sqrt(d_k). allowed: bool [query, key]. bias: what is added to the scores [query, key]."""
+    scores = queries @ keys.T / (math.sqrt(queries.shape[-1]) if scaled else 1.0) + (0.0 if bias is None else bias)
     masked = np.where(allowed, scores, -np.inf)
     return scores, masked, softmax(masked)
 

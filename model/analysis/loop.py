@@ -22,12 +22,14 @@ LEAST = 3  # rounds that are timed, whatever they take: a median of fewer is wha
 @dataclass(frozen=True, eq=False)
 class AttentionInput:
     """What one attention of the model read: its module, the (normed) stream its queries come from
-    [batch, query, d_model], the one its keys and values come from [batch, key, d_model], and its mask."""
+    [batch, query, d_model], the one its keys and values come from [batch, key, d_model], its mask, and what relative
+    positions add to its scores [1, heads, query, key]."""
 
     module: MultiHeadAttention
     queries: Tensor
     memory: Tensor
     mask: Tensor | None
+    bias: Tensor | None = None
 
 
 @torch.inference_mode()
@@ -39,7 +41,7 @@ def attention_input(translator: Translator, output: ForwardOutput, kind: Attenti
         return AttentionInput(module, read, output.memory, None)
     open_ = kind is AttentionKind.ENCODER_SELF or not translator.config.look_ahead_mask
     mask = None if open_ else causal_mask(read.shape[1], device=read.device)
-    return AttentionInput(module, read, read, mask)
+    return AttentionInput(module, read, read, mask, output.attention(kind, layer).bias)
 
 
 @torch.inference_mode()
@@ -47,7 +49,7 @@ def vectorised(given: AttentionInput) -> tuple[Tensor, Tensor]:
     """The model's own way: output [batch, query, d_model] and weights [batch, heads, query, key]."""
     module = given.module
     keys, values = module.project_keys_values(given.memory)
-    return module(module.project_queries(given.queries), keys, values, given.mask)
+    return module(module.project_queries(given.queries), keys, values, given.mask, bias=given.bias)
 
 
 @torch.inference_mode()
@@ -55,16 +57,17 @@ def one_by_one(given: AttentionInput) -> tuple[Tensor, Tensor]:
     """The paper's formula as written: head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V), in a loop, then
     Concat(head_1 .. head_h) W^O (Vaswani et al. 2017, section 3.2.2). Shapes as in vectorised()."""
     module = given.module
-    d_model, width = module.d_model, module.d_model // module.num_heads
+    heads, width = module.width, module.d_head
     outputs, weights = [], []
     for head in range(module.num_heads):
         q, k, v = (
-            stream @ module.projection.weight[rows].T + module.projection.bias[rows]  # [batch, length, d_k]
+            module.projected(stream, rows)  # [batch, length, d_k]
             for part, stream in enumerate((given.queries, given.memory, given.memory))
-            for rows in [slice(part * d_model + head * width, part * d_model + (head + 1) * width)]
+            for rows in [slice(part * heads + head * width, part * heads + (head + 1) * width)]
         )
         mask = None if given.mask is None else given.mask[:, 0]
-        out, weight = scaled_dot_product(q, k, v, mask, scaled=module.scaled)
+        bias = None if given.bias is None else given.bias[:, head]
+        out, weight = scaled_dot_product(q, k, v, mask, scaled=module.scaled, bias=bias)
         outputs.append(out)
         weights.append(weight)
     return module.output(torch.cat(outputs, dim=-1)), torch.stack(weights, dim=1)

@@ -98,7 +98,8 @@ class AddAndNorm:
     """One sub-layer's residual connection and norm, per token [token]: the length of the stream x before, the length of
     what the sub-layer adds, f(x), the cosine between the two, the length after, and the factor the norm multiplied by.
 
-    stream, normed [token, d_model]: x, and the norm's output before gain and bias (mean 0, variance 1).
+    stream, normed [token, d_model]: x, and the norm's output before gain and bias (mean 0, variance 1; of an RMS norm
+    mean square 1).
     """
 
     before: np.ndarray
@@ -116,7 +117,7 @@ def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
     before, added, after, read, scale = (
         x[0].float() for x in (record.before, record.added, record.after, record.norm_input, record.norm_scale)
     )
-    normed = (read - read.mean(-1, keepdim=True)) * scale[:, None]
+    normed = record.norm.centred(read) * scale[:, None]
     return AddAndNorm(
         _numpy(before.norm(dim=-1)),
         _numpy(added.norm(dim=-1)),
@@ -130,12 +131,15 @@ def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
 
 @dataclass(frozen=True, eq=False)
 class NormNumbers:
-    """A layer norm's formula with one token's numbers, float64: gain * (x - mean) / sqrt(variance + epsilon) + bias (Ba
-    et al. 2016, equation 4).
+    """A norm's formula with one token's numbers, float64: a layer norm's, gain * (x - mean) / sqrt(variance + epsilon)
+    + bias (Ba et al. 2016, equation 4), or an RMS norm's, the same with 0 for the mean and without a bias (Zhang and
+    Sennrich 2019).
 
     x, gain, bias, centred, normed, output  [d_model]; recorded, what the model's own norm makes of x
-    mean, variance   of the token's d_model numbers, all of them: the squares are divided by d_model
+    mean, variance   of the token's d_model numbers, all of them: the squares are divided by d_model. Of an RMS norm 0,
+                     and the mean square
     sample_variance  the same divided by d_model - 1, as of a sample from more numbers
+    rms              whether it is an RMS norm
     """
 
     x: np.ndarray
@@ -146,6 +150,7 @@ class NormNumbers:
     sample_variance: float
     epsilon: float
     recorded: np.ndarray
+    rms: bool = False
 
     @property
     def centred(self) -> np.ndarray:
@@ -174,10 +179,13 @@ class NormNumbers:
 def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
     """Of the norm of one sub-layer, at one token."""
     read, norm = record.norm_input[0, token], record.norm
-    x, gain, bias, recorded = (
-        tensor.detach().double().cpu().numpy() for tensor in (read, norm.gain, norm.bias, norm(read))
-    )
-    return NormNumbers(x, gain, bias, float(x.mean()), float(x.var()), float(x.var(ddof=1)), norm.epsilon, recorded)
+    rms = norm.bias is None
+    bias = torch.zeros_like(norm.gain) if rms else norm.bias
+    x, gain, bias, recorded = (tensor.detach().double().cpu().numpy() for tensor in (read, norm.gain, bias, norm(read)))
+    mean = 0.0 if rms else float(x.mean())
+    squares = float(((x - mean) ** 2).sum())
+    size = len(x)
+    return NormNumbers(x, gain, bias, mean, squares / size, squares / (size - 1), norm.epsilon, recorded, rms)
 
 
 @dataclass(frozen=True, eq=False)

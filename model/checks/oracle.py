@@ -20,53 +20,101 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
 
-def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
-    """nn.MultiheadAttention with our weights."""
-    theirs = nn.utils.skip_init(nn.MultiheadAttention, ours.d_model, ours.num_heads, batch_first=True)
+def torch_attention(ours: MultiHeadAttention, bias: Tensor | None = None) -> nn.Module:
+    """nn.MultiheadAttention with our weights. bias: what positions add to the scores, [1, heads, query, key]."""
+    if bias is not None or ours.width != ours.d_model:
+        return _Adapted(ours, bias)
+    theirs = nn.utils.skip_init(
+        nn.MultiheadAttention, ours.d_model, ours.num_heads, bias=ours.output.bias is not None, batch_first=True
+    )
     theirs.load_state_dict(_attention_state(ours))
     return theirs.to(ours.output.weight.device, ours.output.weight.dtype).eval()
 
 
-def torch_layer(ours: Layer, config: ModelConfig) -> nn.Module:
-    """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights. ValueError, in words, for a layer that
-    torch cannot have."""
+class _Adapted(nn.Module):
+    """nn.MultiheadAttention for heads that together are not as wide as the stream, which it cannot have, and for biases
+    by position, which it takes as a mask of numbers: it is given what torch's products make of our matrices, and its
+    own are the identity."""
+
+    batch_first, in_proj_bias = True, None  # what torch's layers look at
+
+    def __init__(self, ours: MultiHeadAttention, bias: Tensor | None) -> None:
+        super().__init__()
+        self.ours, self.bias = ours, bias
+        inner = MultiHeadAttention(ours.width, ours.num_heads, scaled=ours.scaled, biases=False).to(ours.output.weight)
+        with torch.no_grad():
+            inner.projection.weight.copy_(torch.eye(ours.width).repeat(3, 1))
+            inner.output.weight.copy_(torch.eye(ours.width))
+        self.theirs = torch_attention(inner)
+
+    def forward(self, query, key, value, *, attn_mask=None, key_padding_mask=None, **rest):
+        """As nn.MultiheadAttention's."""
+        given = [
+            self.ours.projected(x, slice(n * self.ours.width, (n + 1) * self.ours.width))
+            for n, x in enumerate((query, key, value))
+        ]
+        mask = query.new_zeros(len(query), self.ours.num_heads, query.shape[1], key.shape[1])
+        if self.bias is not None:
+            mask = mask + self.bias
+        for closed in (attn_mask, None if key_padding_mask is None else key_padding_mask[:, None, None]):
+            if closed is not None:
+                mask = mask + closed if closed.is_floating_point() else mask.masked_fill(closed, float("-inf"))
+        rest.pop("is_causal", None)
+        found, weights = self.theirs(*given, attn_mask=mask.flatten(0, 1), **rest)
+        return self.ours.output(found), weights
+
+
+def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) -> nn.Module:
+    """nn.TransformerEncoderLayer or nn.TransformerDecoderLayer with our weights; bias as in torch_attention().
+    ValueError, in words, for a layer that torch cannot have."""
     if not config.residual:
         raise Refusal("torch's layers have residual connections, this network has none")
     decoder = ours.cross_attention is not None
     kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
+    inner = ours.feed_forward
     theirs = nn.utils.skip_init(
         kind,
         config.d_model,
-        config.num_heads,
+        1,  # its attentions are put in below
         config.d_feedforward,
         dropout=0.0,
         batch_first=True,
-        activation=ours.feed_forward.activation,
+        activation=inner.activation,
         norm_first=config.norm_first,
+        bias=config.biases,
     )
-    state = {f"self_attn.{k}": v for k, v in _attention_state(ours.self_attention).items()}
+    theirs.linear1, theirs.linear2 = inner.expand, inner.contract
+    if inner.gate is not None:  # one product makes both, and the activation takes them apart
+        theirs.linear1 = _beside(inner.expand, inner.gate)
+        theirs.activation = lambda both: inner.activation(both.chunk(2, -1)[0]) * both.chunk(2, -1)[1]
+    theirs.self_attn = torch_attention(ours.self_attention, bias)
     if decoder:
-        state |= {f"multihead_attn.{k}": v for k, v in _attention_state(ours.cross_attention).items()}
-    for name, linear in (("linear1", ours.feed_forward.expand), ("linear2", ours.feed_forward.contract)):
-        state |= {f"{name}.weight": linear.weight, f"{name}.bias": linear.bias}
+        theirs.multihead_attn = torch_attention(ours.cross_attention)
     for index, sublayer in enumerate(ours.sublayers):
-        state |= {f"norm{index + 1}.weight": sublayer.norm.weight, f"norm{index + 1}.bias": sublayer.norm.bias}
-    theirs.load_state_dict({k: v.detach() for k, v in state.items()})
-    return theirs.to(ours.feed_forward.expand.weight.device, ours.feed_forward.expand.weight.dtype).eval()
+        setattr(theirs, f"norm{index + 1}", sublayer.norm)
+    return theirs.to(inner.expand.weight).eval()
+
+
+def _beside(first: nn.Linear, second: nn.Linear) -> nn.Linear:
+    """One linear map whose output is the first's and then the second's."""
+    states = first.state_dict(), second.state_dict()
+    both = nn.utils.skip_init(
+        nn.Linear, first.in_features, first.out_features + second.out_features, bias=first.bias is not None
+    )
+    both.load_state_dict({name: torch.cat([state[name] for state in states]) for name in states[0]})
+    return both
 
 
 def _attention_state(ours: MultiHeadAttention) -> dict[str, Tensor]:
-    weight, bias = ours.projection.weight.detach(), ours.projection.bias.detach()
+    weight, bias = ours.projection.weight.detach(), ours.projection.bias
     if not ours.scaled:  # torch's attention always divides by sqrt(d_k): queries as many times as long undo that
-        factor = torch.ones_like(bias)
-        factor[: ours.d_model] = math.sqrt(ours.d_model // ours.num_heads)
-        weight, bias = weight * factor[:, None], bias * factor
-    return {
-        "in_proj_weight": weight,
-        "in_proj_bias": bias,
-        "out_proj.weight": ours.output.weight.detach(),
-        "out_proj.bias": ours.output.bias.detach(),
-    }
+        factor = torch.ones(len(weight)).to(weight)
+        factor[: ours.width] = math.sqrt(ours.d_head)
+        weight, bias = weight * factor[:, None], None if bias is None else bias * factor
+    state = {"in_proj_weight": weight, "out_proj.weight": ours.output.weight.detach()}
+    if bias is not None:
+        state |= {"in_proj_bias": bias.detach(), "out_proj.bias": ours.output.bias.detach()}
+    return state
 
 
 @torch.inference_mode()
@@ -83,11 +131,11 @@ def attention_errors(
         for layer in range(shown.shape[0]):
             given = attention_input(translator, output, kind, layer)
             mask = None if given.mask is None else ~given.mask[0, 0]  # torch's True = may NOT attend
-            theirs, weights = torch_attention(given.module)(
+            theirs, weights = torch_attention(given.module, given.bias)(
                 given.queries, given.memory, given.memory, attn_mask=mask, average_attn_weights=False
             )
             recorded = output.attention(kind, layer)
-            joined, _ = given.module(recorded.queries, recorded.keys, recorded.values, given.mask)
+            joined, _ = given.module(recorded.queries, recorded.keys, recorded.values, given.mask, bias=given.bias)
             of_weights.append(
                 max(
                     _error(weights, recorded.weights),
@@ -103,7 +151,7 @@ def encoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[
     """For each encoder layer: the largest difference of the residual stream after it, in its own input's terms."""
     errors = []
     for layer, record in zip(translator.model.encoder.layers, output.layers(Side.ENCODER)):
-        theirs = torch_layer(layer, translator.config)(record.before)
+        theirs = torch_layer(layer, translator.config, record.self_attention.bias)(record.before)
         errors.append(_error(theirs, record.after))
     return errors
 
@@ -118,7 +166,8 @@ def decoder_layer_errors(translator: Translator, output: ForwardOutput) -> list[
             if translator.config.look_ahead_mask
             else None
         )
-        theirs = torch_layer(layer, translator.config)(record.before, output.memory, tgt_mask=mask)
+        bias = record.self_attention.bias
+        theirs = torch_layer(layer, translator.config, bias)(record.before, output.memory, tgt_mask=mask)
         errors.append(_error(theirs, record.after))
     return errors
 
@@ -131,7 +180,11 @@ def whole_stacks(translator: Translator, output: ForwardOutput) -> tuple[Tensor,
 
     norms = [stack.norm if config.norm_first else None for stack in (model.encoder, model.decoder)]
     layers = [
-        nn.ModuleList(torch_layer(layer, config) for layer in stack.layers) for stack in (model.encoder, model.decoder)
+        nn.ModuleList(
+            torch_layer(layer, config, record.self_attention.bias)
+            for layer, record in zip(stack.layers, output.layers(stack.side))
+        )
+        for stack in (model.encoder, model.decoder)
     ]
     encoder = nn.TransformerEncoder(layers[0][0], 1, norms[0], enable_nested_tensor=False).eval()
     decoder = nn.TransformerDecoder(layers[1][0], 1, norms[1]).eval()

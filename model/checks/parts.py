@@ -9,11 +9,13 @@ from model.checks import oracle
 from model.checks.evidence import Evidence
 from model.nets.blocks import blocks
 from model.nets.masks import causal_mask
+from model.trace.interventions import positions_shifted
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.language import say
 from model.training.loss import SummedLoss
 
 SMOOTHING = 0.1  # of the labels, as in the paper (section 5.4)
+SHIFT = 7  # positions
 
 
 @torch.inference_mode()
@@ -43,7 +45,8 @@ def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
         for layer in range(len(output.records(kind))):
             passed = output.layer(kind, layer).sublayer(kind.sublayer)
             keys = output.memory if kind is AttentionKind.CROSS else passed.read
-            theirs, _ = oracle.torch_attention(evidence.translator.model.attention(kind, layer))(
+            module, bias = evidence.translator.model.attention(kind, layer), output.attention(kind, layer).bias
+            theirs, _ = oracle.torch_attention(module, bias)(
                 passed.read,
                 keys,
                 keys,
@@ -104,6 +107,19 @@ def torchs_loss(evidence: Evidence) -> float:
             for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
         )
     return summed / _real(evidence)
+
+
+@torch.inference_mode()
+def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
+    """The same pass with all positions moved on: of relative positions, the largest difference of any logit."""
+    model, output, ids = evidence.translator.model, evidence.output, evidence.trace.decoder_ids
+    target = torch.tensor([ids], device=output.hidden.device)
+    moved = model(evidence.source_ids(), target, interventions=positions_shifted(SHIFT))
+    errors = [
+        (output.project(moved.hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
+        for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+    ]
+    return float(max(errors)), say("all positions moved by {n}", n=SHIFT)
 
 
 def _real(evidence: Evidence) -> int:

@@ -13,6 +13,7 @@ import torch
 
 from model.checks import claims, parts, recurrent
 from model.checks.evidence import Evidence, Shown
+from model.config import PositionCode
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal, say, words_of
 from model.trace.translation import TranslationTrace
@@ -21,6 +22,9 @@ from model.translator import Translator
 WEIGHTS = 1e-5  # tolerance on attention weights and probabilities, float32
 LOGITS = 1e-4  # tolerance on logits and residuals
 HALF = 1e-2  # on both, where the model runs in half precision
+ROUNDING = (
+    1e-6  # of the largest value compared, where that is more than the tolerance: streams that nothing keeps small
+)
 
 
 @dataclass(frozen=True)
@@ -186,10 +190,20 @@ RECURRENT = (
 )
 
 
+OF_RELATIVE_POSITIONS = Check(
+    say("Shifting changes nothing"),
+    say("Relative positions know only how far two tokens are apart: all of them moved on, the logits stay the same."),
+    LOGITS,
+    parts.shifting_changes_nothing,
+    claims.largest_logit,
+)
+
+
 def checks_of(translator: Translator) -> tuple[Check, ...]:
     """The checks that this translator's network can be put to."""
     if isinstance(translator.model, Transformer):
-        return CHECKS
+        relative = translator.config.position_code is PositionCode.RELATIVE
+        return (*CHECKS, OF_RELATIVE_POSITIONS) if relative else CHECKS
     return (*(check for check in CHECKS if check.measure in OF_ANY_NETWORK), *RECURRENT)
 
 
@@ -234,6 +248,7 @@ def _carried_out(check: Check, evidence: Evidence, tolerance: float) -> Result:
     except (ValueError, RuntimeError, IndexError, KeyError) as failure:  # a broken part must show as failing
         error, detail = float("nan"), say("could not be carried out: {why}", why=words_of(failure))
     scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan: there is no error to relate
+    tolerance = max(tolerance, ROUNDING * scale)
     return Result(
         check.name,
         check.claim,

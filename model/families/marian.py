@@ -16,12 +16,11 @@ from model.families import tensors
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.settings import Settings
-from model.families.vocabulary import directions, named, numbered
+from model.families.vocabulary import UNNAMED, directions, named, numbered
 from model.nets.positions import encoding
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.trace.directions import Languages, is_code
 
-UNNAMED = "source-target"  # the direction of a model whose files do not say which it is
 LANGUAGE = re.compile(r">>(.+)<<")
 
 
@@ -46,7 +45,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
         config,
         banned_ids=tuple(sorted({i for i in {*settings.banned(), *nameless, pad_id} if i < config.num_target_tokens})),
     )
-    ignored = tuple(tensors.POSITIONS.values()) + (() if shared else (tensors.SHARED,))
+    ignored = tuple(tensors.POSITIONS.values()) + (() if shared else tensors.embedding_names("model.")[:1])
     return Opened(
         config,
         tensors.ours(weights, config, matrices, ignored=ignored),

@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from model.families import m2m_100, marian, mbart
+from model.families import m2m_100, marian, mbart, t5
 from model.families.family import Family, Opened
 from model.families.folder import CONFIG, Folder, Weights
 from model.families.settings import Settings
 
-FAMILIES: dict[str, Family] = {f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY)}
+FAMILIES: dict[str, Family] = {f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY, *t5.FAMILIES)}
 # Why some that people will try are not among them.
 REASONS = {
     "nllb-moe": "its layers are a mixture of experts",
-    "t5": "its positions are biases inside the attention",
-    "mt5": "its positions are biases inside the attention",
-    "umt5": "its positions are biases inside the attention",
     "bart": "it is not a translator",
     "pegasus": "it is not a translator",
     "fsmt": "its vocabularies are Moses'",

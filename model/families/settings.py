@@ -8,8 +8,14 @@ from model.config import LIMITS, Activation, ModelConfig
 from model.families.folder import CONFIG, GENERATION, TOKENIZER_CONFIG, Folder
 from model.trace import is_whole
 
-# The names that the families' configs use; "gelu_new" is another function (the tanh form) and not ours.
-ACTIVATIONS = {"relu": Activation.RELU, "swish": Activation.SILU, "silu": Activation.SILU, "gelu": Activation.GELU}
+# The names that the families' configs use.
+ACTIVATIONS = {
+    "relu": Activation.RELU,
+    "swish": Activation.SILU,
+    "silu": Activation.SILU,
+    "gelu": Activation.GELU,
+    "gelu_new": Activation.GELU_TANH,
+}
 
 
 @dataclass(frozen=True)

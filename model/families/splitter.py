@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 from collections.abc import Iterator
 
@@ -20,25 +21,37 @@ from model.trace import is_whole
 
 SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3 of every vocabulary that fairseq made
-OWN = (("<unk>", 2), ("<s>", 3), ("</s>", 3))  # SentencePiece's first pieces; 2: unknown, 3: control
+OWN = (("<unk>", 2), ("<s>", 3), ("</s>", 3))  # SentencePiece's first pieces; 2: unknown, 3: control, 6: a byte
+BYTE = re.compile("<0x[0-9A-F]{2}>")
 UNIGRAM, BPE = 1, 2
 
 
 def splitter(folder: Folder) -> bytes:
-    """The serialized SentencePiece model. ValueError naming the file that is missing, or is none."""
+    """The serialized SentencePiece model of a family that fairseq trained. ValueError naming the file that is missing,
+    or is none."""
     if folder.has(SPM) or not folder.has(FAST):
         return folder.bytes(SPM)
+    model, ids, symbols = fast(folder, FAIRSEQ)
+    found = sorted(i for piece, i in ids.items() if piece not in symbols)
+    if found != list(range(len(FAIRSEQ), len(FAIRSEQ) + len(found))):
+        raise ValueError(f"{folder.path / FAST}: the pieces' ids must go on from {len(FAIRSEQ)} without a gap")
+    return model
+
+
+def fast(folder: Folder, known: tuple[str, ...]) -> tuple[bytes, dict[str, int], set[str]]:
+    """tokenizer.json as a SentencePiece model, the ids of its pieces, and which of those are symbols: the known ones
+    and those that it adds. ValueError for what is no such file."""
     path, found = folder.path / FAST, folder.json(FAST, limit=MAX_VOCABULARY_BYTES)
     model, added = found.get("model"), found.get("added_tokens")
     if not isinstance(model, dict) or not isinstance(added, list):
         raise ValueError(f'{path} has no "model" and no "added_tokens"')
     ids, scores = _vocabulary(model, f"{path}")
-    symbols = {token.get("content") for token in added if isinstance(token, dict)} | set(FAIRSEQ)
+    symbols = {token.get("content") for token in added if isinstance(token, dict)} | set(known)
     pieces = sorted((i, piece) for piece, i in ids.items() if piece not in symbols)
-    if [i for i, _ in pieces] != list(range(len(FAIRSEQ), len(FAIRSEQ) + len(pieces))):
-        raise ValueError(f"{path}: the pieces' ids must go on from {len(FAIRSEQ)} without a gap")
     kind = UNIGRAM if model.get("type") == "Unigram" else BPE
-    return _serialized([(piece, scores.get(piece, 0.0)) for _, piece in pieces], kind, _table(found, f"{path}"))
+    scored = [(piece, scores.get(piece, 0.0)) for _, piece in pieces]
+    spm = _serialized(scored, kind, _table(found, f"{path}"), bytes_too=model.get("byte_fallback") is True)
+    return spm, ids, symbols
 
 
 def _vocabulary(model: dict, path: str) -> tuple[dict[str, int], dict[str, float]]:
@@ -82,14 +95,18 @@ def _table(found: dict, path: str) -> bytes:
     return b""
 
 
-def _serialized(pieces: list[tuple[str, float]], kind: int, table: bytes) -> bytes:
-    entries = [(piece, 0.0, special) for piece, special in OWN] + [(piece, score, 1) for piece, score in pieces]
+def _serialized(pieces: list[tuple[str, float]], kind: int, table: bytes, *, bytes_too: bool = False) -> bytes:
+    """bytes_too: what no piece spells becomes bytes, each with a piece of its own."""
+    entries = [(piece, 0.0, special) for piece, special in OWN]
+    entries += [(piece, score, 6 if bytes_too and BYTE.fullmatch(piece) else 1) for piece, score in pieces]
     written = [
         _bytes(1, _bytes(1, piece.encode()) + _float(2, score) + _number(3, special))
         for piece, score, special in entries
     ]
-    # Model type and size; ids of <unk>, <s>, </s> and no padding. Then: a space before the text, none at its ends.
-    trainer = b"".join(_number(*field) for field in ((3, kind), (4, len(entries)), (40, 0), (41, 1), (42, 2), (43, -1)))
+    # Model type and size; whether bytes spell the rest; ids of <unk>, <s>, </s> and no padding.
+    fields = ((3, kind), (4, len(entries)), (35, int(bytes_too)), (40, 0), (41, 1), (42, 2), (43, -1))
+    trainer = b"".join(_number(*field) for field in fields)
+    # Then: a space before the text, none at its ends.
     normalizer = _bytes(2, table) + b"".join(_number(field, 1) for field in (3, 4, 5))
     return b"".join(written) + _bytes(2, trainer) + _bytes(3, normalizer)
 

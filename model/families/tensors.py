@@ -1,28 +1,79 @@
-"""From the tensors of the families that descend from fairseq and Marian to ours: names, order, aliases."""
+"""From a family's tensors to ours: names, order, aliases."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig, PositionCode
+from model.config import ModelConfig
 from model.families.folder import Weights
+from model.nets.transformer import Transformer
 
-SHARED, ENCODER, DECODER, HEAD = (
-    "model.shared.weight",
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-    "lm_head.weight",
-)
-BIAS = "final_logits_bias"
+SHARED, ENCODER, DECODER = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+HEAD, BIAS = "lm_head.weight", "final_logits_bias"
 POSITIONS = {
     side: f"model.{stack}.embed_positions.weight" for side, stack in (("source", "encoder"), ("target", "decoder"))
 }
+OURS = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")
 HARMLESS = ("encoder.version", "decoder.version", "._float_tensor", ".embed_positions.weights")  # endings
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What a family calls its tensors.
+
+    prefix  of all but the output matrix and its bias
+    layers  of a layer, with its {stack} and its {number}
+    parts   stack -> our name of a part of a layer -> theirs; several are put one below the other
+    others  our name of any other module -> theirs, as prefix or layers begin it
+    """
+
+    prefix: str
+    layers: str
+    parts: Mapping[str, Mapping[str, tuple[str, ...]]]
+    others: Mapping[str, str]
+
+    def of(self, ours: str) -> tuple[str, ...]:
+        """Theirs of one of our tensors."""
+        if found := OURS.fullmatch(ours):
+            stack, number, part, end = found.groups()
+            start = self.layers.format(stack=stack, number=number)
+            return tuple(f"{self.prefix}{start}.{name}.{end}" for name in self.parts[stack][part])
+        name, _, end = ours.rpartition(".")
+        return (f"{self.prefix}{self.others[name]}.{end}",)
+
+
+# The families that fairseq and Marian made. The order in their files is k, v, q; our matrix stacks q, k, v.
+_SELF = {
+    "self_attention.projection": tuple(f"self_attn.{part}_proj" for part in "qkv"),
+    "self_attention.output": ("self_attn.out_proj",),
+    "feed_forward.expand": ("fc1",),
+    "feed_forward.contract": ("fc2",),
+    "sublayers.0.norm": ("self_attn_layer_norm",),
+}
+FAIRSEQ = Naming(
+    "model.",
+    "{stack}.layers.{number}",
+    {
+        # The last norm is the feed-forward's, in spite of its name.
+        "encoder": _SELF | {"sublayers.1.norm": ("final_layer_norm",)},
+        "decoder": _SELF
+        | {
+            "cross_attention.projection": tuple(f"encoder_attn.{part}_proj" for part in "qkv"),
+            "cross_attention.output": ("encoder_attn.out_proj",),
+            "sublayers.1.norm": ("encoder_attn_layer_norm",),
+            "sublayers.2.norm": ("final_layer_norm",),
+        },
+    },
+    {f"{stack}.norm": f"{stack}.layer_norm" for stack in ("encoder", "decoder")}
+    | {f"{stack}.entry": f"{stack}.layernorm_embedding" for stack in ("encoder", "decoder")}
+    | {"source_positions": "encoder.embed_positions", "target_positions": "decoder.embed_positions"},
+)
 
 
 @dataclass(frozen=True)
@@ -43,17 +94,18 @@ class Embeddings:
         return replace(config, shared_embeddings=self.shared, tied_output=self.tied)
 
 
-def embeddings(weights: Weights, *, tied: bool, shared: bool) -> Embeddings:
+def embeddings(weights: Weights, *, tied: bool, shared: bool, prefix: str = FAIRSEQ.prefix) -> Embeddings:
     """Sort out the names that one matrix may have. ValueError if there is none for some purpose.
 
     tied: tie_word_embeddings, whether the output projection is the target's embedding; shared:
     share_encoder_decoder_embeddings, whether source and target have one.
     """
-    found = [name for name in (SHARED, ENCODER, DECODER, HEAD) if name in weights.shapes]
+    both, encoder, decoder, _ = names = embedding_names(prefix)
+    found = [name for name in names if name in weights.shapes]
     if shared and tied and found == [HEAD]:
         return Embeddings(HEAD, HEAD, HEAD, True, True)
-    source = _first(found, ENCODER, SHARED if shared else None, DECODER if shared else None)
-    target = _first(found, DECODER, SHARED if shared else None, ENCODER if shared else None)
+    source = _first(found, encoder, both if shared else None, decoder if shared else None)
+    target = _first(found, decoder, both if shared else None, encoder if shared else None)
     one = shared and weights.same(source, target)
     if not tied:
         head = _first(found, HEAD)
@@ -65,6 +117,11 @@ def embeddings(weights: Weights, *, tied: bool, shared: bool) -> Embeddings:
             "April 2024 left an output matrix that is not the model's.",
         )
     return Embeddings(source, target, target, one, True, notes)
+
+
+def embedding_names(prefix: str) -> tuple[str, str, str, str]:
+    """What a file may call both sides' embedding, the encoder's, the decoder's, and the output matrix."""
+    return f"{prefix}{SHARED}", f"{prefix}{ENCODER}", f"{prefix}{DECODER}", HEAD
 
 
 def _first(found: list[str], *names: str | None) -> str:
@@ -93,88 +150,52 @@ class Ours(Mapping[str, Tensor]):
         return len(self.made_from)
 
 
-def ours(weights: Weights, config: ModelConfig, matrices: Embeddings, *, ignored: tuple[str, ...] = ()) -> Ours:
+def ours(
+    weights: Weights,
+    config: ModelConfig,
+    matrices: Embeddings,
+    *,
+    naming: Naming = FAIRSEQ,
+    ignored: tuple[str, ...] = (),
+) -> Ours:
     """All tensors of a network of this config. ignored: names that stand in the file and mean nothing more.
 
     ValueError that names tensors which are missing, unknown, or of another shape than the config says.
     """
-    made_from = _layers(config)
-    made_from["embedding.weight"] = (matrices.source,)
-    if not config.shared_embeddings:
-        made_from["target_embedding.weight"] = (matrices.target,)
-    if not config.tied_output:
-        made_from["output.weight"] = (matrices.head,)
-    if config.logits_bias:
-        made_from["output_bias"] = (BIAS,)
-    if config.position_code is PositionCode.LEARNED:
-        made_from |= {f"{side}_positions.weight": (name,) for side, name in POSITIONS.items()}
-    used = {name for names in made_from.values() for name in names}
-    known = used | set(ignored) | {SHARED, ENCODER, DECODER, HEAD}
-    _check(weights, used, known, _shapes(config, matrices))
+    own = {
+        "embedding.weight": (matrices.source,),
+        "target_embedding.weight": (matrices.target,),
+        "output.weight": (matrices.head,),
+        "output_bias": (BIAS,),
+    }
+    with torch.device("meta"):  # shapes without memory
+        state = Transformer(config).state_dict()
+    made_from = {name: own.get(name) or naming.of(name) for name in state}
+    shapes = {part: _shape(state[name], parts) for name, parts in made_from.items() for part in parts}
+    embedded = embedding_names(naming.prefix)
+    _check(weights, shapes, {*ignored, *embedded}, embedded)
     return Ours(weights, made_from)
 
 
-def _check(weights: Weights, used: set[str], known: set[str], shapes: dict[str, tuple[int, ...]]) -> None:
-    if missing := sorted(used - set(weights.shapes)):
+def _shape(tensor: Tensor, parts: tuple[str, ...]) -> tuple[int, ...]:
+    """Of each of the parts that a tensor of ours is made from."""
+    rows, *rest = tensor.shape
+    return (1, rows) if parts == (BIAS,) else (rows // len(parts), *rest)
+
+
+def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]], known: set[str], embedded: tuple[str, ...]) -> None:
+    """shapes: of what is used; known: what may stand there besides; embedded: which are embeddings."""
+    if missing := sorted(set(shapes) - set(weights.shapes)):
         raise ValueError(f"the weights lack {len(missing)} tensors, the first is {missing[0]!r}")
-    unknown = sorted(name for name in set(weights.shapes) - known if not name.endswith(HARMLESS))
+    unknown = sorted(name for name in set(weights.shapes) - known - set(shapes) if not name.endswith(HARMLESS))
     if unknown:
         raise ValueError(
             f"the weights have {len(unknown)} tensors that this family does not, the first is {unknown[0]!r}"
         )
-    for name in sorted(used):
+    for name in sorted(shapes):
         if weights.shapes[name] != shapes[name]:
             raise ValueError(f"{name} has shape {list(weights.shapes[name])}, expected {list(shapes[name])}")
     # What no honest file does, one of a few bytes can claim: tensors of any size that all lie on the same numbers.
-    numbers = sum(math.prod(shapes[name]) for name in used - {SHARED, ENCODER, DECODER, HEAD})
+    numbers = sum(math.prod(shapes[name]) for name in set(shapes) - set(embedded))
     if 2 * numbers > weights.size:  # two bytes each at least
         raise ValueError(f"the config asks for {numbers:,} numbers, the weights' files have {weights.size:,} bytes")
-
-
-# In each stack, ours -> theirs. The order in theirs' files is k, v, q; our matrix stacks q, k, v.
-_ENDS = ("weight", "bias")
-_LINEAR = {"feed_forward.expand": "fc1", "feed_forward.contract": "fc2"}
-_ENCODER_NORMS = ("self_attn_layer_norm", "final_layer_norm")  # the latter is the feed-forward's, in spite of its name
-_DECODER_NORMS = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
-
-
-def _layers(config: ModelConfig) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for stack, count, norms in (
-        ("encoder", config.num_encoder_layers, _ENCODER_NORMS),
-        ("decoder", config.num_decoder_layers, _DECODER_NORMS),
-    ):
-        attentions = {"self_attention": "self_attn"} | (
-            {"cross_attention": "encoder_attn"} if stack == "decoder" else {}
-        )
-        for end in _ENDS:
-            for at in range(count):
-                mine, theirs = f"{stack}.layers.{at}", f"model.{stack}.layers.{at}"
-                for own, other in attentions.items():
-                    found[f"{mine}.{own}.projection.{end}"] = tuple(
-                        f"{theirs}.{other}.{part}_proj.{end}" for part in "qkv"
-                    )
-                    found[f"{mine}.{own}.output.{end}"] = (f"{theirs}.{other}.out_proj.{end}",)
-                for own, other in _LINEAR.items():
-                    found[f"{mine}.{own}.{end}"] = (f"{theirs}.{other}.{end}",)
-                for index, norm in enumerate(norms):
-                    found[f"{mine}.sublayers.{index}.norm.{end}"] = (f"{theirs}.{norm}.{end}",)
-            if config.norm_first:
-                found[f"{stack}.norm.{end}"] = (f"model.{stack}.layer_norm.{end}",)
-            if config.norm_embedding:
-                found[f"{stack}.entry.{end}"] = (f"model.{stack}.layernorm_embedding.{end}",)
-    return found
-
-
-def _shapes(config: ModelConfig, matrices: Embeddings) -> dict[str, tuple[int, ...]]:
-    """What each of their tensors must be."""
-    d, wide = config.d_model, config.d_feedforward
-    rows = config.max_length + config.position_offset
-    shapes = {name: (rows, d) for name in POSITIONS.values()} | {BIAS: (1, config.num_target_tokens)}
-    for names in _layers(config).values():
-        for name in names:
-            square = (d, d) if "_proj" in name else (wide, d) if ".fc1." in name else (d, wide)
-            width = wide if ".fc1." in name else d
-            shapes[name] = (width,) if name.endswith(".bias") or "norm" in name else square
-    shapes |= {matrices.head: (config.num_target_tokens, d), matrices.target: (config.num_target_tokens, d)}
-    return shapes | {matrices.source: (config.vocabulary_size, d)}

@@ -6,19 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import sentencepiece
-
 from model.config import LIMITS, ModelConfig
 from model.families.folder import Folder
 from model.families.settings import Settings
 from model.families.splitter import FAIRSEQ
 from model.files import MAX_VOCABULARY_BYTES
-from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.text.pieces import PieceTokenizer, SentencePieces, SideVocabulary, SourceRow, Symbols
 from model.trace import is_whole
 from model.trace.directions import Languages, language_of
 
 MANY = 12  # directions above which a page has two menus of languages
 LISTED = 60  # of more are those between the languages below
+UNNAMED = "source-target"  # the direction of a model whose files do not say which it is
 KNOWN_FIRST = ("en", "de", "fr", "es", "zh", "ar", "hi", "ru")
 
 
@@ -44,15 +43,16 @@ def named(ids: dict[str, int], size: int) -> tuple[tuple[str, ...], list[int]]:
     return tuple(f"<unused {i}>" if piece is None else piece for i, piece in enumerate(pieces)), nameless
 
 
+def piece_ids(model: bytes) -> dict[str, int]:
+    """Ids of a SentencePiece model's pieces, as it numbers them itself. ValueError if it is none."""
+    processor = SentencePieces(model).processor
+    return {processor.IdToPiece(i): i for i in range(processor.GetPieceSize())}
+
+
 def fairseq_ids(model: bytes) -> dict[str, int]:
     """Ids of a SentencePiece model's pieces as fairseq numbers them: its own symbols first, then one more than
     SentencePiece's. ValueError if it is no SentencePiece model."""
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(model)
-    except RuntimeError as error:
-        raise ValueError(f"not a SentencePiece model: {error}") from error
-    pieces = {processor.IdToPiece(i): i + 1 for i in range(3, processor.GetPieceSize())}
+    pieces = {piece: i + 1 for piece, i in piece_ids(model).items() if i >= 3}
     return {symbol: i for i, symbol in enumerate(FAIRSEQ)} | pieces
 
 

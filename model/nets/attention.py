@@ -48,6 +48,7 @@ def scaled_dot_product(
     values: Tensor,
     mask: Tensor | None = None,
     *,
+    bias: Tensor | None = None,
     dropout: float = 0.0,
     keep: Tensor | None = None,
     scaled: bool = True,
@@ -56,14 +57,17 @@ def scaled_dot_product(
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V  (Vaswani et al. 2017, equation 1).
 
     queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head].
+    bias: what positions add to the scores, [1, heads, query, key] (Raffel et al. 2020, section 2.1).
     keep: an intervention; cells that are False lose their weight after the softmax, unrenormalised.
     at: what happens to scores and pattern.
     Returns the output [batch, heads, query, d_head] and the weights [batch, heads, query, key] as the softmax gave
     them, before dropout, `keep` and an edit of the pattern.
-    Eight parameters: the equation's four, the three places where something may step in, and the part that may be
-    missing.
+    Nine parameters: the equation's four, the three places where something may step in, the part that may be missing
+    and the one that may be added.
     """
     scores = attention_scores(queries, keys, scaled=scaled)
+    if bias is not None:
+        scores = scores + bias
     weights = _softmax(scores if at is None else at("scores", scores), mask)
     used = weights if keep is None else weights * keep
     if at is not None:
@@ -80,39 +84,53 @@ class MultiHeadAttention(nn.Module):
     attention, because a decoder that keeps its keys and values projects only what is new.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, *, scaled: bool = True) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        *,
+        scaled: bool = True,
+        d_head: int | None = None,
+        biases: bool = True,
+    ) -> None:
+        """Six parameters: two widths, a rate, and how some families differ from the paper. d_head None: as wide that
+        all heads together are d_model."""
         super().__init__()
-        assert d_model % num_heads == 0
+        assert d_head or d_model % num_heads == 0
         self.d_model, self.num_heads, self.dropout, self.scaled = d_model, num_heads, dropout, scaled
-        self.projection = nn.Linear(d_model, 3 * d_model)  # rows: queries, keys, values
-        self.output = nn.Linear(d_model, d_model)
+        self.d_head = d_head or d_model // num_heads
+        self.width = num_heads * self.d_head  # of all heads side by side
+        self.projection = nn.Linear(d_model, 3 * self.width, bias=biases)  # rows: queries, keys, values
+        self.output = nn.Linear(self.width, d_model, bias=biases)
         for part in self.projection.weight.chunk(3):  # each matrix by its own fan-in and fan-out
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.output.weight)
-        nn.init.zeros_(self.projection.bias)
-        nn.init.zeros_(self.output.bias)
+        for bias in (self.projection.bias, self.output.bias) if biases else ():
+            nn.init.zeros_(bias)
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """[batch, length, d_model] -> [batch, heads, length, d_head]"""
-        batch, length, d_model = x.shape
-        return x.view(batch, length, self.num_heads, d_model // self.num_heads).transpose(1, 2)
+        """[batch, length, width] -> [batch, heads, length, d_head]"""
+        return x.unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one sequence x [batch, length, d_model]: self-attention."""
-        batch, length, d_model = x.shape
-        joined = self.projection(x).view(batch, length, 3, self.num_heads, d_model // self.num_heads)
+        joined = self.projection(x).unflatten(-1, (3, self.num_heads, self.d_head))
         queries, keys, values = joined.permute(2, 0, 3, 1, 4).unbind()  # each [batch, heads, length, d_head]
         return queries, keys, values
 
+    def projected(self, x: Tensor, part: slice) -> Tensor:
+        """x [.., d_model] times some rows of the one matrix: [.., rows]."""
+        bias = self.projection.bias
+        return F.linear(x, self.projection.weight[part], None if bias is None else bias[part])
+
     def project_queries(self, x: Tensor) -> Tensor:
         """Queries of the decoder's stream x [batch, query, d_model]: cross-attention."""
-        d = self.d_model
-        return self.split_heads(F.linear(x, self.projection.weight[:d], self.projection.bias[:d]))
+        return self.split_heads(self.projected(x, slice(self.width)))
 
     def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of the encoder's output, memory [batch, key, d_model]: cross-attention."""
-        d = self.d_model
-        keys, values = F.linear(memory, self.projection.weight[d:], self.projection.bias[d:]).chunk(2, dim=-1)
+        keys, values = self.projected(memory, slice(self.width, None)).chunk(2, dim=-1)
         return self.split_heads(keys), self.split_heads(values)
 
     def forward(
@@ -122,17 +140,18 @@ class MultiHeadAttention(nn.Module):
         values: Tensor,
         mask: Tensor | None = None,
         *,
+        bias: Tensor | None = None,
         edit: AttentionEdit | None = None,
         first_query: int = 0,
         at: AtPart | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Attend with projected heads, join them and apply W_O.
 
-        queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask as in
+        queries [batch, heads, query, d_head]; keys, values [batch, heads, key, d_head]; mask and bias as in
         scaled_dot_product. first_query: the position of the first query row, for an edit that names positions.
         at: what happens at scores, pattern, z.
         Returns the output [batch, query, d_model] and the weights [batch, heads, query, key].
-        Seven parameters: those of scaled_dot_product, and where an edit finds its rows.
+        Eight parameters: those of scaled_dot_product, and where an edit finds its rows.
         """
         keep = None
         if edit is not None and (edit.plain.cut or edit.plain.zeroed):
@@ -144,6 +163,7 @@ class MultiHeadAttention(nn.Module):
             keys,
             values,
             mask,
+            bias=bias,
             dropout=self.dropout if self.training else 0.0,
             keep=keep,
             scaled=self.scaled,
@@ -153,7 +173,7 @@ class MultiHeadAttention(nn.Module):
             context = edit.heard(context, first_query)
         if at is not None:
             context = at("z", context)
-        joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head = d_model]
+        joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head]
         return self.output(joined), weights
 
 

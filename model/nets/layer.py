@@ -4,21 +4,28 @@ section 3.1)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import Activation, ModelConfig
+from model.config import Activation, ModelConfig, Norm
 from model.nets.attention import AtPart, MultiHeadAttention
 from model.nets.cache import LayerCache
 from model.nets.dropout import Dropout
 from model.nets.places.registry import AFTER, SHORT
 from model.nets.places.visit import visit
 from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
-from model.nets.sweep import AttentionEdit, Changes, attention_edit
+from model.nets.sweep import Changes, attention_edit
 from model.trace.interventions import NO_INTERVENTIONS, LayerEdit
 from model.trace.kinds import AttentionKind, SubLayerName
+
+
+def norm(config: ModelConfig) -> nn.Module:
+    """The norm of a network of this config."""
+    kind = nn.LayerNorm if config.norm is Norm.LAYER else nn.RMSNorm
+    return kind(config.d_model, config.norm_epsilon)
 
 
 class SubLayer(nn.Module):
@@ -32,7 +39,7 @@ class SubLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
         self.norm_first, self.residual = config.norm_first, config.residual
 
@@ -46,30 +53,42 @@ class SubLayer(nn.Module):
         return (summed if self.norm_first else self.norm(summed)), added
 
     def norm_record(self) -> NormRecord:
-        return NormRecord(self.norm.weight, self.norm.bias, self.norm.eps, self.norm_first)
+        bias = getattr(self.norm, "bias", None)
+        return NormRecord(self.norm.weight, bias, self.norm.eps, self.norm_first)
 
 
-ACTIVATIONS = {Activation.RELU: torch.relu, Activation.SILU: F.silu, Activation.GELU: F.gelu}
+ACTIVATIONS = {
+    Activation.RELU: torch.relu,
+    Activation.SILU: F.silu,
+    Activation.GELU: F.gelu,
+    Activation.GELU_TANH: partial(F.gelu, approximate="tanh"),
+}
 
 
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position (section 3.3, equation 2), or with the config's
-    activation in the place of max(0, ..)."""
+    activation in the place of max(0, ..). Gated: (activation(x W_1) * x V) W_2 (Shazeer 2020)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[config.activation]
-        self.expand = nn.Linear(config.d_model, config.d_feedforward)
-        self.contract = nn.Linear(config.d_feedforward, config.d_model)
-        for linear in (self.expand, self.contract):
+        narrow, wide = config.d_model, config.d_feedforward
+        self.expand = nn.Linear(narrow, wide, bias=config.biases)
+        self.gate = nn.Linear(narrow, wide, bias=config.biases) if config.gated else None
+        self.contract = nn.Linear(wide, narrow, bias=config.biases)
+        for linear in filter(None, (self.expand, self.gate, self.contract)):
             nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+            if config.biases:
+                nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, at: AtPart | None = None) -> tuple[Tensor, Tensor]:
-        """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward]. at: what
-        happens before the activation and after it."""
+        """x [batch, length, d_model] -> the same shape, and the active units [batch, length, d_feedforward], after the
+        gate where there is one. at: what happens before the activation, at the gate, and to what is active."""
         hidden = self.expand(x)
         active = self.activation(hidden if at is None else at("pre", hidden))
+        if self.gate is not None:
+            gate = self.gate(x)
+            active = active * (gate if at is None else at("gate", gate))
         active = active if at is None else at("post", active)
         return self.contract(active), active
 
@@ -84,7 +103,12 @@ class Layer(nn.Module):
 
         def attention() -> MultiHeadAttention:
             return MultiHeadAttention(
-                config.d_model, config.num_heads, config.attention_dropout, scaled=config.scale_scores
+                config.d_model,
+                config.num_heads,
+                config.attention_dropout,
+                scaled=config.scale_scores,
+                d_head=config.head_width,
+                biases=config.biases,
             )
 
         self.self_attention = attention()
@@ -98,14 +122,16 @@ class Layer(nn.Module):
         mask: Tensor | None,
         source: SourceMemory | None = None,
         *,
+        bias: Tensor | None = None,
         interventions: Changes = NO_INTERVENTIONS,
         cache: LayerCache | None = None,
         first_query: int = 0,
         record: bool = False,
     ) -> tuple[Tensor, LayerRecord | None]:
-        """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them.
+        """x [batch, new, d_model], the rows from position first_query on; a cache holds the rows before them. bias:
+        what relative positions add to the scores of self-attention, [1, heads, new, key].
 
-        Seven parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
+        Eight parameters: one pass serves training, cached steps, records and interventions; a second path could differ.
         """
         passed: list[SubLayerRecord] = []
         at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
@@ -131,11 +157,15 @@ class Layer(nn.Module):
         part = part_of(SubLayerName.SELF_ATTENTION)
         if part is not None:
             queries, keys, values = part("q", queries), part("k", keys), part("v", values)
+            bias = None if bias is None else part("bias", bias)
         if cache is not None:
             keys, values = cache.extend(first_query, keys, values)
-        output, weights = self.self_attention(queries, keys, values, mask, edit=edit, first_query=first_query, at=part)
+        output, weights = self.self_attention(
+            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part
+        )
         x = leave(around_self, SubLayerName.SELF_ATTENTION, x, output)
-        self_record = _record(weights, queries, keys, values, edit) if record else None
+        scaled, plain = self.self_attention.scaled, edit.plain if edit else LayerEdit()
+        self_record = AttentionRecord(weights, queries, keys, values, plain, bias, scaled) if record else None
 
         cross_record = None
         if self.cross_attention is not None:
@@ -149,17 +179,12 @@ class Layer(nn.Module):
                 queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part
             )
             x = leave(around_cross[0], SubLayerName.CROSS_ATTENTION, x, output)
-            cross_record = _record(weights, queries, keys, values, edit) if record else None
+            plain = edit.plain if edit else LayerEdit()
+            cross_record = AttentionRecord(weights, queries, keys, values, plain, None, scaled) if record else None
 
         output, active = self.feed_forward(around_feed_forward.enter(x), part_of(SubLayerName.FEED_FORWARD))
         x = leave(around_feed_forward, SubLayerName.FEED_FORWARD, x, output)
         return x, LayerRecord(self_record, cross_record, tuple(passed), active) if record else None
-
-
-def _record(
-    weights: Tensor, queries: Tensor, keys: Tensor, values: Tensor, edit: AttentionEdit | None
-) -> AttentionRecord:
-    return AttentionRecord(weights, queries, keys, values, edit.plain if edit else LayerEdit())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""What is added to embeddings so that a model knows their order (Vaswani et al. 2017, section 3.5)."""
+"""How a model knows the order of what it reads: a code that is added to embeddings (Vaswani et al. 2017, section 3.5),
+or a bias on the scores of attention (Raffel et al. 2020, section 2.1)."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def fairseq_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0)
 
 def encoding(config: ModelConfig, positions: Tensor) -> Tensor:
     """The code that a model of this config computes for positions [length]: float32 [length, d_model]."""
-    assert config.position_code not in (PositionCode.LEARNED, PositionCode.NONE)
+    assert config.adds_positions and config.position_code is not PositionCode.LEARNED
     where = positions + config.position_offset
     if config.position_code is PositionCode.FAIRSEQ:
         return fairseq_encoding(where, config.d_model, base=config.position_base)
@@ -121,5 +122,46 @@ def position_modules(config: ModelConfig) -> tuple[nn.Module, nn.Module]:
     """The codes of source and target positions: one module, but for learned ones."""
     if config.position_code is PositionCode.LEARNED:
         return LearnedPositions(config), LearnedPositions(config)
-    code = NoPositions() if config.position_code is PositionCode.NONE else ComputedPositions(config)
+    code = ComputedPositions(config) if config.adds_positions else NoPositions()
     return code, code
+
+
+def distance_buckets(count: int, reach: int) -> Tensor:
+    """Which of `count` buckets each distance 0 .. reach falls into, int64 [reach + 1]: the first half of the buckets
+    holds a distance each, the others ever more of them, by their logarithm, and the last all from `reach` on.
+
+    In float32, as T5 was trained: some powers of two lie on the edge of a bucket.
+    """
+    exact = count // 2
+    distances = torch.arange(reach + 1, device="cpu")
+    spread = torch.log(distances.float() / exact) / math.log(reach / exact) * (count - exact)
+    return torch.where(distances < exact, distances, (exact + spread.long()).clamp(max=count - 1))
+
+
+class RelativePositions(nn.Module):
+    """A number for each bucket of distances and each head, added to the scores of self-attention (Raffel et al. 2020,
+    section 2.1): how much a head likes to look that far. Where a pair stands makes no difference, only how far apart.
+    """
+
+    def __init__(self, config: ModelConfig, *, both_ways: bool) -> None:
+        """both_ways: half of the buckets are for keys after the query, as in an encoder; else there is one for all."""
+        super().__init__()
+        self.both_ways, self.reach = both_ways, config.position_reach
+        self.later = config.position_buckets // 2  # the first bucket of keys after the query
+        count = self.later if both_ways else config.position_buckets
+        self.register_buffer("buckets", distance_buckets(count, self.reach), persistent=False)
+        self.weight = nn.Parameter(torch.zeros(config.position_buckets, config.num_heads))
+
+    def bucket(self, distances: Tensor) -> Tensor:
+        """The bucket of each distance, the key's position less the query's, any whole numbers -> int64, same shape."""
+        if not self.both_ways:
+            return self.buckets[(-distances).clamp(0, self.reach)]
+        return self.buckets[distances.abs().clamp(max=self.reach)] + (distances > 0) * self.later
+
+    def forward(self, first: int, queries: int, keys: int, positions: Positions = Positions()) -> Tensor | None:
+        """What is added to the scores of the queries from position `first` on: [1, heads, query, key], or None."""
+        if not positions.enabled:
+            return None
+        at = torch.arange(max(first + queries, keys), device=self.weight.device) + positions.shift
+        distances = at[None, :keys] - at[first : first + queries, None]  # [query, key]
+        return self.weight[self.bucket(distances)].permute(2, 0, 1)[None]

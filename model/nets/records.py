@@ -18,13 +18,16 @@ from model.trace.kinds import AttentionKind, Side, SubLayerName
 @dataclass(frozen=True, eq=False)
 class AttentionRecord:
     """One attention of one layer: weights [batch, heads, query, key] (softmax, before dropout), the projected queries,
-    keys and values [batch, heads, length, d_head], and the plain interventions that it ran with."""
+    keys and values [batch, heads, length, d_head], and the plain interventions that it ran with. bias: what relative
+    positions added to the scores [1, heads, query, key]; scaled: whether q k^T was divided by sqrt(d_k)."""
 
     weights: Tensor
     queries: Tensor
     keys: Tensor
     values: Tensor
     edit: LayerEdit = LayerEdit()
+    bias: Tensor | None = None
+    scaled: bool = True
 
     @property
     def head_outputs(self) -> Tensor:
@@ -34,17 +37,23 @@ class AttentionRecord:
 
 @dataclass(frozen=True, eq=False)
 class NormRecord:
-    """A layer norm: gain and bias [d_model], epsilon, and whether it stands before its sub-layer's function (pre-norm)
-    or after the sum (post-norm)."""
+    """A norm: gain and bias [d_model], epsilon, and whether it stands before its sub-layer's function (pre-norm) or
+    after the sum (post-norm). An RMS norm, which does not take the mean away, has no bias."""
 
     gain: Tensor
-    bias: Tensor
+    bias: Tensor | None
     epsilon: float
     first: bool
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the model's own norm makes of x [.., d_model]."""
+        if self.bias is None:
+            return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
         return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.epsilon)
+
+    def centred(self, x: Tensor) -> Tensor:
+        """x [.., d_model] less what the norm takes away before it divides: its mean, or of an RMS norm nothing."""
+        return x if self.bias is None else x - x.mean(-1, keepdim=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +91,9 @@ class SubLayerRecord:
 
     @property
     def norm_scale(self) -> Tensor:
-        """1 / standard deviation [batch, length] by which the layer norm multiplied."""
+        """1 / standard deviation [batch, length] by which the norm multiplied; of an RMS norm 1 / root mean square."""
         # Computed when asked for, as all above: a translation records, and most never look at these.
-        return (self.norm_input.float().var(-1, unbiased=False) + self.norm.epsilon).rsqrt()
+        return (self.norm.centred(self.norm_input.float()).square().mean(-1) + self.norm.epsilon).rsqrt()
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ModelConfig
+from model.config import ModelConfig, PositionCode
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache
 from model.nets.dropout import Dropout
-from model.nets.layer import Layer, SourceMemory
+from model.nets.layer import Layer, SourceMemory, norm
 from model.nets.masks import causal_mask, padding_mask
 from model.nets.places.visit import check_places, has_visits, projected, visit
-from model.nets.positions import position_modules
+from model.nets.positions import RelativePositions, position_modules
 from model.nets.records import ForwardOutput, LayerRecord
 from model.nets.sweep import Changes, check
 from model.trace.interventions import NO_INTERVENTIONS
@@ -25,15 +25,25 @@ from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 
 class Stack(nn.Module):
     """The layers of the encoder or the decoder, and with pre-norm the norm that closes them. entry: what embeddings go
-    through before the first layer, in most models nothing."""
+    through before the first layer, in most models nothing. relative: tables of relative positions, one for all layers
+    or one for each, in most models none."""
 
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
         num_layers = config.num_decoder_layers if decoder else config.num_encoder_layers
         self.layers = nn.ModuleList(Layer(config, index, decoder=decoder) for index in range(num_layers))
         self.side, self.config = Side.DECODER if decoder else Side.ENCODER, config
-        self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
-        self.entry = nn.LayerNorm(config.d_model) if config.norm_embedding else nn.Identity()
+        self.norm = norm(config) if config.norm_first else nn.Identity()
+        self.entry = norm(config) if config.norm_embedding else nn.Identity()
+        tables = 0 if config.position_code is not PositionCode.RELATIVE else num_layers if config.layer_positions else 1
+        self.relative = nn.ModuleList(RelativePositions(config, both_ways=not decoder) for _ in range(tables))
+
+    def biases(self, first: int, new: int, changes: Changes = NO_INTERVENTIONS) -> list[Tensor | None]:
+        """What relative positions add to each layer's scores of the rows from position `first` on: [1, heads, new,
+        first + new], or None."""
+        used = changes.target_positions if self.side is Side.DECODER else changes.source_positions
+        found = [table(first, new, first + new, used) for table in self.relative] or [None]
+        return found if len(found) == len(self.layers) else found * len(self.layers)
 
     def forward(
         self,
@@ -44,18 +54,21 @@ class Stack(nn.Module):
         cache: KeyValueCache | None = None,
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
+        start: int = 0,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-        """x [batch, new, d_model] -> the same shape, normed; one record a layer if record.
+        """x [batch, new, d_model], which enters layer `start` -> the same shape, normed; one record a layer if record.
 
-        Six parameters: those of a layer.
+        Seven parameters: those of a layer, and the first of them.
         """
         records = []
         first_query = 0 if cache is None else cache.length
-        for layer in self.layers:
+        biases = self.biases(first_query, x.shape[1], interventions)
+        for layer in self.layers[start:]:
             x, layer_record = layer(
                 x,
                 mask,
                 source,
+                bias=biases[layer.index],
                 interventions=interventions,
                 first_query=first_query,
                 record=record,
@@ -77,6 +90,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.output_scale = config.d_model**-0.5 if config.scale_output else 1.0
         self.embedding = _embedding(config.vocabulary_size, config.d_model)
         self.target_embedding = (
             None if config.shared_embeddings else _embedding(config.num_target_tokens, config.d_model)
@@ -197,9 +211,9 @@ class Transformer(nn.Module):
         return None if new == 1 else causal_mask(first + new, first_query=first, device=target_ids.device)
 
     def project(self, hidden: Tensor) -> Tensor:
-        """Logits over the target's vocabulary: hidden [.., d_model] times the output matrix transposed, plus the
-        bias where there is one."""
-        return F.linear(hidden, self.output_matrix, self.output_bias)
+        """Logits over the target's vocabulary: hidden [.., d_model], in some families scaled, times the output matrix
+        transposed, plus the bias where there is one."""
+        return F.linear(hidden * self.output_scale, self.output_matrix, self.output_bias)
 
     def forward(
         self,

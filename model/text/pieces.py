@@ -1,7 +1,9 @@
-"""Tokenizers of other families: SentencePiece only splits, a table of the family's says which piece has which id."""
+"""Tokenizers of other families: a splitter makes pieces, a table of the family's says which piece has which id."""
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -13,7 +15,7 @@ from model.config import from_json
 from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
 from model.text.interface import TextTokenizer, check_utf8, with_kinds
 from model.trace import is_whole
-from model.trace.tokens import Token
+from model.trace.tokens import Token, TokenKind
 
 SPACE, UNKNOWN = "\u2581", "<unk>"
 
@@ -21,8 +23,8 @@ SPACE, UNKNOWN = "\u2581", "<unk>"
 class SourceRow(str, Enum):
     """What an encoder reads around a text x."""
 
-    PLAIN = "plain"  # x </s>: Marian for one pair of languages
-    TARGET_FIRST = "target first"  # >>xxx<< x </s>: Marian for several target languages (Johnson et al. 2017)
+    PLAIN = "plain"  # x </s>: Marian for one pair of languages, T5 with its prefix as a part of x
+    TARGET_FIRST = "target first"  # >>xxx<< x </s>: Marian for many targets, MADLAD-400 (Johnson et al. 2017)
     LANGUAGE_FIRST = "language first"  # src x </s>: M2M100, NLLB, mBART-50
     LANGUAGE_LAST = "language last"  # x </s> src: mBART cc25, NLLB before April 2023
 
@@ -33,6 +35,8 @@ class Symbols:
 
     languages: code -> id; forced: whether a decoder is made to write the target language's symbol first.
     special_ids: all ids that no text becomes and no translation shows, these among them.
+    prefixes: direction -> what stands before its texts: T5's "translate English to German: "
+    sentinels: what stands for a gap in a text -> its id, the one symbol that people may type: T5's <extra_id_0>
     """
 
     pad_id: int
@@ -43,11 +47,16 @@ class Symbols:
     forced: bool = False
     languages: tuple[tuple[str, int], ...] = ()
     special_ids: tuple[int, ...] = ()
+    prefixes: tuple[tuple[str, str], ...] = ()
+    sentinels: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "source_row", SourceRow(self.source_row))
-            pairs = [(str(code), int(token_id)) for code, token_id in self.languages]
+            pairs = [(str(code), int(token_id)) for code, token_id in (*self.languages, *self.sentinels)]
+            if not all(isinstance(text, str) for pair in self.prefixes for text in pair):
+                raise ValueError("a prefix is a text for a direction")
+            dict(self.prefixes)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the tokenizer's symbols cannot be read: {error}") from error
         for name, found in (
@@ -64,18 +73,70 @@ class Symbols:
 
 @dataclass(frozen=True, eq=False)
 class SideVocabulary:
-    """One side's vocabulary. model: the SentencePiece model that splits; pieces: the names by id."""
+    """One side's vocabulary. model: the SentencePiece model that splits, b"" where every byte is a piece; pieces: the
+    names by id."""
 
     model: bytes
     pieces: tuple[str, ...]
 
 
+class Splitter(ABC):
+    """From a text to pieces and back."""
+
+    byte_pieces: frozenset[str] = frozenset()  # those that are a byte and no character
+
+    @abstractmethod
+    def split(self, text: str) -> list[str]: ...
+
+    @abstractmethod
+    def join(self, pieces: list[str]) -> str: ...
+
+
+class SentencePieces(Splitter):
+    def __init__(self, model: bytes) -> None:
+        """ValueError if it is no SentencePiece model."""
+        self.processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self.processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise ValueError(f"not a SentencePiece model: {error}") from error
+        self.byte_pieces = frozenset(
+            self.processor.IdToPiece(i) for i in range(self.processor.GetPieceSize()) if self.processor.IsByte(i)
+        )
+
+    def split(self, text: str) -> list[str]:
+        return self.processor.encode(text, out_type=str)
+
+    def join(self, pieces: list[str]) -> str:
+        return self.processor.decode_pieces(pieces).replace(SPACE, " ").strip()
+
+
+class Bytes(Splitter):
+    """Every byte of UTF-8 is a piece (Xue et al. 2022); one that is a character of its own is called by it."""
+
+    pieces = tuple(
+        SPACE if byte == 0x20 else chr(byte) if 0x20 < byte < 0x7F else f"<0x{byte:02X}>" for byte in range(256)
+    )
+    byte_pieces = frozenset(piece for piece in pieces if len(piece) > 1)
+
+    def split(self, text: str) -> list[str]:
+        return [self.pieces[byte] for byte in text.encode("utf-8")]
+
+    def join(self, pieces: list[str]) -> str:
+        return bytes(self.pieces.index(piece) for piece in pieces).decode("utf-8", errors="ignore").strip()
+
+
+def splitter_of(model: bytes) -> Splitter:
+    """Of SideVocabulary.model."""
+    return SentencePieces(model) if model else Bytes()
+
+
 class PieceTokenizer(TextTokenizer):
-    """SentencePiece's pieces with a family's ids.
+    """A splitter's pieces with a family's ids.
 
     What the table lacks becomes the unknown id, for SentencePiece knows pieces that the table does not have. Nothing is
     normalised but by the SentencePiece model's own rule. A piece that is spelled like a control symbol is unknown: what
-    a person types never becomes one.
+    a person types never becomes one, but for a sentinel.
     """
 
     def __init__(self, source: SideVocabulary, target: SideVocabulary, symbols: Symbols) -> None:
@@ -86,38 +147,52 @@ class PieceTokenizer(TextTokenizer):
         self.special_ids = (
             frozenset(symbols.special_ids)
             | set(self.language_ids.values())
-            | {symbols.pad_id, symbols.begin_id, symbols.end_id, symbols.unknown_id}
+            | {symbols.pad_id, symbols.begin_id, symbols.end_id, symbols.unknown_id, *dict(symbols.sentinels).values()}
         )
         smallest = min(len(source.pieces), len(target.pieces))
         if max(self.special_ids) >= smallest:
             raise ValueError(f"a symbol has id {max(self.special_ids)}, the vocabulary only {smallest} pieces")
-        self.pieces = with_kinds(target.pieces, self.special_ids)
-        self._source_pieces = self.pieces if target is source else with_kinds(source.pieces, self.special_ids)
-        self._source, self._target = _splitter(source.model), _splitter(target.model)
+        self._source, self._target = splitter_of(source.model), splitter_of(target.model)
+        self.pieces = self._with_kinds(target.pieces, self._target)
+        self._source_pieces = self.pieces if target is source else self._with_kinds(source.pieces, self._source)
+        self._sentinels = dict(symbols.sentinels)
+        self._gaps = re.compile(f"({'|'.join(map(re.escape, self._sentinels))})") if self._sentinels else None
+        self._prefixes = dict(symbols.prefixes)
         self._source_ids = self._ids(source)
         self._target_ids = self._source_ids if target is source else self._ids(target)
 
     def _ids(self, side: SideVocabulary) -> dict[str, int]:
-        return {piece: i for i, piece in enumerate(side.pieces) if i not in self.special_ids}
+        return {piece: i for i, piece in enumerate(side.pieces) if i not in self.special_ids} | self._sentinels
+
+    def _with_kinds(self, pieces: tuple[str, ...], splitter: Splitter) -> tuple[Token, ...]:
+        return with_kinds(
+            pieces, self.special_ids, {i for i, piece in enumerate(pieces) if piece in splitter.byte_pieces}
+        )
+
+    def _split(self, splitter: Splitter, text: str) -> list[str]:
+        """Pieces, sentinels among them."""
+        check_utf8(text)
+        if self._gaps is None:
+            return splitter.split(text)
+        parts = self._gaps.split(text)  # every second is a sentinel
+        return [piece for n, part in enumerate(parts) for piece in ([part] if n % 2 else splitter.split(part))]
 
     @property
     def sizes(self) -> tuple[int, int]:
         return len(self.source.pieces), len(self.target.pieces)
 
     def encode(self, text: str) -> list[int]:
-        check_utf8(text)
-        return self._numbered(self._target.encode(text, out_type=str), self._target_ids)
+        return self._numbered(self._split(self._target, text), self._target_ids)
 
     def encode_joined(self, text: str) -> list[int]:
-        check_utf8(text)
-        first, *rest = self._target.encode(text, out_type=str) or [""]
+        first, *rest = self._split(self._target, text) or [""]
         bare = first.removeprefix(SPACE)  # the space that SentencePiece puts before any text
         joined = [bare] if bare in self._target_ids else list(bare)
         return self._numbered([*joined, *rest], self._target_ids)
 
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
-        check_utf8(text)
-        ids = self._numbered(self._source.encode(text, out_type=str), self._source_ids)
+        prefix = self._prefixes.get(f"{source_language}-{target_language}", "")
+        ids = self._numbered(self._split(self._source, prefix + text), self._source_ids)
         row = self.symbols.source_row
         if row is SourceRow.PLAIN:
             return [*ids, self.end_id]
@@ -140,16 +215,24 @@ class PieceTokenizer(TextTokenizer):
     def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         names = [self._source_pieces[i] for i in ids]
         first = int(self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST))
-        surfaces = self._source.encode(text, out_type=str)
-        if list(ids[first : first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
-            for at, surface in enumerate(surfaces, first):
-                if ids[at] == self.symbols.unknown_id:
-                    names[at] = Token(surface + UNKNOWN)
+        for prefix in (*self._prefixes.values(), ""):
+            surfaces = self._split(self._source, prefix + text)
+            if list(ids[first : first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
+                break
+        else:
+            return tuple(names)
+        before = self._split(self._source, prefix)
+        for at, surface in enumerate(surfaces, first):
+            if ids[at] == self.symbols.unknown_id:
+                names[at] = Token(surface + UNKNOWN)
+            if before[at - first : at - first + 1] == [surface]:
+                names[at] = Token(names[at], TokenKind.PREFIX)
+            else:
+                before = []  # the text has begun
         return tuple(names)
 
     def decode(self, ids: Iterable[int]) -> str:
-        pieces = [self.pieces[i] for i in map(int, ids) if i not in self.special_ids]
-        return self._target.decode_pieces(pieces).replace(SPACE, " ").strip()
+        return self._target.join([self.pieces[i] for i in map(int, ids) if i not in self.special_ids])
 
     def decode_source(self, ids: Iterable[int]) -> str:
         pieces = [self._source_pieces[i] for i in map(int, ids) if i not in self.special_ids]
@@ -179,15 +262,6 @@ class PieceTokenizer(TextTokenizer):
             for name in names
         ]
         return cls(sides[0], sides[-1], from_json(Symbols, settings))
-
-
-def _splitter(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(model)
-    except RuntimeError as error:
-        raise ValueError(f"not a SentencePiece model: {error}") from error
-    return processor
 
 
 def _pieces(path: Path) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ class TokenKind(str, Enum):
     TEXT = "text"
     SYMBOL = "symbol"  # begin, end, padding, unknown, or a language: no text can become one
     BYTE = "byte"  # one byte of a character that the vocabulary cannot spell
+    PREFIX = "prefix"  # of what tells a model its task, such as "translate English to German:": no part of the text
 
 
 class Token(str):
@@ -37,8 +38,13 @@ def is_byte(token: str) -> bool:
 
 
 def is_symbol(token: str) -> bool:
-    """Whether a piece is a control symbol: begin, end, padding, or a target language."""
-    return getattr(token, "kind", None) is TokenKind.SYMBOL
+    """Whether a piece is no part of the text: a control symbol (begin, end, padding, a target language) or a prefix."""
+    return getattr(token, "kind", None) in (TokenKind.SYMBOL, TokenKind.PREFIX)
+
+
+def is_prefix(token: str) -> bool:
+    """Whether a piece is of what tells a model its task."""
+    return getattr(token, "kind", None) is TokenKind.PREFIX
 
 
 def told_by_spelling(pieces: Iterable[str]) -> tuple[Token, ...]:
@@ -48,7 +54,7 @@ def told_by_spelling(pieces: Iterable[str]) -> tuple[Token, ...]:
 
 
 def facts(tokens: Iterable[str]) -> dict:
-    """What is known of tokens, JSON-ready: kinds, one letter each (t, s, b), and the numbers of their words or null."""
+    """What is known of tokens, JSON-ready: kinds, one letter each (t, s, b, p), and their words' numbers or null."""
     tokens = tuple(tokens)
     return {
         "kinds": "".join(getattr(token, "kind", TokenKind.TEXT).value[0] for token in tokens),

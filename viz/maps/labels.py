@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Words, say
-from model.trace.tokens import is_byte, is_symbol
+from model.trace.tokens import is_byte, is_prefix, is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE
 
@@ -23,13 +23,16 @@ _JOINER = "\u200d"
 
 
 def display(token: str) -> str:
-    """A token as people read it. `▁` (a space) stays, a byte piece <0xC3> becomes ‹C3›, and characters that would be
-    invisible or would reorder the text around them become their code point. Plain text: not escaped for anything."""
+    """A token as people read it. `▁` (a space) stays, a byte piece <0xC3> becomes ‹C3›, a prefix's piece stands in
+    ⟨brackets⟩, and characters that would be invisible or would reorder the text around them become their code point.
+    Plain text: not escaped for anything."""
     if is_byte(token):
         return f"‹{token[3:5]}›"
     shown = "".join(_visible(character, alone=len(token) == 1) for character in token)
     if shown and unicodedata.combining(shown[0]):
         shown = "◌" + shown
+    if is_prefix(token):
+        return f"⟨{shown}⟩"
     return shown or "‹empty›"
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from model.analysis.dissection import attention, in_numpy, open_cells
+from model.analysis.dissection import attention, bias_of, in_numpy, open_cells
 from model.analysis.loop import attention_input
 from model.analysis.why.vectors import used_weights
 from model.nets.records import ForwardOutput
@@ -20,12 +21,12 @@ from model.translator import Translator
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """One of Q, K and V: x W + b, float64.
+    """One of Q, K and V: x W + b, float64. width: of all heads side by side, in most models d_model.
 
     read       [length, d_model]       x, the stream that it is made from
-    weight     [d_model, d_model]      W, all heads side by side: head i has columns i d_k .. (i + 1) d_k - 1
-    bias       [d_model]
-    projected  [length, d_model]       x W + b
+    weight     [d_model, width]        W: head i has columns i d_k .. (i + 1) d_k - 1
+    bias       [width]                 zeros where the model has none
+    projected  [length, width]         x W + b
     heads      [heads, length, d_k]    the same numbers, cut into heads
     error      the largest difference from what the model recorded
     """
@@ -48,7 +49,7 @@ def projections(
     module, found = given.module, []
     parts = zip(
         module.projection.weight.chunk(3),
-        module.projection.bias.chunk(3),
+        _bias(module.projection).chunk(3),
         (given.queries, given.memory, given.memory),
         (record.queries, record.keys, record.values),
     )
@@ -60,12 +61,16 @@ def projections(
     return found[0], found[1], found[2]
 
 
+def _bias(linear: nn.Linear) -> Tensor:
+    return linear.weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias
+
+
 @dataclass(frozen=True, eq=False)
 class Joined:
     """What the heads say at one query, and how W_O makes one vector of it; float64.
 
     contexts  [heads, d_k]      softmax(..) V of each head; 0 of one that is switched off
-    joined    [d_model]         the contexts one after another
+    joined    [heads * d_k]     the contexts one after another
     said      [heads, d_model]  each context times its own rows of W_O
     bias      [d_model]         what W_O adds whatever the heads say
     output    [d_model]         the sum of all these: Concat(..) W_O + b
@@ -104,24 +109,27 @@ def join_heads(translator: Translator, output: ForwardOutput, kind: AttentionKin
     weights, values = in_numpy(used_weights(read)[0, :, query]), in_numpy(read.values[0])
     contexts = np.einsum("hk,hkd->hd", weights, values)
     by_head = in_numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
-    said, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(module.output.bias)
+    said, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(_bias(module.output))
     return Joined(contexts, contexts.reshape(-1), said, bias, said.sum(0) + bias, added[query])
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreMatrix:
-    """Every query against every key of one head, float64 [query, key]: scaled = Q K^T / sqrt(d_k); masked, -inf where
-    the mask closes; weights, its softmax, and the largest difference of those from the recorded ones."""
+    """Every query against every key of one head, float64 [query, key]: scaled = Q K^T / sqrt(d_k), or with relative
+    positions Q K^T + bias; masked, -inf where the mask closes; weights, its softmax, and the largest difference of
+    those from the recorded ones; bias, what was added."""
 
     scaled: np.ndarray
     masked: np.ndarray
     weights: np.ndarray
     error: float
+    bias: np.ndarray | None = None
 
 
 def score_matrix(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> ScoreMatrix:
     """Of one head (equation 1)."""
     record = output.attention(kind, layer)
     queries, keys, recorded = (in_numpy(x[0, head]) for x in (record.queries, record.keys, record.weights))
-    scaled, masked, weights = attention(queries, keys, open_cells(output, kind, layer)[head])
-    return ScoreMatrix(scaled, masked, weights, float(np.abs(weights - recorded).max()))
+    allowed, bias = open_cells(output, kind, layer)[head], bias_of(record, head)
+    scaled, masked, weights = attention(queries, keys, allowed, scaled=record.scaled, bias=bias)
+    return ScoreMatrix(scaled, masked, weights, float(np.abs(weights - recorded).max()), bias)

@@ -26,7 +26,7 @@ def losses(model: Transformer, found: Pass, means: Means) -> dict[AttentionKind,
     result = {kind: [] for kind in model.num_layers}
     for layer, record in enumerate(found.output.layers(Side.ENCODER)):
         sweep = _one_head(model, ENCODER, layer, len(plain), means.at(ENCODER, found.source_ids.shape[1]))
-        memory = model.encoder.norm(_through(model.encoder.layers[layer:], record.before, sweep, rows))
+        memory, _ = model.encoder(_repeated(model, record.before), rows, interventions=sweep, start=layer)
         hidden, _ = model.decode(_repeated(model, found.decoder_ids), SourceMemory(memory, rows))
         result[ENCODER].append(_loss(model, found, plain, hidden))
     source = SourceMemory(_repeated(model, found.output.memory), rows)
@@ -35,20 +35,14 @@ def losses(model: Transformer, found: Pass, means: Means) -> dict[AttentionKind,
     for layer, record in enumerate(found.output.layers(Side.DECODER)):
         for kind in (DECODER, AttentionKind.CROSS):
             sweep = _one_head(model, kind, layer, len(plain), means.at(kind, length))
-            hidden = model.decoder.norm(_through(model.decoder.layers[layer:], record.before, sweep, causal, source))
+            before = _repeated(model, record.before)
+            hidden, _ = model.decoder(before, causal, source, interventions=sweep, start=layer)
             result[kind].append(_loss(model, found, plain, hidden))
     return {kind: np.stack(layers, axis=1) for kind, layers in result.items()}
 
 
 def _repeated(model: Transformer, x: Tensor) -> Tensor:
     return x.detach().repeat_interleave(model.config.num_heads, dim=0)
-
-
-def _through(layers, before: Tensor, sweep: Sweep, mask: Tensor, source: SourceMemory | None = None) -> Tensor:
-    x = before.detach().repeat_interleave(layers[0].self_attention.num_heads, dim=0)
-    for layer in layers:
-        x, _ = layer(x, mask, source, interventions=sweep)
-    return x
 
 
 def _one_head(model: Transformer, kind: AttentionKind, layer: int, batch: int, instead: np.ndarray) -> Sweep:

@@ -34,7 +34,7 @@ def direction(model: Transformer, question: Question) -> Direction:
         minus = _mean(rows) if against is None else rows[against].double()
         return rows[question.token_id].double() - minus
 
-    return Direction(less_the_contrast(weight), float(less_the_contrast(offsets)))
+    return Direction(model.output_scale * less_the_contrast(weight), float(less_the_contrast(offsets)))
 
 
 def _mean(rows: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from model.analysis.why.case import Case
 from model.analysis.why.metric import direction
-from model.analysis.why.vectors import output_by_head, transposed, used_weights
+from model.analysis.why.vectors import Norm, output_by_head, transposed, used_weights
 from model.nets.attention import MultiHeadAttention
 from model.nets.records import AttentionRecord
 from model.trace.kinds import AttentionKind, Side
@@ -59,12 +59,12 @@ class _Walk:
         self.output_biases: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
 
     def through_final_norm(self) -> None:
-        if isinstance(self.decoder.norm, nn.LayerNorm):
+        if not isinstance(self.decoder.norm, nn.Identity):
             self._through(self.decoder.norm, self.records[-1].after[0, -1])
 
     def through_entry(self, read: Tensor) -> None:
         """The norm on embeddings, where a family has one, on what it read at the last row [d_model]."""
-        if isinstance(self.decoder.entry, nn.LayerNorm):
+        if not isinstance(self.decoder.entry, nn.Identity):
             self._through(self.decoder.entry, read)
 
     def through_layer(self, index: int) -> None:
@@ -78,15 +78,20 @@ class _Walk:
         for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):
             self._enter(*around)
             self.keys[kind].append(by_key(attention, found, self.vector))
-            self.output_biases[kind].append(self.vector @ attention.output.bias.double())
+            self.output_biases[kind].append(self._of_bias(attention.output))
 
     def _enter(self, sublayer: nn.Module, norm_input: Tensor) -> None:
         if not sublayer.norm_first:
             self._through(sublayer.norm, norm_input[0, -1])
 
-    def _through(self, norm: nn.LayerNorm, read: Tensor) -> None:
-        self.norm_biases.append(self.vector @ norm.bias.double())
+    def _through(self, norm: Norm, read: Tensor) -> None:
+        self.norm_biases.append(self._of_bias(norm))
         self.vector = transposed(norm, self.vector, read)
+
+    def _of_bias(self, module: nn.Module) -> Tensor:
+        """What is read of a module's bias: 0 where it has none."""
+        bias = getattr(module, "bias", None)
+        return self.vector.new_zeros(()) if bias is None else self.vector @ bias.double()
 
 
 def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from model.nets.attention import MultiHeadAttention, edges_mask
 from model.nets.records import AttentionRecord
 
+Norm = nn.LayerNorm | nn.RMSNorm
+
 
 def used_weights(record: AttentionRecord) -> Tensor:
     """The weights that values were summed with, float64 [batch, heads, query, key]: the softmax's, less what an
@@ -30,18 +32,22 @@ def written_values(attention: MultiHeadAttention, record: AttentionRecord) -> Te
     return torch.einsum("bhjk,hdk->bhjd", record.values.double(), output_by_head(attention))
 
 
-def frozen(norm: nn.LayerNorm, z: Tensor, read: Tensor) -> Tensor:
+def frozen(norm: Norm, z: Tensor, read: Tensor) -> Tensor:
     """The norm's linear part on z [.., d_model] with the scale of what it read [.., d_model], without its bias:
-    gamma * (z - mean z) / s. float64."""
-    return norm.weight.double() * (z - z.mean(-1, keepdim=True)) / scale(norm, read)
+    gamma * (z - mean z) / s, of an RMS norm gamma * z / s. float64."""
+    return norm.weight.double() * centred(norm, z) / scale(norm, read)
 
 
-def transposed(norm: nn.LayerNorm, a: Tensor, read: Tensor) -> Tensor:
+def transposed(norm: Norm, a: Tensor, read: Tensor) -> Tensor:
     """frozen() transposed, on a [.., d_model]: a . frozen(z) = transposed(a) . z."""
-    weighted = norm.weight.double() * a
-    return (weighted - weighted.mean(-1, keepdim=True)) / scale(norm, read)
+    return centred(norm, norm.weight.double() * a) / scale(norm, read)
 
 
-def scale(norm: nn.LayerNorm, read: Tensor) -> Tensor:
-    """The standard deviation, with epsilon, that a norm divided by, float64 [.., 1]."""
-    return (read.double().var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+def scale(norm: Norm, read: Tensor) -> Tensor:
+    """The standard deviation, or the root mean square, with epsilon, that a norm divided by, float64 [.., 1]."""
+    return (centred(norm, read.double()).square().mean(-1, keepdim=True) + norm.eps).sqrt()
+
+
+def centred(norm: Norm, x: Tensor) -> Tensor:
+    """x [.., d_model] less its mean, which an RMS norm leaves in it."""
+    return x if isinstance(norm, nn.RMSNorm) else x - x.mean(-1, keepdim=True)

@@ -23,14 +23,19 @@ ATTENTION = {
     "q": (HEADS, "queries"),
     "k": (("batch", "heads", "key", "d_head"), "keys"),
     "v": (("batch", "heads", "key", "d_head"), "values"),
-    "scores": (("batch", "heads", "query", "key"), "q k^T / sqrt(d_k), before the mask: what is masked stays masked"),
+    "bias": (("1", "heads", "query", "key"), "what relative positions add to the scores"),
+    "scores": (
+        ("batch", "heads", "query", "key"),
+        "q k^T / sqrt(d_k), or q k^T + bias, before the mask: what is masked stays masked",
+    ),
     "pattern": (("batch", "heads", "query", "key"), "the softmax's weights, as values are weighted by them"),
     "z": (HEADS, "what each head says, before W_O"),
     "out": (("batch", "query", "d_model"), "what the sub-layer adds to the stream"),
 }
 FEED_FORWARD = {
     "pre": (("batch", "position", "d_feedforward"), "hidden units before the activation"),
-    "post": (("batch", "position", "d_feedforward"), "hidden units after it"),
+    "gate": (("batch", "position", "d_feedforward"), "what the hidden units are multiplied by after it"),
+    "post": (("batch", "position", "d_feedforward"), "hidden units after it, and after the gate where there is one"),
     "out": (("batch", "position", "d_model"), "what the sub-layer adds to the stream"),
 }
 STREAM = ("batch", "position", "d_model")
@@ -70,21 +75,26 @@ def places(config: ModelConfig) -> tuple[Place, ...]:
 def _places(config: ModelConfig) -> Iterator[Place]:
     for side, layers in ((Side.ENCODER, config.num_encoder_layers), (Side.DECODER, config.num_decoder_layers)):
         yield Place(f"{side.value}.embed", STREAM, "token embeddings, scaled", side)
-        if config.position_code is not PositionCode.NONE:
+        if config.adds_positions:
             yield Place(f"{side.value}.pos", ("1", "position", "d_model"), "the code of positions", side)
         for layer in range(layers):
-            yield from _layer(side, f"{side.value}.{layer}")
+            yield from _layer(config, side, f"{side.value}.{layer}")
         yield Place(f"{side.value}.final", STREAM, "what the stack gives, after its last norm", side)
     yield Place("logits", ("batch", "position", "vocabulary"), "of each next token", Side.DECODER)
 
 
-def _layer(side: Side, at: str) -> Iterator[Place]:
+def _layer(config: ModelConfig, side: Side, at: str) -> Iterator[Place]:
+    biased = config.position_code is PositionCode.RELATIVE
     yield Place(f"{at}.resid_pre", STREAM, "the residual stream that enters the layer", side)
     for name in SubLayerName:
         if name is SubLayerName.CROSS_ATTENTION and side is Side.ENCODER:
             continue
         parts = FEED_FORWARD if name is SubLayerName.FEED_FORWARD else ATTENTION
         for part, (axes, about) in parts.items():
+            if part == "gate" and not config.gated:
+                continue
+            if part == "bias" and not (biased and name is SubLayerName.SELF_ATTENTION):
+                continue
             of_source = name is SubLayerName.CROSS_ATTENTION and part in "kv"
             yield Place(f"{at}.{SHORT[name]}.{part}", axes, about, Side.ENCODER if of_source else side)
         yield Place(f"{at}.{AFTER[name]}", STREAM, f"the residual stream after {name.value.replace('_', ' ')}", side)

@@ -16,7 +16,7 @@ from tests.model.families import theirs
 from tests.model.families.changed import PICKLE, WEIGHTS, edit
 
 SOURCE = torch.tensor([[12, 20, 31, 45, 20, 61, 33, 8, 0]])
-E, ENCODER, DECODER, HEAD = tensors.SHARED, tensors.ENCODER, tensors.DECODER, tensors.HEAD
+E, ENCODER, DECODER, HEAD = tensors.embedding_names("model.")
 
 
 def logits_of(model, encoder_ids: torch.Tensor = SOURCE) -> torch.Tensor:

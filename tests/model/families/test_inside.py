@@ -14,7 +14,13 @@ from model.translator import Translator
 from tests.model.families import theirs
 
 TEXT = "Der kleine Hund schläft 漢."
-DIRECTIONS = {"marian": "de-en", "m2m100": "de-en", "nllb": "deu_Latn-eng_Latn", "mbart": "de_DE-en_XX"}
+DIRECTIONS = {
+    "marian": "de-en",
+    "m2m100": "de-en",
+    "nllb": "deu_Latn-eng_Latn",
+    "mbart": "de_DE-en_XX",
+    "t5": "source-target",
+}
 
 
 @pytest.fixture(scope="module", params=DIRECTIONS)

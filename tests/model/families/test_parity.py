@@ -43,6 +43,12 @@ CASES = {
         heads(8, activation_function="swish", encoder_layers=3, decoder_layers=2),
     ),
     "mbart gelu, heads of 64": (theirs.mbart, heads(1, activation_function="gelu")),
+    "t5": (theirs.t5, {}),
+    "t5 v1.1": (theirs.t5, {"own_head": True, "feed_forward_proj": "gated-gelu", "num_heads": 6, "d_kv": 8}),
+    "t5, gelu, deep": (theirs.t5, {"feed_forward_proj": "gelu", "num_layers": 4, "num_decoder_layers": 1}),
+    "mt5": (theirs.t5, {"kind": "MT5", "own_head": True}),
+    "umt5": (theirs.t5, {"kind": "UMT5", "relative_attention_num_buckets": 16, "relative_attention_max_distance": 40}),
+    "byt5": (theirs.t5, {"tokenizer_class": "ByT5Tokenizer", "feed_forward_proj": "gated-gelu", "own_head": True}),
     "mbart cc25, heads of 32": (theirs.mbart, heads(2, decoder_start_token_id=4 + 87 + 19, activation_function="gelu")),
 }
 SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]
@@ -108,10 +114,11 @@ def compare(model: PreTrainedModel, ours: Transformer, tolerance: float) -> None
                 close(record.cross_attention.weights[:, :, 0], cross[:, :, step], tolerance)
 
 
-def test_logits_and_every_map_are_theirs(pair):
+def test_logits_and_every_map_are_theirs(pair, monkeypatch):
     model, opened = pair
     compare(model, opened.model, 1e-5)
     try:
+        theirs.in_their_own_precision(model, monkeypatch)
         compare(model.double(), opened.model.double(), 1e-12)
     finally:
         model.float()
@@ -130,6 +137,7 @@ def test_greedy_decoding_chooses_what_theirs_chooses(pair):
         attention_mask=(source != config.pad_id).long(),
         num_beams=1,
         do_sample=False,
+        use_cache=False,  # theirs of T5 has room for as many layers as its encoder has
         max_new_tokens=18,
         forced_bos_token_id=prefix[0] if prefix else None,
     ).tolist()

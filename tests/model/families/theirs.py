@@ -18,8 +18,14 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MBartForConditionalGeneration,
+    MT5Config,
+    MT5ForConditionalGeneration,
     NllbTokenizer,
     PreTrainedModel,
+    T5Config,
+    T5ForConditionalGeneration,
+    UMT5Config,
+    UMT5ForConditionalGeneration,
 )
 
 from model.families.codes import M2M100, MBART, MBART50, NLLB
@@ -180,6 +186,71 @@ def _m2m100(size: int, changes: dict) -> PreTrainedModel:
     return model
 
 
+SENTINELS = 4
+
+
+@cache
+def t5_splitter(size: int = 90, symbols: str = "") -> bytes:
+    """A SentencePiece model with T5's ids of its symbols; symbols: pieces that are never split, one after the other."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(SENTENCES * 5),
+        model_writer=written,
+        vocab_size=size,
+        user_defined_symbols=symbols.split(),
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        minloglevel=2,
+        character_coverage=1.0,
+    )
+    return written.getvalue()
+
+
+PREFIXES = {
+    "translation_en_to_de": {"prefix": "translate English to German: "},
+    "summarization": {"prefix": "summarize: "},
+}
+
+
+def t5(folder: Path, *, kind: str = "T5", own_head: bool = False, symbols: str = "", **changes) -> PreTrainedModel:
+    """A model of T5's kind: T5, MT5 or UMT5. own_head: an output matrix of its own, as all but the first T5 have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size = 3 + 256 + SENTINELS if changes.get("tokenizer_class") else 90 + SENTINELS
+    if not changes.get("tokenizer_class"):
+        (folder / "spiece.model").write_bytes(t5_splitter(symbols=symbols))
+    tokenizer_class = changes.pop("tokenizer_class", "T5Tokenizer")
+    write(folder / "tokenizer_config.json", {"tokenizer_class": tokenizer_class, "extra_ids": SENTINELS})
+    config, network = {
+        "T5": (T5Config, T5ForConditionalGeneration),
+        "MT5": (MT5Config, MT5ForConditionalGeneration),
+        "UMT5": (UMT5Config, UMT5ForConditionalGeneration),
+    }[kind]
+    model = network(
+        config(
+            **{
+                "vocab_size": size,
+                "d_model": 64,
+                "d_kv": 24,
+                "d_ff": 96,
+                "num_layers": 2,
+                "num_decoder_layers": 3,
+                "num_heads": 4,
+                "decoder_start_token_id": 0,
+                "task_specific_params": PREFIXES,
+                "tie_word_embeddings": not own_head,
+                **changes,
+            }
+        )
+    )
+    if own_head:  # the constructor makes it the embedding, whatever the config says
+        model.lm_head = torch.nn.Linear(model.config.d_model, size, bias=False)
+    redrawn(model)
+    model.generation_config = GenerationConfig(decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
+    return model
+
+
 def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
     """All weights, biases and norms anew: what stays 0 or 1 hides mistakes."""
     generator = torch.Generator().manual_seed(seed)
@@ -189,7 +260,8 @@ def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
                 continue  # sines
             noise = torch.randn(parameter.shape, generator=generator)
             gain = "norm" in name and name.endswith("weight")
-            parameter.copy_(1 + 0.3 * noise if gain else 0.15 * noise)
+            spread = 1.0 if "relative_attention_bias" in name else 0.07 if name.endswith(".q.weight") else 0.15
+            parameter.copy_(1 + 0.3 * noise if gain else spread * noise)
         for name, buffer in model.named_buffers():
             if name == "final_logits_bias":
                 buffer.copy_(torch.randn(buffer.shape, generator=generator))
@@ -197,7 +269,18 @@ def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
     return model.eval()
 
 
-FAMILIES = {"marian": marian, "m2m100": m2m100, "nllb": nllb, "mbart": mbart}
+def in_their_own_precision(model: PreTrainedModel, monkeypatch) -> None:
+    """T5's norms take the mean square in float32, whatever they read: in float64 they are what differs most."""
+    for module in model.modules():
+        if type(module).__name__.endswith("T5LayerNorm"):
+            monkeypatch.setattr(
+                type(module),
+                "forward",
+                lambda self, x: self.weight * x * (x.square().mean(-1, keepdim=True) + self.variance_epsilon).rsqrt(),
+            )
+
+
+FAMILIES = {"marian": marian, "m2m100": m2m100, "nllb": nllb, "mbart": mbart, "t5": t5}
 MBART_LANGUAGES = MBART
 
 

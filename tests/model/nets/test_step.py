@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from model.checkpoint import _for_decoding
-from model.nets import step
-from model.nets.step import DecoderStep, _Affine, _bags
+from model.nets import products
+from model.nets.products import Affine, _bags
+from model.nets.step import DecoderStep
 from tests.conftest import build_tiny_model
 
 WAYS = {"_whole", "_by_input", "_by_output"}
@@ -26,9 +27,9 @@ def threads(request) -> Iterator[int]:
 
 @pytest.mark.parametrize("bags", [True, False], ids=["bags", "products"])
 def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
-    monkeypatch.setattr(step, "SMALL", 100)
-    monkeypatch.setattr(step, "LARGE", 2000)
-    monkeypatch.setattr(step, "_has_vectors", lambda: bags)
+    monkeypatch.setattr(products, "SMALL", 100)
+    monkeypatch.setattr(products, "LARGE", 2000)
+    monkeypatch.setattr(products, "_has_vectors", lambda: bags)
     taken, few = set(), set()
     for outputs, inputs in ((7, 6), (61, 12), (60, 12), (12, 60), (301, 12), (300, 12), (12, 300), (25, 25), (97, 60)):
         for biased in (True, False):
@@ -36,7 +37,7 @@ def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
             bias = torch.randn(outputs) if biased else None
             columns = _for_decoding(torch.cat([weight, torch.randn(2 * outputs, inputs)]))[:outputs]
             for laid in (weight, _for_decoding(weight), columns):
-                product = _Affine(laid, bias)
+                product = Affine(laid, bias)
                 taken.add(product.product.__name__)
                 few.add(product.few)
                 for rows in (1, 2, 4, 7):
@@ -55,11 +56,11 @@ def test_bags_hold_each_input_once_a_row():
 
 
 def test_numbers_that_bags_are_slow_for_are_products():
-    assert _Affine(torch.empty(8, 6, device="meta"), None).few == 0
+    assert Affine(torch.empty(8, 6, device="meta"), None).few == 0
     for dtype in (torch.float64, torch.bfloat16):
         weight = _laid(torch.randn(8, 6, dtype=dtype))
-        assert _Affine(weight, None).few == 0
-        torch.testing.assert_close(_Affine(weight, None)(weight[:1]), weight[:1] @ weight.t())
+        assert Affine(weight, None).few == 0
+        torch.testing.assert_close(Affine(weight, None)(weight[:1]), weight[:1] @ weight.t())
 
 
 def _laid(weight: torch.Tensor) -> torch.Tensor:
@@ -68,19 +69,19 @@ def _laid(weight: torch.Tensor) -> torch.Tensor:
 
 def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
     """It was read by a single core: half of what a step of OPUS-MT reads."""
-    monkeypatch.setattr(step, "SMALL", 1)
+    monkeypatch.setattr(products, "SMALL", 1)
     for laid in (torch.randn(1163, 48), _for_decoding(torch.randn(1163, 48))):
-        assert _Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
-    monkeypatch.setattr(step, "_has_vectors", lambda: True)
-    assert len(_Affine(laid, None).bags(1)[1]) == threads
+        assert Affine(laid, None).product.__name__ == ("_whole" if threads == 1 else "_by_input")
+    monkeypatch.setattr(products, "_has_vectors", lambda: True)
+    assert len(Affine(laid, None).bags(1)[1]) == threads
 
 
 @pytest.mark.parametrize("bags", [True, False], ids=["bags", "products"])
 @pytest.mark.parametrize("changes", [{}, {"norm_first": False, "logits_bias": True}])
 def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, bags, monkeypatch):
-    monkeypatch.setattr(step, "_has_vectors", lambda: bags)
-    monkeypatch.setattr(step, "SMALL", 1)
-    monkeypatch.setattr(step, "LARGE", 4000)
+    monkeypatch.setattr(products, "_has_vectors", lambda: bags)
+    monkeypatch.setattr(products, "SMALL", 1)
+    monkeypatch.setattr(products, "LARGE", 4000)
     model = build_tiny_model(tokenizer, d_model=36, **changes)
     model.load_state_dict({name: _for_decoding(t) for name, t in model.state_dict().items()}, assign=True)
     ids = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
@@ -94,7 +95,7 @@ def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes,
 
 def test_a_step_follows_its_model(threads, tokenizer, monkeypatch):
     """It holds no copy of a weight."""
-    monkeypatch.setattr(step, "SMALL", 1)
+    monkeypatch.setattr(products, "SMALL", 1)
     model = build_tiny_model(tokenizer)
     model.load_state_dict({name: _for_decoding(t) for name, t in model.state_dict().items()}, assign=True)
     with torch.inference_mode():

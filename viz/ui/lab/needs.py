@@ -15,13 +15,21 @@ SCALED = Need(
     lambda scene: scene.translator.config.scale_scores,
     say("This network was built without the division by √d_k, which this panel shows."),
 )
+DIVIDED_OR_BIASED = Need(
+    lambda scene: "scale_scores" not in scene.translator.config.without,
+    say("This network was built without the division by √d_k, which this panel shows."),
+)
 RESIDUAL = Need(
     lambda scene: scene.translator.config.residual,
     say("This network was built without residual connections: there is no stream that layers add to."),
 )
 TOLD_POSITIONS = Need(
-    lambda scene: scene.translator.config.position_code is not PositionCode.NONE,
+    lambda scene: scene.translator.config.adds_positions,
     say("This network is told no positions: nothing is added to its embeddings."),
+)
+RELATIVE = Need(
+    lambda scene: scene.translator.config.position_code is PositionCode.RELATIVE,
+    say("This model adds its positions to the embeddings, and nothing to the scores of attention."),
 )
 WAVES = Need(
     lambda scene: scene.translator.config.position_code is not PositionCode.LEARNED,

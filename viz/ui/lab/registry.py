@@ -50,7 +50,15 @@ TABS = (
     Tab(
         "positions",
         say("Positions"),
-        ("position-table", "position-curves", "position-similarity", "position-rotation", "position-schemes", "break"),
+        (
+            "position-bias",
+            "position-table",
+            "position-curves",
+            "position-similarity",
+            "position-rotation",
+            "position-schemes",
+            "break",
+        ),
     ),
     Tab(
         "inside",

@@ -12,7 +12,7 @@ from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
 from viz.wire import blocks
-from viz.words import say
+from viz.words import Words, say
 
 SHOWN = 8  # dimensions whose numbers stand in the formula's table
 
@@ -73,6 +73,8 @@ def _formula(found: NormNumbers, token: str, number: int, *, norm_first: bool) -
         if norm_first
         else say("token {n}, {token}: the norm reads the sum x + f(x)", n=number, token=token)
     )
+    if found.rms:
+        return _rms(found, read)
     mean, variance, width = blocks.compact(found.mean), blocks.compact(found.variance), len(found.x)
     parts = (found.x, found.centred, found.normed, found.gain, found.bias, found.output, found.recorded)
     difference = float(np.abs(found.sample_output - found.output).max())
@@ -96,6 +98,28 @@ def _formula(found: NormNumbers, token: str, number: int, *, norm_first: bool) -
                 say("squares divided by {n}: what some libraries' std() gives", n=width - 1),
             ),
             (say("The difference it would make"), blocks.compact(difference), say("the largest, in LN(x)")),
+            (say("Largest error"), blocks.compact(found.error), say("this formula against the model's own norm")),
+        ),
+    ]
+
+
+def _rms(found: NormNumbers, read: Words) -> list[dict]:
+    """The RMS norm's formula with one token's numbers."""
+    parts, width = (found.x, found.normed, found.gain, found.output, found.recorded), len(found.x)
+    return [
+        blocks.formula("RMS(x) = γ · x / √(mean(x²) + ε)", "Zhang and Sennrich 2019"),
+        blocks.formula(f"= γ · x / √({blocks.compact(found.variance)} + {blocks.compact(found.epsilon)})", read),
+        blocks.table(
+            (say("dimension"), "x", "÷ √(mean(x²) + ε)", "γ", "· γ", say("the model's own")),
+            [[str(i), *(blocks.number(float(part[i])) for part in parts)] for i in range(min(SHOWN, width))],
+            caption=say("The first {n} of {width} dimensions.", n=min(SHOWN, width), width=width),
+        ),
+        blocks.facts(
+            (
+                say("The mean, which stays in"),
+                blocks.compact(float(found.x.mean())),
+                say("a layer norm would take it away"),
+            ),
             (say("Largest error"), blocks.compact(found.error), say("this formula against the model's own norm")),
         ),
     ]

@@ -6,7 +6,7 @@ import numpy as np
 
 from model.analysis import architecture, stations
 from model.analysis.architecture import Station
-from model.config import PositionCode
+from model.config import Norm, PositionCode
 from model.trace.kinds import Side
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
@@ -26,6 +26,7 @@ CODES = {
     PositionCode.HALVES: ("sin | cos", say("computed: all sines, then all cosines")),
     PositionCode.FAIRSEQ: ("sin | cos", say("computed: all sines, then all cosines, with other wavelengths")),
     PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side")),
+    PositionCode.RELATIVE: (say("relative"), say("each head adds a number to its scores by distance")),
     PositionCode.NONE: (say("none"), say("nothing tells the encoder its order")),
 }
 
@@ -87,7 +88,7 @@ def overview(scene: Scene) -> list[dict]:
             ),
             (
                 say("Norm"),
-                "pre-norm" if config.norm_first else "post-norm",
+                f"{'pre' if config.norm_first else 'post'}-norm{', RMS' * (config.norm is Norm.RMS)}",
                 say("before each sub-layer") if config.norm_first else say("after each sub-layer, as in the paper"),
             ),
             (

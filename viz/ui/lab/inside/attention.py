@@ -9,7 +9,7 @@ from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.dissected import dissected
-from viz.ui.lab.needs import MASKED, SCALED
+from viz.ui.lab.needs import DIVIDED_OR_BIASED, MASKED
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
 from viz.wire import blocks
@@ -26,6 +26,7 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
             blocks.strip(found.keys[i], limit=key_limit, name=say("key {token}", token=key)),
             blocks.strip(found.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
             blocks.number(float(found.dots[i])),
+            *([] if found.bias is None else [blocks.number(float(found.bias[i]))]),
             blocks.number(float(found.scaled[i])),
             blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
             blocks.bar(float(found.weights[i])),
@@ -34,10 +35,11 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
         ]
         for i, key in enumerate(keys)
     ]
-    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * 7]
+    biased = found.bias is not None
+    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * (7 + biased)]
     foot = [
         say("sum"),
-        *[""] * 5,
+        *[""] * (5 + biased),
         blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
         blocks.strip(found.output, limit=value_limit, name=say("output")),
         blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum()))),
@@ -45,18 +47,18 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
     right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
     return [
         blocks.text(title),
-        blocks.formula(f"softmax(q·kᵀ / √{width}) · v"),
+        blocks.formula(f"softmax(q·kᵀ{' + B' if biased else f' / √{width}'}) · v"),
         blocks.table(
             (
                 say("Key"),
                 "k",
                 say("q × k, element by element"),
                 say("sum q·k"),
-                f"÷ √{width}",
+                *((say("+ bias"), say("score")) if biased else (f"÷ √{width}",)),
                 say("masked"),
                 "softmax",
                 say("weight × v"),
-                say("softmax without ÷"),
+                say("softmax without the bias") if biased else say("softmax without ÷"),
             ),
             [query_row, *rows],
             foot=foot,
@@ -70,6 +72,12 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
                 say("as if {n} keys shared the attention", n=f"{2**right:.1f}"),
             ),
             (
+                say("Entropy without the bias"),
+                say("{bits} bits", bits=f"{wrong:.2f}"),
+                say("by content alone: as if {n} keys shared it", n=f"{2**wrong:.1f}"),
+            )
+            if biased
+            else (
                 say("Entropy without ÷ √{width}", width=width),
                 say("{bits} bits", bits=f"{wrong:.2f}"),
                 say(
@@ -93,6 +101,7 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
         "columns": [labels.display(token) for token in maps.key_tokens],
         "frame": (query, 0, 1, len(maps.key_tokens)),
     }
+    formula = "Q Kᵀ + B" if found.bias is not None else f"Q Kᵀ / √{width}"
     limit, closed = float(np.abs(found.scaled).max()), int(np.isinf(found.masked).sum())
     return [
         blocks.text(
@@ -103,7 +112,7 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
             )
         ),
         blocks.maps(
-            blocks.heatmap(found.scaled, f"Q Kᵀ / √{width}", limit=limit, **names),
+            blocks.heatmap(found.scaled, formula, limit=limit, **names),
             blocks.heatmap(
                 found.masked,
                 say("masked"),
@@ -126,5 +135,5 @@ PANEL = Panel(
     say("Paper, equation {n}", n="1"),
     attention,
     controls=(KIND, LAYER, HEAD, QUERY),
-    needs=(MASKED, SCALED),
+    needs=(MASKED, DIVIDED_OR_BIASED),
 )

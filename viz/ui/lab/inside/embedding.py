@@ -43,7 +43,10 @@ def embedding(scene: Scene, side: str) -> list[dict]:
     scaled = " · √d_model" if config.scale_embedding else ""
     total = "s" if config.norm_embedding else "x"  # the sum, before the norm where there is one
     return [
-        blocks.formula(f"{total} = {matrix}[token]{scaled} + PE(pos)" + ",  x = norm(s)" * config.norm_embedding),
+        blocks.formula(
+            f"{total} = {matrix}[token]{scaled}{' + PE(pos)' * config.adds_positions}"
+            + ",  x = norm(s)" * config.norm_embedding
+        ),
         blocks.table(
             (
                 say("Token"),

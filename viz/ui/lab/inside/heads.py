@@ -15,7 +15,7 @@ from viz.words import say
 
 def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
     chosen, at_layer, at_head, at = resolve(scene, kind, layer, 0, query)
-    maps = scene.trace.maps(chosen)
+    maps, biased = scene.trace.maps(chosen), scene.translator.config.biases
     found = join_heads(scene.translator, scene.output, chosen, at_layer, query=at)
     return [
         blocks.text(
@@ -28,7 +28,9 @@ def joined(scene: Scene, kind: str, layer: int, query: int) -> list[dict]:
                 row=labels.row_name(scene.trace, chosen, at),
             )
         ),
-        blocks.formula("head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O + b"),
+        blocks.formula(
+            "head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O" + " + b" * biased
+        ),
         blocks.formula(
             f"[{maps.num_heads}, {found.contexts.shape[1]}] → [{len(found.joined)}] → [{len(found.output)}]",
             say("each head has rows of W^O of its own, so the product is a sum over the heads"),

@@ -22,12 +22,12 @@ STREAMS = {
 }
 
 
-def window(d_model: int, width: int, head: int) -> tuple[int, int]:
+def window(columns: int, width: int, head: int) -> tuple[int, int]:
     """The columns that are shown: all, or of a wide model whole heads around the chosen one."""
-    if d_model <= COLUMNS:
-        return 0, d_model
+    if columns <= COLUMNS:
+        return 0, columns
     heads = max(1, COLUMNS // width)
-    first = min(max(0, head - heads // 2), d_model // width - heads) * width
+    first = min(max(0, head - heads // 2), columns // width - heads) * width
     return first, first + heads * width
 
 
@@ -35,7 +35,8 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     maps, output = scene.trace.maps(chosen), scene.output
     parts = projections(scene.translator, output, chosen, at_layer)
-    d_model, width, heads = scene.translator.config.d_model, scene.translator.config.d_head, maps.num_heads
+    config, heads = scene.translator.config, maps.num_heads
+    d_model, width, biased = config.d_model, config.d_head, config.biases
     queries = labels.row_names(scene.trace, chosen)[:TOKENS]
     keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
     found = [
@@ -48,7 +49,7 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
                 streams=STREAMS[chosen],
             )
         ),
-        blocks.formula("Q = x W_Q + b_Q,   K = x W_K + b_K,   V = x W_V + b_V"),
+        blocks.formula(",   ".join(f"{x} = x W_{x}{f' + b_{x}' * biased}" for x in "QKV")),
         blocks.formula(
             f"[L, {d_model}] → [L, {heads}, {width}] → [{heads}, L, {width}]",
             say("one matrix product for all heads, then only views of it"),
@@ -64,7 +65,11 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
                 blocks.compact(max(part.error for part in parts)),
                 say("x W + b, computed again, against the model's own Q, K and V"),
             ),
-            (say("Numbers in the three matrices"), blocks.compact(3 * d_model * d_model), f"3 · {d_model} · {d_model}"),
+            (
+                say("Numbers in the three matrices"),
+                blocks.compact(3 * d_model * heads * width),
+                f"3 · {d_model} · {heads * width}",
+            ),
             (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"),
         ),
     ]
@@ -82,7 +87,7 @@ def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
         blocks.heatmap(part.weight[:COLUMNS, mine], say("columns of W_{name} for head {n}", name=name, n=head + 1)),
         blocks.heatmap(
             cut[:, first:last],
-            f"{name} = x W_{name} + b",
+            f"{name} = x W_{name}{' + b' * bool(part.bias.any())}",
             rows=tokens,
             limit=limit,
             note=_shown(first, last),

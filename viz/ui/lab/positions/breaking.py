@@ -8,8 +8,11 @@ import numpy as np
 
 from model.analysis import ablation
 from model.analysis.order import order_blindness, shuffled
+from model.config import PositionCode
+from model.trace.edits import Ablate
 from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button, Choice, Slider, Text
@@ -17,9 +20,11 @@ from viz.ui.lab.panel import Panel
 from viz.wire import blocks
 from viz.words import Words, say
 
-OFF, SHIFT, PLAIN_SHUFFLE, BLIND_SHUFFLE, HEAD, LAYER = "off", "shift", "shuffle", "shuffle-off", "head", "layer"
+OFF, FLAT, SHIFT, HEAD, LAYER = "off", "flat", "shift", "head", "layer"
+PLAIN_SHUFFLE, BLIND_SHUFFLE = "shuffle", "shuffle-off"
 CHOICES = {
     OFF: say("positions off"),
+    FLAT: say("the selected head's positions flat"),
     SHIFT: say("positions shifted by k"),
     PLAIN_SHUFFLE: say("words shuffled"),
     BLIND_SHUFFLE: say("words shuffled, positions off"),
@@ -87,6 +92,12 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
     heads = range(scene.translator.config.num_heads)
     if choice in (OFF, BLIND_SHUFFLE):
         return positions_off()
+    if choice == FLAT:
+        relative = scene.translator.config.position_code is PositionCode.RELATIVE
+        if not relative or selected.kind is AttentionKind.CROSS:
+            raise Refusal("Positions can be flattened where they are a bias on the scores of self-attention.")
+        # A curve that is flat adds the same to every score of a row, which the softmax takes no notice of.
+        return Interventions(edits={f"{selected.kind.side.value}.*.self.bias": Ablate(heads=(selected.head,))})
     if choice == SHIFT:
         return positions_shifted(shift)
     if choice == PLAIN_SHUFFLE:
@@ -101,6 +112,8 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
 def taken(scene: Scene, choice: str, shift: int) -> Words:
     """A choice of the menu with the head, the layer or the shift that it means."""
     where = {"kind": labels.KIND_TITLES[scene.selection.kind], "layer": scene.selection.layer + 1}
+    if choice == FLAT:
+        return say("{kind}, head {head}: positions flat", kind=where["kind"], head=scene.selection.head + 1)
     if choice == HEAD:
         return say("{kind}, layer {layer}, head {head}: off", **where, head=scene.selection.head + 1)
     if choice == LAYER:

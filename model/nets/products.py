@@ -1,0 +1,111 @@
+"""A matrix times a row or a few, on several cores: what a step of decoding spends most of its time on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property, lru_cache, partial
+
+import torch
+from torch import Tensor
+
+SMALL, LARGE, HUGE = 1 << 17, 2_000_000, 8_000_000  # numbers of a matrix
+
+
+class Affine:
+    """x W^T + b for rows x [batch, in], in inference mode: no gradient flows back. torch uses several cores badly for
+    few rows, and not at all for a single one: where it has several, each gets a share of the matrix that lies in one
+    piece of memory.
+
+    A row's product is the sum of the matrix's rows, weighted by x: that is what an embedding bag computes, and its
+    kernel fetches ahead, which no matrix product does. It needs the inputs to lie one after the other, as a checkpoint
+    is loaded. Many rows, and other processors, take a share of the output's columns, or, of large matrices and of those
+    whose columns cannot be shared out (a vocabulary may be odd), of the input's. A small matrix is read before a second
+    core has begun.
+
+    GB/s read on 2 cores as matrix products and as bags, from memory, where a sum reads 43: one row, [1536, 512] 29 and
+    38, [512, 2048] 29 and 38, [58101, 512] 42 and 46, [256, 256] 18 and 20, [1024, 256] 20 and 28, [8000, 256] 23 and
+    36; two rows, [1536, 512] 18 and 35, [58101, 512] 26 and 31; five, 17 and 22, and 17 and 14."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """weight [out, in], bias [out] or None"""
+        self.weight, self.bias = weight.t(), bias
+        inputs, outputs = self.weight.shape
+        numbers = inputs * outputs
+        self.large = numbers >= LARGE
+        self.shares = torch.get_num_threads() if numbers >= SMALL and weight.device.type == "cpu" else 1
+        self.few = 0  # rows up to which bags are faster
+        if _fits_bags(self.weight):
+            self.few = 5 if numbers < HUGE else 3
+            apart = self.weight.stride(0) // outputs  # more than 1: some columns of a wider matrix
+            self.table = self.weight.detach().as_strided((apart * (inputs - 1) + 1, outputs), (outputs, 1))
+            self.bag_shares = next(count for count in range(self.shares, 0, -1) if inputs % count == 0)
+            self.bags = partial(_bags, inputs, apart, self.bag_shares)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._as_bags(x) if len(x) <= self.few else self.product(x)
+
+    def _as_bags(self, x: Tensor) -> Tensor:
+        batch = len(x)
+        by = x.reshape(-1) if batch == 1 else x.unflatten(1, (self.bag_shares, -1)).transpose(0, 1).reshape(-1)
+        found = torch.embedding_bag(self.table, *self.bags(batch), False, 0, False, by)[0]  # [shares * batch, out]
+        if self.bag_shares == 2:  # of two, adding takes less than a sum's reduction
+            found, other = found.split(batch)
+            found = found.add_(other)
+        elif self.bag_shares > 2:
+            found = found.view(self.bag_shares, batch, -1).sum(0)
+        return found if self.bias is None else found.add_(self.bias)
+
+    @cached_property
+    def product(self) -> Callable[[Tensor], Tensor]:
+        """x [batch, in] -> [batch, out] by matrix products, made when it is first needed."""
+        (inputs, outputs), shares = self.weight.shape, self.shares
+        by_input = (self.large and self.weight.stride(1) == 1) or outputs % shares != 0
+        if shares > 1 and by_input and inputs % shares == 0:
+            self.split = self.weight.unflatten(0, (shares, -1))  # [shares, in / shares, out]
+            return self._by_input
+        if shares > 1 and outputs % shares == 0:
+            self.split = self.weight.unflatten(1, (shares, -1)).transpose(0, 1)  # [shares, in, out / shares]
+            self.split_bias = None if self.bias is None else self.bias.view(shares, 1, -1)
+            return self._by_output
+        return self._whole
+
+    def _whole(self, x: Tensor) -> Tensor:
+        return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
+
+    def _by_input(self, x: Tensor) -> Tensor:
+        shares = len(self.split)
+        rows = x.view(shares, 1, -1) if len(x) == 1 else x.unflatten(1, (shares, -1)).transpose(0, 1)
+        found = torch.bmm(rows, self.split).sum(0)  # [batch, out]
+        return found if self.bias is None else found.add_(self.bias)
+
+    def _by_output(self, x: Tensor) -> Tensor:
+        rows, batch = x.expand(len(self.split), -1, -1), len(x)
+        found = (
+            torch.bmm(rows, self.split) if self.split_bias is None else torch.baddbmm(self.split_bias, rows, self.split)
+        )  # [shares, batch, out / shares]
+        return found.view(1, -1) if batch == 1 else found.transpose(0, 1).reshape(batch, -1)
+
+
+def _fits_bags(weight: Tensor) -> bool:
+    """Whether a product with weight [in, out] can be an embedding bag's: float32, on a processor that its kernel is
+    written for, and the inputs one after the other, or as many outputs apart."""
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and _has_vectors()
+        and weight.stride(1) == 1
+        and weight.stride(0) % weight.shape[1] == 0
+    )
+
+
+@cache
+def _has_vectors() -> bool:
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX")
+
+
+@lru_cache(maxsize=1024)
+def _bags(inputs: int, apart: int, shares: int, batch: int) -> tuple[Tensor, Tensor]:
+    """Which rows of a table [inputs * apart, out] are summed, share by share and in each for every row of the batch:
+    rows [shares * batch * inputs / shares], starts [shares * batch], where each sum's begin."""
+    rows = torch.arange(0, apart * inputs, apart, dtype=torch.int32).view(shares, 1, -1).expand(-1, batch, -1)
+    return rows.reshape(-1), torch.arange(shares * batch, dtype=torch.int32) * (inputs // shares)

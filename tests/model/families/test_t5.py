@@ -1,0 +1,304 @@
+"""T5 and its kin: buckets of distances, mistakes that are easy to make, prefixes, sentinels, bytes, languages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import ByT5Tokenizer
+from transformers.models.t5.modeling_t5 import T5Attention
+
+from model import checkpoint
+from model.analysis import loop, stations, why
+from model.analysis.dissection import dissect
+from model.analysis.formulas.projections import join_heads, projections, score_matrix
+from model.analysis.why.registry import METHODS
+from model.config import Activation, Norm
+from model.decode.steps import StepDecoder
+from model.nets.positions import RelativePositions
+from model.nets.transformer import Transformer
+from model.trace.edits import Ablate, Scale
+from model.trace.interventions import Interventions, positions_off, positions_shifted
+from model.trace.kinds import AttentionKind, Side
+from model.trace.tokens import TokenKind
+from model.translator import Translator
+from tests.conftest import SENTENCES
+from tests.model.families import theirs
+from tests.model.families.test_parity import close, inputs, run_theirs
+from tests.model.families.test_tokenizers import strange_texts
+from viz.maps import labels
+
+GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
+
+
+def saved(folder: Path, **changes):
+    """Their model, and ours opened from what they saved."""
+    model = theirs.t5(folder, **changes)
+    model.save_pretrained(folder)
+    return model, checkpoint.load(folder)
+
+
+@pytest.mark.parametrize("both_ways", [True, False], ids=["encoder", "decoder"])
+@pytest.mark.parametrize(("count", "reach"), [(32, 128), (16, 40)])
+def test_buckets_are_theirs(both_ways, count, reach, tiny_model):
+    config = replace(tiny_model.config, position_code="relative", position_buckets=count, position_reach=reach)
+    ours, distances = RelativePositions(config, both_ways=both_ways), torch.arange(-2048, 2049)
+    expected = T5Attention._relative_position_bucket(distances, both_ways, count, reach)
+    assert torch.equal(ours.bucket(distances), expected)
+    if count == 32:  # as they stand in the paper's own code
+        at = {-127: 15, -46: 13, -8: 8, 0: 0, 1: 17, 25: 27, 91: 31} if both_ways else {5: 0, -18: 16, -113: 31}
+        assert {distance: int(ours.bucket(torch.tensor(distance))) for distance in at} == at
+
+
+def in_layer_0_only(model: Transformer) -> None:
+    for stack in (model.encoder, model.decoder):
+        plain = stack.biases
+        stack.biases = lambda *given, plain=plain: [plain(*given)[0], *[None] * (len(plain(*given)) - 1)]
+
+
+def the_other_way(model: Transformer) -> None:
+    for stack in (model.encoder, model.decoder):
+        plain = stack.relative[0].bucket
+        stack.relative[0].bucket = lambda distances, plain=plain: plain(-distances)
+
+
+def both_ways_in_the_decoder(model: Transformer) -> None:
+    table = RelativePositions(model.config, both_ways=True)
+    table.weight = model.decoder.relative[0].weight
+    model.decoder.relative[0] = table
+
+
+def in_cross_attention_too(model: Transformer) -> None:
+    for layer in model.decoder.layers:
+        plain = layer.cross_attention.forward
+
+        def biased(queries, keys, *rest, plain=plain, **more):
+            bias = model.encoder.relative[0](0, queries.shape[2], keys.shape[2])
+            return plain(queries, keys, *rest, **more, bias=bias)
+
+        layer.cross_attention.forward = biased
+
+
+def changed(**fields) -> Callable[[Transformer], Transformer]:
+    def wrong(model: Transformer) -> Transformer:
+        made = Transformer(replace(model.config, **fields)).eval()
+        made.load_state_dict(model.state_dict(), strict=False)
+        return made
+
+    return wrong
+
+
+MISTAKES = {
+    "scores divided by sqrt(d_k)": ({}, changed(scale_scores=True)),
+    "the bias in the first layer only": ({}, in_layer_0_only),
+    "layer norms": ({}, changed(norm=Norm.LAYER)),
+    "another epsilon": ({}, changed(norm_epsilon=1e-5)),
+    "distances the other way": ({}, the_other_way),
+    "an encoder's buckets in the decoder": ({}, both_ways_in_the_decoder),
+    "embeddings times sqrt(d_model)": ({}, changed(scale_embedding=True)),
+    "GELU with the error function": (GATED, changed(activation=Activation.GELU)),
+    "no factor on a tied output": ({}, changed(scale_output=False)),
+    "a factor on an output of its own": (GATED, changed(scale_output=True)),
+    "the bias in cross-attention, too": ({}, in_cross_attention_too),
+    "no gate": (GATED, changed(gated=False)),
+    "one table for all layers": ({"kind": "UMT5"}, changed(layer_positions=False)),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_seen(mistake, tmp_path):
+    changes, plant = MISTAKES[mistake]
+    model, opened = saved(tmp_path, **changes)
+    source, target = inputs(opened.model.config, 0)
+    target = target.repeat(1, 3)  # distances of more than a bucket each
+    expected = run_theirs(model, source, target).logits
+    with torch.inference_mode():
+        close(opened.model(source, target).logits, expected, 1e-5)
+        wrong = plant(opened.model) or opened.model
+        with pytest.raises(AssertionError, match="of the largest value"):
+            close(wrong(source, target).logits, expected, 1e-5)
+
+
+def test_which_matrices_are_one_is_what_the_tensors_say(tmp_path):
+    for own_head in (True, False):
+        _, opened = saved(tmp_path / str(own_head), own_head=own_head)
+        assert opened.model.config.tied_output is not own_head and opened.model.config.shared_embeddings
+        assert opened.model.config.scale_output is not own_head
+
+
+def test_beams_are_theirs_on_fifty_texts(tmp_path):
+    """Of 18 tokens that do not end before: where a search may end, theirs and ours have rules of their own."""
+    folder = tmp_path / "model"
+    model = theirs.t5(folder)
+    model.generation_config.suppress_tokens = [1]
+    model.save_pretrained(folder)
+    translator = Translator.load(folder, "cpu")
+    torch.manual_seed(4)
+    sources = [[*torch.randint(6, 75, (int(n),)).tolist(), 1] for n in torch.randint(1, 30, (50,))]
+    translator.step_limit = lambda length: 18
+    for source, found in zip(sources, translator.beam(sources, "en-de", width=4)):
+        expected = model.generate(
+            input_ids=torch.tensor([source]),
+            num_beams=4,
+            length_penalty=0.0,
+            do_sample=False,
+            renormalize_logits=True,
+            use_cache=False,
+            max_new_tokens=18,
+        )
+        assert [0, *found.hypotheses[0].ids] == expected[0].tolist()
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory) -> Translator:
+    folder = tmp_path_factory.mktemp("t5") / "model"
+    theirs.t5(folder).save_pretrained(folder)
+    return Translator.load(folder, "cpu")
+
+
+def test_a_prefix_is_a_direction_and_marked_in_every_map(opened):
+    assert opened.directions == ("en-de", "text-summary", "source-target")
+    text = SENTENCES[0]
+    trace = opened.translate(text, "en-de")
+    kinds = [token.kind for token in trace.source_tokens]
+    count = kinds.count(TokenKind.PREFIX)
+    assert kinds[:count] == [TokenKind.PREFIX] * count and TokenKind.PREFIX not in kinds[count:]
+    spelled = "".join(trace.source_tokens[:count]).replace("\u2581", " ").strip()
+    assert spelled.replace("<unk>", "") and spelled.endswith(("German:", ":<unk>", ":"))
+    assert "".join(trace.source_tokens[count:-1]).replace("\u2581", " ").strip() == text
+    assert labels.display(trace.source_tokens[0]).startswith("⟨")
+    plain = opened.translate(text, "source-target")
+    assert plain.source_ids == trace.source_ids[count:] and TokenKind.PREFIX not in {
+        t.kind for t in plain.source_tokens
+    }
+
+
+def test_sentinels_may_be_typed_and_nothing_else(opened):
+    ids = opened.encode("Der <extra_id_0> schläft <extra_id_3>.", "source-target")
+    sentinels = dict(opened.tokenizer.symbols.sentinels)
+    assert [i for i in ids if i in sentinels.values()] == [sentinels["<extra_id_0>"], sentinels["<extra_id_3>"]]
+    assert sentinels["<extra_id_0>"] == opened.config.vocabulary_size - 1
+    assert 0 not in opened.encode("<pad> Hund </s>", "source-target")
+    assert opened.tokenizer.decode([sentinels["<extra_id_0>"], *opened.tokenizer.encode("Hund")]) == "Hund"
+
+
+def test_a_text_of_any_length_is_read(opened):
+    """Positions go on as far as anybody likes: buckets reach any distance."""
+    ids = opened.encode("Hund " * 300, "source-target")
+    assert len(ids) > 600
+    longer = opened.model.encode(torch.tensor([ids * 3])).memory
+    assert longer.isfinite().all()
+
+
+def test_bytes_have_ids_without_a_file(tmp_path):
+    _, opened = saved(tmp_path, tokenizer_class="ByT5Tokenizer")
+    their, ours = ByT5Tokenizer(extra_ids=theirs.SENTINELS), opened.tokenizer
+    for text in strange_texts(2000):
+        assert ours.encode_source(text, "target", "source") == their(text)["input_ids"], repr(text)
+        assert ours.decode(ours.encode(text)) == text
+    assert dict(ours.symbols.sentinels)["<extra_id_0>"] == their.convert_tokens_to_ids("<extra_id_0>")
+    tokens = ours.in_words(ours.source_tokens(ours.encode_source("Die Kälte.", "target", "source"), "Die Kälte."))
+    assert [str(token) for token in tokens[:6]] == ["D", "i", "e", "\u2581", "K", "<0xC3>"]
+    assert tokens[5].kind is TokenKind.BYTE and [token.word for token in tokens[:5]] == [0, 0, 0, 1, 1]
+    checkpoint.save(tmp_path / "ours", opened.model, ours, opened.directions, half=False)
+    assert checkpoint.load(tmp_path / "ours").tokenizer.encode("Kälte") == ours.encode("Kälte")
+
+
+def test_madlad_says_the_language_with_its_first_token(tmp_path):
+    _, opened = saved(tmp_path, symbols="<2de> <2en> <2zh_Hans>", task_specific_params=None)
+    ours, text = opened.tokenizer, "Der Hund schläft."
+    assert {"de-en", "en-zh_Hans"} <= set(opened.directions) and "de-de" not in opened.directions
+    ids = ours.encode_source(text, "zh_Hans", "de")
+    assert ids[0] == ours.language_ids["zh_Hans"] and ids[1:-1] == ours.encode(text)
+    assert ours.language_ids["de"] not in ours.encode_source(f"<2de> {text}", "en", "de")
+
+
+def test_a_folder_of_ours_keeps_prefixes_and_sentinels(opened, tmp_path):
+    checkpoint.save(tmp_path, opened.model, opened.tokenizer, opened.directions, half=False)
+    again = checkpoint.load(tmp_path)
+    assert again.tokenizer.symbols == opened.tokenizer.symbols and again.directions == opened.directions
+    assert again.model.config == opened.config
+
+
+@pytest.fixture(scope="module", params=["T5", "UMT5"])
+def any_kind(request, tmp_path_factory) -> Translator:
+    folder = tmp_path_factory.mktemp("kinds") / request.param
+    gated = {"feed_forward_proj": "gated-gelu", "own_head": True} if request.param == "UMT5" else {}
+    theirs.t5(folder, kind=request.param, **gated).save_pretrained(folder)
+    return Translator.load(folder, "cpu")
+
+
+BIASES = ("encoder.*.self.bias", "decoder.*.self.bias")
+CHANGES = {
+    "no bias": positions_off(),
+    "one head's bias away": Interventions(edits={"*.self.bias": Ablate(heads=(1,))}),
+    "twice the bias": Interventions(edits={"decoder.1.self.bias": Scale(2.0)}),
+    "less through the gate": Interventions(edits={"*.ffn.gate": Scale(0.5)}),
+    "moved": positions_shifted(9),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_steps_over_the_cache_honour_what_is_changed(any_kind, name):
+    model, changes = any_kind.model, CHANGES[name]
+    if "gate" in name and not model.config.gated:
+        return
+    source, target = inputs(model.config, 0)
+    with torch.inference_mode():
+        whole = model(source, target, interventions=changes).logits
+        plain = model(source, target).logits
+        assert torch.equal(whole, plain) is (name == "moved")
+        for record in (False, True):
+            decoder = StepDecoder(
+                model, model.encode(source, interventions=changes), target[:, :1], interventions=changes, record=record
+            )
+            assert (decoder.step is None) is record
+            for step in range(1, target.shape[1]):
+                close(decoder.logits, whole[:, step - 1], 1e-5)
+                decoder.append(target[:, step])
+
+
+def test_switching_positions_off_is_taking_every_bias_away(any_kind):
+    source, target = inputs(any_kind.config, 0)
+    ablated = Interventions(edits={name: Ablate() for name in BIASES})
+    with torch.inference_mode():
+        off = any_kind.model(source, target, interventions=positions_off()).logits
+        assert torch.equal(any_kind.model(source, target, interventions=ablated).logits, off)
+
+
+def test_scores_are_content_and_bias_at_their_places(any_kind):
+    run, model = any_kind.run([SENTENCES[0]], names=["*.self.*", "*.ffn.*", "*.cross.scores"]), any_kind.model
+    for at in ("encoder.1.self", "decoder.2.self"):
+        content = run[f"{at}.q"] @ run[f"{at}.k"].transpose(-1, -2)
+        torch.testing.assert_close(run[f"{at}.scores"], content + run[f"{at}.bias"])
+    assert "decoder.0.cross.bias" not in {place.name for place in any_kind.places()}
+    if model.config.gated:
+        active = model.decoder.layers[0].feed_forward.activation(run["decoder.0.ffn.pre"])
+        torch.testing.assert_close(run["decoder.0.ffn.post"], active * run["decoder.0.ffn.gate"])
+    trace = any_kind.translate(SENTENCES[0])
+    output = any_kind.inspect(trace.source_ids, trace.target_ids)
+    for kind in trace.kinds:
+        found = dissect(output, kind, 1, 2, query=1)
+        assert found.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5
+        assert found.bias.any() == (kind is not AttentionKind.CROSS)
+        np.testing.assert_allclose(found.scaled, found.dots + found.bias)
+        assert loop.compare_ways(loop.attention_input(any_kind, output, kind, 1)).relative < 1e-5
+        assert max(part.error for part in projections(any_kind, output, kind, 1)) < 1e-4
+        assert join_heads(any_kind, output, kind, 1, query=1).error < 1e-4
+    assert stations.layer_norm(output.layers(Side.DECODER)[1].sublayers[0], 1).error < 1e-5
+
+
+def test_the_exact_split_and_every_method_answer(any_kind):
+    trace = any_kind.translate(SENTENCES[0])
+    found = why.parts(any_kind, trace, step=2)
+    assert (
+        found.sum.error < 1e-4 * max(1.0, abs(found.expected)) and found.position == 0 and not found.norm_biases.any()
+    )
+    answer = why.attribute(any_kind, trace, step=2)
+    assert len(answer.rows) == len(METHODS)
+    assert all(np.isfinite(row.values).all() for row in answer.rows)
+    assert why.heads(any_kind, trace, step=2) and why.smallest_set(any_kind, trace, step=2)

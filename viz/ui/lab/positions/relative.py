@@ -1,0 +1,82 @@
+"""What relative positions add to the scores of each head, by distance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.analysis.positions.relative import curves, spread
+from model.trace.kinds import AttentionKind, Side
+from viz.figures.curves import plot_curves
+from viz.figures.matrix import plot_matrix
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.needs import RELATIVE
+from viz.ui.lab.panel import Panel
+from viz.ui.lab.selected import HEAD
+from viz.ui.lab.sides import ENCODER, LAYER, SIDE
+from viz.wire import blocks
+from viz.words import say
+
+
+def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
+    model = scene.translator.model
+    kind = AttentionKind.ENCODER_SELF if side == ENCODER else AttentionKind.DECODER_SELF
+    stack = model.encoder if kind.side is Side.ENCODER else model.decoder
+    at = min(layer, len(stack.layers)) - 1
+    chosen = min(head - 1 if head else scene.selection.head, scene.translator.config.num_heads - 1)
+    found = curves(stack, at)
+    values, distances = found.values[chosen], found.distances
+    picture = plot_curves(
+        {say("head {n}", n=chosen + 1): values}, x=distances, x_title=say("key − query, positions"), y_title=say("bias")
+    )
+    all_heads = plot_matrix(
+        found.values,
+        rows=[str(n + 1) for n in range(len(found.values))],
+        columns=[str(n) for n in distances.tolist()],
+        row_title=say("head"),
+        column_title=say("key − query, positions"),
+        limit=float(np.abs(found.values).max()) or 1.0,
+    )
+    facts = [
+        (
+            say("Likes best"),
+            str(int(distances[values.argmax()])),
+            say("positions from the query: {value}", value=blocks.compact(float(values.max()))),
+        ),
+        (
+            say("Likes least"),
+            str(int(distances[values.argmin()])),
+            say("positions from the query: {value}", value=blocks.compact(float(values.min()))),
+        ),
+    ]
+    if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
+        parts = spread(scene.output, kind, at, chosen)
+        facts.append(
+            (
+                say("Spread of content, bias and scores"),
+                " · ".join(map(blocks.compact, (parts.content, parts.bias, parts.scores))),
+                say("standard deviations over this sentence's cells"),
+            )
+        )
+    return [
+        blocks.formula("score = q · k + B[bucket(key − query), head]", "Raffel et al. 2020"),
+        blocks.row(
+            blocks.figure(picture, height=340, label=say("The bias of head {n} by distance", n=chosen + 1)),
+            blocks.figure(all_heads, height=340, label=say("The bias of every head by distance")),
+        ),
+        blocks.facts(*facts),
+    ]
+
+
+PANEL = Panel(
+    "position-bias",
+    say("By distance"),
+    say(
+        "This model adds no code to its embeddings: each head adds a number to a score by how far the key is from the "
+        "query. A peak says where it likes to look whatever stands there."
+    ),
+    say("Section {n}", n="2.1"),
+    by_distance,
+    controls=(SIDE, LAYER, HEAD),
+    needs=(RELATIVE,),
+    paper="https://arxiv.org/abs/1910.10683",
+)
