@@ -1,4 +1,4 @@
-"""Turn an OPUS-MT, M2M100, NLLB or mBART model into a checkpoint folder of ours: python -m model.convert --help"""
+"""Turn a model of a family in model/families into a checkpoint folder of ours: python -m model.convert --help"""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from model.families.folder import Folder
 from model.families.vocabulary import UNNAMED
 from model.files import replace_file
 from model.program import check_free, command_line, program
+from model.text.pieces import PieceTokenizer
+from model.trace.directions import parse_direction
 
 CARD = """---
 {front}
@@ -30,6 +32,8 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     folder = hub.locate(args.model)
     found = checkpoint.load(folder)
+    if args.prefix:
+        found = prefixed(found, args.prefix)
     if args.directions:
         checkpoint.check_fit(folder, found.model.config, found.tokenizer, tuple(args.directions))
         check_directions(args.directions, found)
@@ -56,6 +60,25 @@ def main(argv: list[str] | None = None) -> None:
     )
     for note in found.metrics["notes"]:
         print(f"note: {note}")
+
+
+def prefixed(found: checkpoint.Checkpoint, said: list[str]) -> checkpoint.Checkpoint:
+    """With a direction for each "xx-yy=TEXT", before the others. ValueError for what is none, and for a model that is
+    told its task in another way."""
+    if not (isinstance(found.tokenizer, PieceTokenizer) and UNNAMED in found.directions):
+        raise ValueError(f"{found.name} is not told its task by words before the text: --prefix is for T5 and its kin")
+    pairs = dict(one.partition("=")[::2] for one in said)
+    for direction, text in pairs.items():
+        parse_direction(direction)
+        if not text.strip():
+            raise ValueError(f"a prefix is given as en-de='translate English to German: ', found {direction!r} alone")
+    tokenizer = found.tokenizer
+    symbols = replace(tokenizer.symbols, prefixes=tuple({**dict(tokenizer.symbols.prefixes), **pairs}.items()))
+    return replace(
+        found,
+        tokenizer=PieceTokenizer(tokenizer.source, tokenizer.target, symbols),
+        directions=tuple(dict.fromkeys((*pairs, *found.directions))),
+    )
 
 
 def check_directions(wanted: list[str], found: checkpoint.Checkpoint) -> None:
@@ -106,6 +129,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         metavar="XX-YY",
         help="those to offer, for a model of many languages (default: all, or a choice of many)",
+    )
+    parser.add_argument(
+        "--prefix",
+        nargs="+",
+        metavar="XX-YY=TEXT",
+        help="what stands before the texts of a direction, for T5 and its kin: text-summary='summarize: '",
     )
     return parser.parse_args(argv)
 

@@ -35,6 +35,7 @@ SMALL = (
     "source.spm",
     "target.spm",
     "sentencepiece.bpe.model",
+    "spiece.model",
     CARD,
 )
 

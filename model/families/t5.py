@@ -18,7 +18,8 @@ from model.families.folder import Folder, Weights
 from model.families.settings import ACTIVATIONS, Settings
 from model.families.splitter import FAST, fast
 from model.families.vocabulary import UNNAMED, directions, languages, named, piece_ids
-from model.text.pieces import Bytes, PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.text.splitters import Bytes
 from model.trace.directions import Languages, is_code
 
 SPM = "spiece.model"

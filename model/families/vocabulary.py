@@ -11,7 +11,8 @@ from model.families.folder import Folder
 from model.families.settings import Settings
 from model.families.splitter import FAIRSEQ
 from model.files import MAX_VOCABULARY_BYTES
-from model.text.pieces import PieceTokenizer, SentencePieces, SideVocabulary, SourceRow, Symbols
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.text.splitters import SentencePieces
 from model.trace import is_whole
 from model.trace.directions import Languages, language_of
 

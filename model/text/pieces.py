@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-import sentencepiece
-
 from model.config import from_json
 from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
-from model.text.interface import TextTokenizer, check_utf8, with_kinds
+from model.text.interface import TextTokenizer, check_utf8
+from model.text.splitters import SPACE, Splitter, splitter_of
 from model.trace import is_whole
 from model.trace.tokens import Token, TokenKind
 
-SPACE, UNKNOWN = "\u2581", "<unk>"
+UNKNOWN = "<unk>"
 
 
 class SourceRow(str, Enum):
@@ -36,6 +34,7 @@ class Symbols:
     languages: code -> id; forced: whether a decoder is made to write the target language's symbol first.
     special_ids: all ids that no text becomes and no translation shows, these among them.
     prefixes: direction -> what stands before its texts: T5's "translate English to German: "
+    source_begin: what stands before every source; target_begin: what every translation begins with
     sentinels: what stands for a gap in a text -> its id, the one symbol that people may type: T5's <extra_id_0>
     """
 
@@ -49,6 +48,8 @@ class Symbols:
     special_ids: tuple[int, ...] = ()
     prefixes: tuple[tuple[str, str], ...] = ()
     sentinels: tuple[tuple[str, int], ...] = ()
+    source_begin: tuple[int, ...] = ()
+    target_begin: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -65,7 +66,7 @@ class Symbols:
             ("end_id", self.end_id),
             ("unknown_id", self.unknown_id),
             *pairs,
-            *(("special_ids", i) for i in self.special_ids),
+            *(("special_ids", i) for i in (*self.special_ids, *self.source_begin, *self.target_begin)),
         ):
             if not is_whole(found, 0):
                 raise ValueError(f"the id of {name} must be a whole number from 0, found {found!r}")
@@ -73,62 +74,10 @@ class Symbols:
 
 @dataclass(frozen=True, eq=False)
 class SideVocabulary:
-    """One side's vocabulary. model: the SentencePiece model that splits, b"" where every byte is a piece; pieces: the
-    names by id."""
+    """One side's vocabulary. model: what splits (model.text.splitters.splitter_of); pieces: those by id."""
 
     model: bytes
     pieces: tuple[str, ...]
-
-
-class Splitter(ABC):
-    """From a text to pieces and back."""
-
-    byte_pieces: frozenset[str] = frozenset()  # those that are a byte and no character
-
-    @abstractmethod
-    def split(self, text: str) -> list[str]: ...
-
-    @abstractmethod
-    def join(self, pieces: list[str]) -> str: ...
-
-
-class SentencePieces(Splitter):
-    def __init__(self, model: bytes) -> None:
-        """ValueError if it is no SentencePiece model."""
-        self.processor = sentencepiece.SentencePieceProcessor()
-        try:
-            self.processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
-            raise ValueError(f"not a SentencePiece model: {error}") from error
-        self.byte_pieces = frozenset(
-            self.processor.IdToPiece(i) for i in range(self.processor.GetPieceSize()) if self.processor.IsByte(i)
-        )
-
-    def split(self, text: str) -> list[str]:
-        return self.processor.encode(text, out_type=str)
-
-    def join(self, pieces: list[str]) -> str:
-        return self.processor.decode_pieces(pieces).replace(SPACE, " ").strip()
-
-
-class Bytes(Splitter):
-    """Every byte of UTF-8 is a piece (Xue et al. 2022); one that is a character of its own is called by it."""
-
-    pieces = tuple(
-        SPACE if byte == 0x20 else chr(byte) if 0x20 < byte < 0x7F else f"<0x{byte:02X}>" for byte in range(256)
-    )
-    byte_pieces = frozenset(piece for piece in pieces if len(piece) > 1)
-
-    def split(self, text: str) -> list[str]:
-        return [self.pieces[byte] for byte in text.encode("utf-8")]
-
-    def join(self, pieces: list[str]) -> str:
-        return bytes(self.pieces.index(piece) for piece in pieces).decode("utf-8", errors="ignore").strip()
-
-
-def splitter_of(model: bytes) -> Splitter:
-    """Of SideVocabulary.model."""
-    return SentencePieces(model) if model else Bytes()
 
 
 class PieceTokenizer(TextTokenizer):
@@ -165,8 +114,9 @@ class PieceTokenizer(TextTokenizer):
         return {piece: i for i, piece in enumerate(side.pieces) if i not in self.special_ids} | self._sentinels
 
     def _with_kinds(self, pieces: tuple[str, ...], splitter: Splitter) -> tuple[Token, ...]:
-        return with_kinds(
-            pieces, self.special_ids, {i for i, piece in enumerate(pieces) if piece in splitter.byte_pieces}
+        return tuple(
+            Token(piece, TokenKind.SYMBOL) if i in self.special_ids else splitter.token(piece)
+            for i, piece in enumerate(pieces)
         )
 
     def _split(self, splitter: Splitter, text: str) -> list[str]:
@@ -195,14 +145,14 @@ class PieceTokenizer(TextTokenizer):
         ids = self._numbered(self._split(self._source, prefix + text), self._source_ids)
         row = self.symbols.source_row
         if row is SourceRow.PLAIN:
-            return [*ids, self.end_id]
+            return [*self.symbols.source_begin, *ids, self.end_id]
         if row is SourceRow.TARGET_FIRST:
             return [self._language(target_language), *ids, self.end_id]
         language = self._language(source_language)
         return [language, *ids, self.end_id] if row is SourceRow.LANGUAGE_FIRST else [*ids, self.end_id, language]
 
     def forced_prefix(self, target_language: str) -> tuple[int, ...]:
-        return (self._language(target_language),) if self.symbols.forced else ()
+        return (self._language(target_language),) if self.symbols.forced else self.symbols.target_begin
 
     def _language(self, code: str | None) -> int:
         if code not in self.language_ids:
@@ -214,7 +164,8 @@ class PieceTokenizer(TextTokenizer):
 
     def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         names = [self._source_pieces[i] for i in ids]
-        first = int(self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST))
+        first = len(self.symbols.source_begin)
+        first += self.symbols.source_row in (SourceRow.TARGET_FIRST, SourceRow.LANGUAGE_FIRST)
         for prefix in (*self._prefixes.values(), ""):
             surfaces = self._split(self._source, prefix + text)
             if list(ids[first : first + len(surfaces)]) == self._numbered(surfaces, self._source_ids):
@@ -232,7 +183,7 @@ class PieceTokenizer(TextTokenizer):
         return tuple(names)
 
     def decode(self, ids: Iterable[int]) -> str:
-        return self._target.join([self.pieces[i] for i in map(int, ids) if i not in self.special_ids])
+        return self._target.join([self.target.pieces[i] for i in map(int, ids) if i not in self.special_ids])
 
     def decode_source(self, ids: Iterable[int]) -> str:
         pieces = [self._source_pieces[i] for i in map(int, ids) if i not in self.special_ids]

@@ -145,7 +145,8 @@ def test_a_link_leads_nowhere_but_into_the_hubs_cache(saved, folder, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}, ("'t5'", "T5ForConditionalGeneration")),
+        ({"model_type": "t5", "architectures": ["T5EncoderModel"]}, ("'t5'", "T5EncoderModel")),
+        ({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}, ("num_layers",)),
         ({"model_type": "bart", "architectures": ["BartModel"]}, ("'bart'", "not supported")),
         ({"model_type": "pegasus"}, ("'pegasus'",)),
         ({"model_type": "nllb-moe"}, ("mixture of experts",)),

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from transformers import ByT5Tokenizer
+from safetensors.torch import load_file, save_file
+from transformers import ByT5Tokenizer, T5Tokenizer
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from model import checkpoint
-from model.analysis import loop, stations, why
-from model.analysis.dissection import dissect
-from model.analysis.formulas.projections import join_heads, projections, score_matrix
-from model.analysis.why.registry import METHODS
+from model import checkpoint, convert
 from model.config import Activation, Norm
-from model.decode.steps import StepDecoder
 from model.nets.positions import RelativePositions
 from model.nets.transformer import Transformer
-from model.trace.edits import Ablate, Scale
-from model.trace.interventions import Interventions, positions_off, positions_shifted
-from model.trace.kinds import AttentionKind, Side
-from model.trace.tokens import TokenKind
+from model.trace.tokens import TokenKind, is_prefix
 from model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
+from tests.model.families.changed import PICKLE, WEIGHTS, edit, refused
+from tests.model.families.test_hostile import Malicious
 from tests.model.families.test_parity import close, inputs, run_theirs
 from tests.model.families.test_tokenizers import strange_texts
 from viz.maps import labels
@@ -224,81 +219,83 @@ def test_a_folder_of_ours_keeps_prefixes_and_sentinels(opened, tmp_path):
     assert again.model.config == opened.config
 
 
-@pytest.fixture(scope="module", params=["T5", "UMT5"])
-def any_kind(request, tmp_path_factory) -> Translator:
-    folder = tmp_path_factory.mktemp("kinds") / request.param
-    gated = {"feed_forward_proj": "gated-gelu", "own_head": True} if request.param == "UMT5" else {}
-    theirs.t5(folder, kind=request.param, **gated).save_pretrained(folder)
-    return Translator.load(folder, "cpu")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "t5"
+    theirs.t5(folder).save_pretrained(folder)
+    return folder
 
 
-BIASES = ("encoder.*.self.bias", "decoder.*.self.bias")
-CHANGES = {
-    "no bias": positions_off(),
-    "one head's bias away": Interventions(edits={"*.self.bias": Ablate(heads=(1,))}),
-    "twice the bias": Interventions(edits={"decoder.1.self.bias": Scale(2.0)}),
-    "less through the gate": Interventions(edits={"*.ffn.gate": Scale(0.5)}),
-    "moved": positions_shifted(9),
-}
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"feed_forward_proj": "gated-tanh"}, "gated-tanh"),
+        ({"feed_forward_proj": 3}, "feed_forward_proj 3"),
+        ({"feed_forward_proj": "gated-gelu"}, "wi_0"),
+        ({"d_kv": 2**40}, "head_width"),
+        ({"num_heads": 5}, "expected [120, 64]"),
+        ({"num_heads": 2**20}, "num_heads"),
+        ({"num_layers": 60}, "lack"),
+        ({"num_decoder_layers": "3"}, "num_decoder_layers"),
+        ({"relative_attention_num_buckets": 3}, "position_buckets"),
+        ({"relative_attention_num_buckets": 48}, "expected [48, 4]"),
+        ({"relative_attention_max_distance": 2}, "position_reach"),
+        ({"layer_norm_epsilon": "small"}, "norm_epsilon"),
+        ({"layer_norm_epsilon": 0}, "norm_epsilon"),
+        ({"model_type": "umt5", "architectures": ["UMT5ForConditionalGeneration"]}, "block.1.layer.0.SelfAttention"),
+        ({"vocab_size": 60}, "the network has 60 tokens"),
+        ({"vocab_size": 900}, "expected [900, 64]"),
+        ({"scale_decoder_outputs": "yes"}, "scale_decoder_outputs"),
+        ({"pad_token_id": -1}, "pad_id"),
+        ({"d_model": None}, "d_model"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused_with_what_was_found(whole, tmp_path, changes, word):
+    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+    edit(folder, **changes)
+    refused(folder, word)
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_steps_over_the_cache_honour_what_is_changed(any_kind, name):
-    model, changes = any_kind.model, CHANGES[name]
-    if "gate" in name and not model.config.gated:
-        return
-    source, target = inputs(model.config, 0)
-    with torch.inference_mode():
-        whole = model(source, target, interventions=changes).logits
-        plain = model(source, target).logits
-        assert torch.equal(whole, plain) is (name == "moved")
-        for record in (False, True):
-            decoder = StepDecoder(
-                model, model.encode(source, interventions=changes), target[:, :1], interventions=changes, record=record
-            )
-            assert (decoder.step is None) is record
-            for step in range(1, target.shape[1]):
-                close(decoder.logits, whole[:, step - 1], 1e-5)
-                decoder.append(target[:, step])
+def test_what_is_missing_is_named_and_what_runs_is_not_run(whole, tmp_path):
+    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+    state = load_file(folder / WEIGHTS)
+    table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    save_file({name: tensor for name, tensor in state.items() if name != table}, folder / WEIGHTS)
+    refused(folder, table)
+    unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    save_file({**state, unused: torch.ones(32, 4)}, folder / WEIGHTS)
+    checkpoint.load(folder)
+    (folder / "spiece.model").write_bytes(b"no model")
+    refused(folder, "SentencePiece")
+    (folder / "spiece.model").unlink()
+    refused(folder, "spiece.model is missing")
+    (folder / WEIGHTS).unlink()
+    torch.save({"shared.weight": torch.ones(2), "x": Malicious(tmp_path / "ran")}, folder / PICKLE)
+    refused(folder, PICKLE, "not a pickle of tensors alone")
+    assert not (tmp_path / "ran").exists()
 
 
-def test_switching_positions_off_is_taking_every_bias_away(any_kind):
-    source, target = inputs(any_kind.config, 0)
-    ablated = Interventions(edits={name: Ablate() for name in BIASES})
-    with torch.inference_mode():
-        off = any_kind.model(source, target, interventions=positions_off()).logits
-        assert torch.equal(any_kind.model(source, target, interventions=ablated).logits, off)
+def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
+    """As `transformers` 5 saves T5: without the SentencePiece model."""
+    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+    T5Tokenizer.from_pretrained(folder).save_pretrained(tmp_path / "fast")
+    (folder / "spiece.model").unlink()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tmp_path / "fast" / name, folder / name)
+    before, after = checkpoint.load(whole).tokenizer, checkpoint.load(folder).tokenizer
+    assert after.symbols == before.symbols and after.pieces == before.pieces
+    for text in strange_texts():
+        assert after.encode_source(text, "de", "en") == before.encode_source(text, "de", "en"), repr(text)
 
 
-def test_scores_are_content_and_bias_at_their_places(any_kind):
-    run, model = any_kind.run([SENTENCES[0]], names=["*.self.*", "*.ffn.*", "*.cross.scores"]), any_kind.model
-    for at in ("encoder.1.self", "decoder.2.self"):
-        content = run[f"{at}.q"] @ run[f"{at}.k"].transpose(-1, -2)
-        torch.testing.assert_close(run[f"{at}.scores"], content + run[f"{at}.bias"])
-    assert "decoder.0.cross.bias" not in {place.name for place in any_kind.places()}
-    if model.config.gated:
-        active = model.decoder.layers[0].feed_forward.activation(run["decoder.0.ffn.pre"])
-        torch.testing.assert_close(run["decoder.0.ffn.post"], active * run["decoder.0.ffn.gate"])
-    trace = any_kind.translate(SENTENCES[0])
-    output = any_kind.inspect(trace.source_ids, trace.target_ids)
-    for kind in trace.kinds:
-        found = dissect(output, kind, 1, 2, query=1)
-        assert found.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5
-        assert found.bias.any() == (kind is not AttentionKind.CROSS)
-        np.testing.assert_allclose(found.scaled, found.dots + found.bias)
-        assert loop.compare_ways(loop.attention_input(any_kind, output, kind, 1)).relative < 1e-5
-        assert max(part.error for part in projections(any_kind, output, kind, 1)) < 1e-4
-        assert join_heads(any_kind, output, kind, 1, query=1).error < 1e-4
-    assert stations.layer_norm(output.layers(Side.DECODER)[1].sublayers[0], 1).error < 1e-5
-
-
-def test_the_exact_split_and_every_method_answer(any_kind):
-    trace = any_kind.translate(SENTENCES[0])
-    found = why.parts(any_kind, trace, step=2)
-    assert (
-        found.sum.error < 1e-4 * max(1.0, abs(found.expected)) and found.position == 0 and not found.norm_biases.any()
-    )
-    answer = why.attribute(any_kind, trace, step=2)
-    assert len(answer.rows) == len(METHODS)
-    assert all(np.isfinite(row.values).all() for row in answer.rows)
-    assert why.heads(any_kind, trace, step=2) and why.smallest_set(any_kind, trace, step=2)
+def test_conversion_names_a_prefix_of_ones_own(whole, tmp_path):
+    said = ["--prefix", "text-question=ask a question: ", "--out", str(tmp_path / "out")]
+    convert.main([str(whole), *said])
+    translator = Translator.load(tmp_path / "out", "cpu")
+    assert translator.directions == ("text-question", "en-de", "text-summary", "source-target")
+    tokens = translator.translate("Der Hund.", "text-question").source_tokens
+    spelled = "".join(token.removesuffix("<unk>") for token in tokens if is_prefix(token))
+    assert spelled.replace("\u2581", " ").strip() == "ask a question:"
+    for wrong in ("question", "text-question=", "xx=yy"):
+        with pytest.raises(ValueError, match=r"direction is two different|a prefix is given"):
+            convert.prefixed(checkpoint.load(whole), [wrong])

@@ -51,11 +51,11 @@ TABS = (
         "positions",
         say("Positions"),
         (
-            "position-bias",
             "position-table",
             "position-curves",
             "position-similarity",
             "position-rotation",
+            "position-bias",
             "position-schemes",
             "break",
         ),

@@ -65,7 +65,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         action="append",
         default=os.environ.get(MODELS_VARIABLE, "").split(),
         metavar="FOLDER_OR_ID",
-        help="an OPUS-MT, M2M100, NLLB or mBART model to serve, too: a folder, or an id on the Hugging Face Hub, which "
+        help="another model to serve, too, of a family in README.md: a folder, or an id on the Hugging Face Hub, which "
         f"is fetched; can be given several times [{MODELS_VARIABLE}, blanks between them]",
     )
     args = parser.parse_args(argv)

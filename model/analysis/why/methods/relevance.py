@@ -23,11 +23,13 @@ from model.trace.why.evidence import Evidence, Unit
 HALF, QUARTER = 0.5, 0.25
 # A pattern's half is shared by queries and keys; values take the other.
 SHARES = (("*.q", QUARTER), ("*.k", QUARTER), ("*.v", HALF))
+GATED = (("*.ffn.pre", HALF), ("*.ffn.gate", HALF))
 
 
 def attn_lrp(case: Case) -> Answer:
     """relevance . embedding, summed over each column (Achtibat et al. 2024, section 3)."""
-    halved = Sweep(edits=tuple((pattern, _sharing(share)) for pattern, share in SHARES))
+    shares = (*SHARES, *(GATED if case.model.config.gated else ()))
+    halved = Sweep(edits=tuple((pattern, _sharing(share)) for pattern, share in shares))
     with _Rules():
         _, *found = gradients(case, case.source_rows, case.target_rows, joined(case.interventions, halved))
     return times_input(case, *found)
@@ -59,6 +61,12 @@ def _norm(x: Tensor, shape: list[int], weight: Tensor, bias: Tensor, eps: float)
     return _Sloped.apply(F.layer_norm(x, shape, weight, bias, eps).detach(), linear)
 
 
+def _rms_norm(x: Tensor, shape: list[int], weight: Tensor, eps: float) -> Tensor:
+    """As _norm()."""
+    divisor = (x.square().mean(-1, keepdim=True) + eps).sqrt().detach()
+    return _Sloped.apply(F.rms_norm(x, shape, weight, eps).detach(), x / divisor * weight)
+
+
 def _activation(function):
     """f(x) counts as x times the number f(x) / x."""
 
@@ -69,7 +77,7 @@ def _activation(function):
     return activated
 
 
-RULES = {F.layer_norm: _norm, **{f: _activation(f) for f in (torch.relu, F.silu, F.gelu)}}
+RULES = {F.layer_norm: _norm, F.rms_norm: _rms_norm, **{f: _activation(f) for f in (torch.relu, F.silu, F.gelu)}}
 
 
 class _Rules(TorchFunctionMode):

@@ -94,7 +94,9 @@ def rows_of(found: list[dict]) -> list[list]:
 @pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
 def test_every_panel_is_plain_json(scene, panel, every) -> None:
     """At all values of its controls; of strange texts, in a plain run, at the first ones."""
-    assert panel.missing(scene) == []
+    assert bool(panel.missing(scene)) == (panel.name == "position-bias")  # of T5's positions: test_families.py
+    if panel.missing(scene):
+        return
     settings = panels.settings(panel, scene)
     for values in settings if every else islice(settings, 1):
         try:

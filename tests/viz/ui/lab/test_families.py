@@ -1,0 +1,66 @@
+"""The lab's panels on networks of other families than the paper's: each says what it has to say, or why it cannot."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from model.analysis.positions.relative import curves
+from model.trace.kinds import AttentionKind
+from model.translator import Translator
+from tests.conftest import SENTENCES
+from tests.model.families import theirs
+from tests.viz.ui.lab import panels
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.positions.breaking import FLAT, interventions_for
+from viz.ui.session import Selection
+
+GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Scene:
+    folder = tmp_path_factory.mktemp("t5") / "model"
+    theirs.t5(folder, **GATED).save_pretrained(folder)
+    translator = Translator.load(folder, "cpu")
+    trace = translator.translate(SENTENCES[0], "en-de")
+    return Scene(trace, Selection().fitted(trace), translator)
+
+
+LACKING = {"position-table", "position-curves", "position-similarity", "position-rotation", "scale", "scoring"}
+
+
+@pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
+def test_every_panel_answers_or_says_what_is_missing(scene, panel):
+    missing = panel.missing(scene)
+    assert bool(missing) == (panel.name in LACKING)
+    if missing:
+        return
+    values = next(iter(panels.settings(panel, scene)))
+    json.dumps(panels.contents(panel, scene, *values)[-1], allow_nan=False)
+
+
+def test_attention_shows_content_bias_and_their_sum(scene):
+    (table,) = [b for b in panels.contents(panels.named("attention"), scene, "", 1, 2, 1)[-1] if b["type"] == "table"]
+    assert len(table["columns"]) == len(table["rows"][1]) == 10
+
+
+def test_a_flat_curve_is_no_curve_and_other_heads_keep_theirs(scene):
+    chosen = Scene(scene.trace, Selection(kind=AttentionKind.ENCODER_SELF, layer=0, head=2), scene.translator)
+    changes = interventions_for(chosen, FLAT, 0)
+    output = scene.translator.inspect(scene.trace.source_ids, scene.trace.target_ids, interventions=changes)
+    plain = scene.output.attention(AttentionKind.ENCODER_SELF, 1)
+    found = output.attention(AttentionKind.ENCODER_SELF, 1)
+    assert not found.bias[:, 2].any() and (found.bias[:, [0, 1, 3]] == plain.bias[:, [0, 1, 3]]).all()
+    with pytest.raises(ValueError, match="can be flattened where"):
+        interventions_for(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
+
+
+def test_curves_are_what_is_added(scene):
+    found = curves(scene.translator.model.decoder, 1)
+    bias = scene.output.attention(AttentionKind.DECODER_SELF, 1).bias[0]
+    for distance in range(bias.shape[-1]):
+        at = int(np.flatnonzero(found.distances == -distance)[0])
+        np.testing.assert_array_equal(found.values[:, at], bias[:, distance, 0])
