@@ -10,7 +10,7 @@ from model import checkpoint
 from model.families import hub
 from model.families.card import Origin, origin
 from model.families.folder import Folder
-from model.families.vocabulary import UNNAMED
+from model.families.pieces.vocabulary import UNNAMED
 from model.files import replace_file
 from model.program import check_free, command_line, program
 from model.text.pieces import PieceTokenizer

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from model.config import PositionCode
 from model.families import tensors
-from model.families.codes import M2M100, NLLB, WMT21
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
+from model.families.pieces.codes import M2M100, NLLB, WMT21
+from model.families.pieces.splitter import splitter
+from model.families.pieces.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages, numbered
 from model.families.settings import Settings
-from model.families.splitter import splitter
-from model.families.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages, numbered
 from model.text.pieces import SourceRow
 
 M2M100_SYMBOL = re.compile(r"__([a-z]{2,3})__")

@@ -15,8 +15,8 @@ from model.config import ModelConfig, PositionCode
 from model.families import tensors
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
+from model.families.pieces.vocabulary import UNNAMED, directions, named, numbered
 from model.families.settings import Settings
-from model.families.vocabulary import UNNAMED, directions, named, numbered
 from model.nets.positions import encoding
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.trace.directions import Languages, is_code

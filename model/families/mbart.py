@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from model.config import PositionCode
 from model.families import tensors
-from model.families.codes import MBART, MBART50
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
+from model.families.pieces.codes import MBART, MBART50
+from model.families.pieces.splitter import splitter
+from model.families.pieces.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages
 from model.families.settings import Settings
-from model.families.splitter import splitter
-from model.families.vocabulary import directions, fairseq_ids, fairseq_tokenizer, languages
 from model.text.pieces import SourceRow
 
 MASK = re.compile("(<mask>)")

@@ -15,9 +15,9 @@ from model.config import LIMITS, Activation, ModelConfig, Norm, PositionCode
 from model.families import tensors
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
+from model.families.pieces.splitter import FAST, fast
+from model.families.pieces.vocabulary import UNNAMED, directions, languages, named, piece_ids
 from model.families.settings import ACTIVATIONS, Settings
-from model.families.splitter import FAST, fast
-from model.families.vocabulary import UNNAMED, directions, languages, named, piece_ids
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.text.splitters import Bytes
 from model.trace.directions import Languages, is_code

@@ -13,13 +13,34 @@ from torch import Tensor, nn
 from model.config import Activation, ModelConfig, Norm
 from model.nets.attention import AtPart, MultiHeadAttention
 from model.nets.cache import LayerCache
-from model.nets.dropout import Dropout
 from model.nets.places.registry import AFTER, SHORT
 from model.nets.places.visit import visit
 from model.nets.records import AttentionRecord, LayerRecord, NormRecord, SubLayerRecord
 from model.nets.sweep import Changes, attention_edit
 from model.trace.interventions import NO_INTERVENTIONS, LayerEdit
 from model.trace.kinds import AttentionKind, SubLayerName
+
+
+class Dropout(nn.Module):
+    """Dropout whose mask on the CPU takes one random byte an element, where torch draws 64 bits: its own took a tenth
+    of a training step there.
+
+    The rate is rounded to a multiple of 1/256 there, and the kept values are scaled by exactly that rate.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.rate == 0.0:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.rate)
+        threshold = min(max(1, round(self.rate * 256)), 255)
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
+        return x * (keep.to(x.dtype) * (256.0 / (256 - threshold)))
 
 
 def norm(config: ModelConfig) -> nn.Module:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import RecurrentConfig
-from model.nets.dropout import Dropout
+from model.nets.layer import Dropout
 from model.nets.masks import padding_mask
 from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from model.nets.sweep import Changes

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from model.config import ModelConfig, PositionCode
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache
-from model.nets.dropout import Dropout
-from model.nets.layer import Layer, SourceMemory, norm
+from model.nets.layer import Dropout, Layer, SourceMemory, norm
 from model.nets.masks import causal_mask, padding_mask
 from model.nets.places.visit import check_places, has_visits, projected, visit
 from model.nets.positions import RelativePositions, position_modules

@@ -114,7 +114,7 @@ def test_wavelengths() -> None:
     np.testing.assert_allclose(geometry.waves(4, 100.0).lengths, [2 * math.pi, 2 * math.pi * 10])
 
 
-WITHOUT_WAVES = (PositionCode.LEARNED, PositionCode.NONE)
+WITHOUT_WAVES = (PositionCode.LEARNED, PositionCode.RELATIVE, PositionCode.NONE)
 
 
 @pytest.mark.parametrize("code", [code for code in PositionCode if code not in WITHOUT_WAVES])

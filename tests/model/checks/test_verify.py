@@ -262,7 +262,7 @@ def test_a_stack_of_other_layers(tiny_translator, trace, monkeypatch) -> None:
     """Torch's stack has the first encoder layer in every place."""
     honest, first = oracle.torch_layer, tiny_translator.model.encoder.layers[0]
     monkeypatch.setattr(
-        oracle, "torch_layer", lambda layer, config: honest(first if layer.cross_attention is None else layer, config)
+        oracle, "torch_layer", lambda layer, *rest: honest(first if layer.cross_attention is None else layer, *rest)
     )
     assert failures(tiny_translator, trace) == {"Encoder layer = torch's", "Whole stack = torch's"}
 

@@ -28,7 +28,7 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
-from model.families.codes import M2M100, MBART, MBART50, NLLB
+from model.families.pieces.codes import M2M100, MBART, MBART50, NLLB
 from tests.conftest import SENTENCES
 
 SIZES = {

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.nets.dropout import Dropout
+from model.nets.layer import Dropout
 from model.training.loss import summed_cross_entropy
 
 

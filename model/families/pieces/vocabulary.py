@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from model.config import LIMITS, ModelConfig
 from model.families.folder import Folder
+from model.families.pieces.splitter import FAIRSEQ
 from model.families.settings import Settings
-from model.families.splitter import FAIRSEQ
 from model.files import MAX_VOCABULARY_BYTES
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.text.splitters import SentencePieces

@@ -1,0 +1,1 @@
+"""From the files of other people's tokenizers to pieces by id."""
