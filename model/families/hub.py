@@ -36,6 +36,7 @@ SMALL = (
     "target.spm",
     "sentencepiece.bpe.model",
     "spiece.model",
+    "merges.txt",
     CARD,
 )
 

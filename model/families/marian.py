@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import torch
-
 from model.config import ModelConfig, PositionCode
 from model.families import tensors
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.pieces.vocabulary import UNNAMED, directions, named, numbered
 from model.families.settings import Settings
-from model.nets.positions import encoding
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.trace.directions import Languages, is_code
 
@@ -39,7 +36,7 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
         logits_bias=tensors.BIAS in weights.shapes,
     )
     matrices = tensors.embeddings(weights, tied=tied, shared=shared)
-    config, notes = _positions(matrices.told(config), weights)
+    config, notes = tensors.stored_positions(matrices.told(config), weights)
     tokenizer, nameless = _tokenizer(folder, settings, config)
     config = replace(
         config,
@@ -53,24 +50,6 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> Opened:
         *_directions(folder, settings, tokenizer),
         (*matrices.notes, *notes),
     )
-
-
-def _positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tuple[str, ...]]:
-    """Files of 2020 hold the tables of sines, and what is stored is what counts. Where it is the formula's, in the
-    file's precision, there is nothing to keep."""
-    stored = [name for name in tensors.POSITIONS.values() if name in weights.shapes]
-    if not stored:
-        return config, ()
-    table = encoding(config, torch.arange(config.max_length))
-    if all(
-        weights.shapes[name] == tuple(table.shape) and torch.equal(weights[name], table.to(weights[name].dtype))
-        for name in stored
-    ):
-        return config, ()
-    if len(stored) == 1:
-        raise ValueError(f"{stored[0]} is not the table of sines that the family has, and the other side's is missing")
-    note = "The stored position tables are not the family's sines: they are kept as learned positions."
-    return replace(config, position_code=PositionCode.LEARNED), (note,)
 
 
 def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple[PieceTokenizer, list[int]]:

@@ -6,17 +6,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from model.families import m2m_100, marian, mbart, t5
+from model.families import bart, m2m_100, marian, mbart, t5
 from model.families.family import Family, Opened
 from model.families.folder import CONFIG, Folder, Weights
 from model.families.settings import Settings
 
-FAMILIES: dict[str, Family] = {f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY, *t5.FAMILIES)}
+FAMILIES: dict[str, Family] = {
+    f.model_type: f for f in (marian.FAMILY, m2m_100.FAMILY, mbart.FAMILY, *t5.FAMILIES, *bart.FAMILIES)
+}
 # Why some that people will try are not among them.
 REASONS = {
     "nllb-moe": "its layers are a mixture of experts",
-    "bart": "it is not a translator",
-    "pegasus": "it is not a translator",
+    "blenderbot-small": "its decoder norms embeddings before it adds positions",
+    "led": "its encoder's attention has windows",
+    "longt5": "its encoder's attention has windows",
+    "pegasus_x": "its encoder's attention has windows",
+    "bigbird_pegasus": "its encoder's attention has windows",
+    "switch_transformers": "its layers are a mixture of experts",
+    "prophetnet": "its decoder predicts several tokens at once",
+    "whisper": "it reads speech",
+    "speech_to_text": "it reads speech",
+    "encoder-decoder": "its two sides are models of their own",
+    "vision-encoder-decoder": "it reads pictures",
     "fsmt": "its vocabularies are Moses'",
     "seamless_m4t": "it reads speech",
 }

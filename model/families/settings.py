@@ -90,9 +90,9 @@ class Settings:
         single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
         return {i for i in (*single, *tokens) if is_whole(i, 0)}
 
-    def network(self, *, activation: str, scale_embedding: bool) -> ModelConfig:
-        """The shape, as all families describe it; with these two where config.json leaves them out. ValueError for what
-        cannot be built."""
+    def network(self, *, activation: str, scale_embedding: bool, pad: int = 1) -> ModelConfig:
+        """The shape, as all families of fairseq's kind describe it; with these where config.json leaves them out.
+        ValueError for what cannot be built."""
         return ModelConfig(
             vocabulary_size=self.whole("vocab_size"),
             d_model=self.whole("d_model"),
@@ -101,7 +101,7 @@ class Settings:
             num_decoder_layers=self.whole("decoder_layers"),
             d_feedforward=self.both("ffn_dim"),
             max_length=min(self.whole("max_position_embeddings", 1024), LIMITS["max_length"]),
-            pad_id=self.whole("pad_token_id", 1),
+            pad_id=self.whole("pad_token_id", pad),
             activation=self.activation(activation),
             scale_embedding=self.flag("scale_embedding", scale_embedding),
         )

@@ -16,13 +16,12 @@ from model.families import tensors
 from model.families.family import Family, Opened
 from model.families.folder import Folder, Weights
 from model.families.pieces.splitter import FAST, fast
-from model.families.pieces.vocabulary import UNNAMED, directions, languages, named, piece_ids
+from model.families.pieces.vocabulary import SPIECE, UNNAMED, directions, languages, named, piece_ids
 from model.families.settings import ACTIVATIONS, Settings
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from model.text.splitters import Bytes
 from model.trace.directions import Languages, is_code
 
-SPM = "spiece.model"
 SYMBOLS = ("<pad>", "</s>", "<unk>")  # ids 0 to 2, but for MADLAD-400
 SENTINEL = re.compile(r"\u2581?<extra_id_(\d{1,4})>")
 LANGUAGE = re.compile(r"\u2581?<2([A-Za-z_0-9]+)>")
@@ -153,8 +152,8 @@ def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> tupl
     if kinds & {"ByT5Tokenizer"}:
         spm, ids = b"", {piece: len(SYMBOLS) + byte for byte, piece in enumerate(Bytes.pieces)}
         ids |= {symbol: i for i, symbol in enumerate(SYMBOLS)}
-    elif folder.has(SPM) or not folder.has(FAST):
-        spm = folder.bytes(SPM)
+    elif folder.has(SPIECE) or not folder.has(FAST):
+        spm = folder.bytes(SPIECE)
         ids = piece_ids(spm)
     else:
         spm, ids, _ = fast(folder, SYMBOLS)

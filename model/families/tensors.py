@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig
+from model.config import ModelConfig, PositionCode
 from model.families.folder import Weights
+from model.nets.positions import encoding
 from model.nets.transformer import Transformer
 
 SHARED, ENCODER, DECODER = "shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
@@ -130,6 +131,26 @@ def _first(found: list[str], *names: str | None) -> str:
             return name
     wanted = " or ".join(name for name in names if name)
     raise ValueError(f"the weights lack {wanted}; of the embeddings they have {', '.join(found) or 'none'}")
+
+
+def stored_positions(config: ModelConfig, weights: Weights) -> tuple[ModelConfig, tuple[str, ...]]:
+    """Files of 2020 hold the tables of sines, and what is stored is what counts. Where it is the formula's, in the
+    file's precision, there is nothing to keep. Learned positions are parameters like any others."""
+    if config.position_code is PositionCode.LEARNED:
+        return config, ()
+    stored = [name for name in POSITIONS.values() if name in weights.shapes]
+    if not stored:
+        return config, ()
+    table = encoding(config, torch.arange(config.max_length))
+    if all(
+        weights.shapes[name] == tuple(table.shape) and torch.equal(weights[name], table.to(weights[name].dtype))
+        for name in stored
+    ):
+        return config, ()
+    if len(stored) == 1:
+        raise ValueError(f"{stored[0]} is not the table of sines that the family has, and the other side's is missing")
+    note = "The stored position tables are not the family's sines: they are kept as learned positions."
+    return replace(config, position_code=PositionCode.LEARNED), (note,)
 
 
 class Ours(Mapping[str, Tensor]):

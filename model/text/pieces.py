@@ -11,7 +11,7 @@ from pathlib import Path
 from model.config import from_json
 from model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
 from model.text.interface import TextTokenizer, check_utf8
-from model.text.splitters import SPACE, Splitter, splitter_of
+from model.text.splitters import Splitter, splitter_of
 from model.trace import is_whole
 from model.trace.tokens import Token, TokenKind
 
@@ -136,7 +136,7 @@ class PieceTokenizer(TextTokenizer):
 
     def encode_joined(self, text: str) -> list[int]:
         first, *rest = self._split(self._target, text) or [""]
-        bare = first.removeprefix(SPACE)  # the space that SentencePiece puts before any text
+        bare = first.removeprefix(self._target.put_first)
         joined = [bare] if bare in self._target_ids else list(bare)
         return self._numbered([*joined, *rest], self._target_ids)
 
@@ -186,8 +186,13 @@ class PieceTokenizer(TextTokenizer):
         return self._target.join([self.target.pieces[i] for i in map(int, ids) if i not in self.special_ids])
 
     def decode_source(self, ids: Iterable[int]) -> str:
-        pieces = [self._source_pieces[i] for i in map(int, ids) if i not in self.special_ids]
-        return self._source.decode_pieces(pieces).replace(SPACE, " ").strip()
+        ids = list(map(int, ids))
+        for prefix in self._prefixes.values():
+            before = self._numbered(self._split(self._source, prefix), self._source_ids)
+            if ids[: len(before)] == before:
+                ids = ids[len(before) :]
+                break
+        return self._source.join([self.source.pieces[i] for i in ids if i not in self.special_ids])
 
     def _numbered(self, pieces: Iterable[str], ids: dict[str, int]) -> list[int]:
         return [ids.get(piece, self.symbols.unknown_id) for piece in pieces]

@@ -16,7 +16,9 @@ SPACE = "\u2581"  # how SentencePiece writes a space
 
 
 class Splitter(ABC):
-    """From a text to pieces and back."""
+    """From a text to pieces and back. put_first: the space that it puts before any text, as it writes it."""
+
+    put_first: str = ""
 
     @abstractmethod
     def split(self, text: str) -> list[str]:
@@ -36,6 +38,7 @@ class SentencePieces(Splitter):
 
     def __init__(self, model: bytes) -> None:
         """ValueError if it is no SentencePiece model."""
+        self.put_first = SPACE
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             self.processor.LoadFromSerializedProto(model)
@@ -97,7 +100,7 @@ class MergedBytes(Splitter):
     def __init__(self, merges: str) -> None:
         """merges: a line of two pieces each, best first, after the header. ValueError for anything else."""
         header, *lines = merges.rstrip("\n").split("\n")
-        self.space_first = header.endswith(self.PREFIX)
+        self.put_first = LETTERS[0x20] if header.endswith(self.PREFIX) else ""
         pairs = [tuple(line.split(" ")) for line in lines]
         if not header.startswith(self.HEADER) or not all(len(pair) == 2 and all(pair) for pair in pairs):
             raise ValueError("not a list of merges: each line has two pieces")
@@ -105,7 +108,7 @@ class MergedBytes(Splitter):
         self.merged = lru_cache(maxsize=10_000)(self._merged)
 
     def split(self, text: str) -> list[str]:
-        if self.space_first and text and not text.startswith(" "):
+        if self.put_first and text and not text.startswith(" "):
             text = f" {text}"
         classes, at, pieces = "".join(map(self._class, text)), 0, []
         while at < len(text):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from model.config import LIMITS, ModelConfig
 from model.families.folder import Folder
-from model.families.pieces.splitter import FAIRSEQ
+from model.families.pieces.splitter import FAIRSEQ, FAST
 from model.families.settings import Settings
 from model.files import MAX_VOCABULARY_BYTES
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
-from model.text.splitters import SentencePieces
+from model.text.splitters import MergedBytes, SentencePieces
 from model.trace import is_whole
 from model.trace.directions import Languages, language_of
 
+SPIECE = "spiece.model"  # what Google calls its SentencePiece models
 MANY = 12  # directions above which a page has two menus of languages
 LISTED = 60  # of more are those between the languages below
 UNNAMED = "source-target"  # the direction of a model whose files do not say which it is
@@ -26,10 +28,14 @@ def numbered(folder: Folder, name: str) -> dict[str, int]:
     """A file of pieces and their ids. ValueError unless it is one."""
     if not folder.has(name):
         raise ValueError(f"{folder.path / name} is missing")
-    found = folder.json(name, limit=MAX_VOCABULARY_BYTES)
+    return checked_ids(folder.json(name, limit=MAX_VOCABULARY_BYTES), folder.path / name)
+
+
+def checked_ids(found: dict, path: Path) -> dict[str, int]:
+    """Pieces and their ids, as a file has them. ValueError, naming it, unless they are ids."""
     for piece, i in found.items():
         if not is_whole(i, 0, LIMITS["vocabulary_size"] - 1):
-            raise ValueError(f"{folder.path / name}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
+            raise ValueError(f"{path}: the id of {piece!r:.60} must be a whole number, found {i!r:.60}")
     return found
 
 
@@ -48,6 +54,27 @@ def piece_ids(model: bytes) -> dict[str, int]:
     """Ids of a SentencePiece model's pieces, as it numbers them itself. ValueError if it is none."""
     processor = SentencePieces(model).processor
     return {processor.IdToPiece(i): i for i in range(processor.GetPieceSize())}
+
+
+def merges(folder: Folder, *, space_first: bool) -> tuple[dict[str, int], bytes]:
+    """Ids of the pieces of merged bytes, and the list of merges as splitter_of() takes it. ValueError naming the file
+    that is missing, or is none."""
+    if folder.has("vocab.json") or not folder.has(FAST):
+        ids = numbered(folder, "vocab.json")
+        try:
+            lines = folder.bytes("merges.txt").decode("utf-8").split("\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{folder.path / 'merges.txt'} is not UTF-8: {error}") from error
+    else:
+        path, found = folder.path / FAST, folder.json(FAST, limit=MAX_VOCABULARY_BYTES).get("model")
+        listed = found.get("merges") if isinstance(found, dict) else None
+        if not isinstance(listed, list) or not isinstance(found.get("vocab"), dict):
+            raise ValueError(f"{path} has no vocabulary of merged bytes")
+        ids = checked_ids(found["vocab"], path)
+        lines = [" ".join(map(str, pair)) if isinstance(pair, list) else str(pair) for pair in listed]
+    lines = [line for line in lines if line and not line.startswith(MergedBytes.HEADER)]
+    header = MergedBytes.HEADER + f" {MergedBytes.PREFIX}" * space_first
+    return ids, "\n".join((header, *lines)).encode()
 
 
 def fairseq_ids(model: bytes) -> dict[str, int]:

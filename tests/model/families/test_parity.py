@@ -49,6 +49,10 @@ CASES = {
     "mt5": (theirs.t5, {"kind": "MT5", "own_head": True}),
     "umt5": (theirs.t5, {"kind": "UMT5", "relative_attention_num_buckets": 16, "relative_attention_max_distance": 40}),
     "byt5": (theirs.t5, {"tokenizer_class": "ByT5Tokenizer", "feed_forward_proj": "gated-gelu", "own_head": True}),
+    "bart": (theirs.bart, {}),
+    "bart that begins with <s>": (theirs.bart, heads(2, scale_embedding=True, forced_bos_token_id=0)),
+    "pegasus": (theirs.pegasus, {"scale_embedding": True, "activation_function": "relu"}),
+    "blenderbot": (theirs.blenderbot, heads(8, scale_embedding=True, encoder_layers=1)),
     "mbart cc25, heads of 32": (theirs.mbart, heads(2, decoder_start_token_id=4 + 87 + 19, activation_function="gelu")),
 }
 SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]

@@ -166,6 +166,7 @@ def test_a_prefix_is_a_direction_and_marked_in_every_map(opened):
     assert spelled.replace("<unk>", "") and spelled.endswith(("German:", ":<unk>", ":"))
     assert "".join(trace.source_tokens[count:-1]).replace("\u2581", " ").strip() == text
     assert labels.display(trace.source_tokens[0]).startswith("⟨")
+    assert opened.tokenizer.decode_source(trace.source_ids) == text
     plain = opened.translate(text, "source-target")
     assert plain.source_ids == trace.source_ids[count:] and TokenKind.PREFIX not in {
         t.kind for t in plain.source_tokens

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import sentencepiece
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BlenderbotConfig,
+    BlenderbotForConditionalGeneration,
     GenerationConfig,
     M2M100Config,
     M2M100ForConditionalGeneration,
@@ -21,6 +26,8 @@ from transformers import (
     MT5Config,
     MT5ForConditionalGeneration,
     NllbTokenizer,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
     PreTrainedModel,
     T5Config,
     T5ForConditionalGeneration,
@@ -251,12 +258,68 @@ def t5(folder: Path, *, kind: str = "T5", own_head: bool = False, symbols: str =
     return model
 
 
+BPE_SPECIALS = {"bart": ("<s>", "<pad>", "</s>", "<unk>"), "blenderbot": ("<pad>", "<s>", "</s>", "<unk>")}
+
+
+@cache
+def merged_bytes(kind: str) -> str:
+    """tokenizer.json of a small vocabulary of merged bytes."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=kind == "blenderbot")
+    trainer = trainers.BpeTrainer(
+        vocab_size=380,
+        special_tokens=list(BPE_SPECIALS[kind]),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(SENTENCES * 5, trainer)
+    return made.to_str()
+
+
+def merges_files(folder: Path, kind: str) -> int:
+    """vocab.json and merges.txt; how many pieces there are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = json.loads(merged_bytes(kind))["model"]
+    ids = {**found["vocab"], "<mask>": len(found["vocab"])}
+    write(folder / "vocab.json", ids)
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in found["merges"])]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(ids)
+
+
+def _of_fairseqs_kind(network, config, size: int, changes: dict, **ids: int) -> PreTrainedModel:
+    model = redrawn(network(config(**{**SIZES, "vocab_size": size, "forced_eos_token_id": None, **ids, **changes})))
+    known = ("decoder_start_token_id", "pad_token_id", "eos_token_id", "bos_token_id", "forced_bos_token_id")
+    model.generation_config = GenerationConfig(**{k: v for k, v in {**ids, **changes}.items() if k in known})
+    return model
+
+
+def bart(folder: Path, **changes) -> PreTrainedModel:
+    ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
+    return _of_fairseqs_kind(BartForConditionalGeneration, BartConfig, merges_files(folder, "bart"), changes, **ids)
+
+
+def blenderbot(folder: Path, **changes) -> PreTrainedModel:
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    size = merges_files(folder, "blenderbot")
+    write(folder / "tokenizer_config.json", {"tokenizer_class": "BlenderbotTokenizer", "add_prefix_space": True})
+    return _of_fairseqs_kind(BlenderbotForConditionalGeneration, BlenderbotConfig, size, changes, **ids)
+
+
+def pegasus(folder: Path, **changes) -> PreTrainedModel:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spiece.model").write_bytes(t5_splitter())
+    write(folder / "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    return _of_fairseqs_kind(PegasusForConditionalGeneration, PegasusConfig, 90 + 103, changes, **ids)
+
+
 def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
     """All weights, biases and norms anew: what stays 0 or 1 hides mistakes."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if re.search("embed_positions", name) and not isinstance(model, MBartForConditionalGeneration):
+            if re.search("embed_positions", name) and not parameter.requires_grad:
                 continue  # sines
             noise = torch.randn(parameter.shape, generator=generator)
             gain = "norm" in name and name.endswith("weight")
@@ -280,7 +343,16 @@ def in_their_own_precision(model: PreTrainedModel, monkeypatch) -> None:
             )
 
 
-FAMILIES = {"marian": marian, "m2m100": m2m100, "nllb": nllb, "mbart": mbart, "t5": t5}
+FAMILIES = {
+    "marian": marian,
+    "m2m100": m2m100,
+    "nllb": nllb,
+    "mbart": mbart,
+    "t5": t5,
+    "bart": bart,
+    "pegasus": pegasus,
+    "blenderbot": blenderbot,
+}
 MBART_LANGUAGES = MBART
 
 

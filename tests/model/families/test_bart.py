@@ -1,0 +1,132 @@
+"""BART, PEGASUS, Blenderbot: mistakes that are easy to make, vocabularies of merged bytes, folders that are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BartTokenizer
+
+from model import checkpoint
+from model.config import Activation, PositionCode
+from model.nets.transformer import Transformer
+from model.text.splitters import MergedBytes
+from model.trace.tokens import TokenKind
+from model.translator import Translator
+from tests.model.families import theirs
+from tests.model.families.changed import WEIGHTS, edit, refused
+from tests.model.families.test_parity import close, inputs, run_theirs
+from tests.model.families.test_tokenizers import strange_texts
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bart") / "model"
+    theirs.bart(folder, forced_bos_token_id=0).save_pretrained(folder)
+    return folder
+
+
+MISTAKES = {
+    "pre-norm": (theirs.bart, {"norm_first": True}),
+    "no norm on embeddings": (theirs.bart, {"norm_embedding": False}),
+    "positions from 0": (theirs.bart, {"position_offset": 0, "max_length": 42}),
+    "ReLU": (theirs.bart, {"activation": Activation.RELU}),
+    "GELU by a tangent": (theirs.bart, {"activation": Activation.GELU_TANH}),
+    "no bias on the logits": (theirs.bart, {"logits_bias": False}),
+    "PEGASUS post-norm": (theirs.pegasus, {"norm_first": False}),
+    "PEGASUS from 2": (theirs.pegasus, {"position_offset": 2}),
+    "PEGASUS interleaved": (theirs.pegasus, {"position_code": PositionCode.INTERLEAVED}),
+    "Blenderbot post-norm": (theirs.blenderbot, {"norm_first": False}),
+    "Blenderbot's positions from 2": (theirs.blenderbot, {"position_offset": 2, "max_length": 38}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_seen(mistake, tmp_path):
+    make, changes = MISTAKES[mistake]
+    model = make(tmp_path)
+    model.save_pretrained(tmp_path)
+    right = checkpoint.load(tmp_path).model
+    wrong = Transformer(replace(right.config, **changes)).eval()
+    wrong.load_state_dict(right.state_dict(), strict=False)
+    source, target = inputs(right.config, model.config.decoder_start_token_id)
+    expected = run_theirs(model, source, target).logits
+    with torch.inference_mode():
+        close(right(source, target).logits, expected, 1e-5)
+        with pytest.raises(AssertionError, match="of the largest value"):
+            close(wrong(source, target).logits, expected, 1e-5)
+
+
+def test_what_is_forced_begins_every_text_and_pieces_are_shown_as_people_read_them(whole):
+    translator = Translator.load(whole, "cpu")
+    trace = translator.translate("Der Hund, 漢!")
+    assert trace.target_ids[0] == 0 and trace.source_ids[0] == 0 and trace.source_ids[-1] == 2
+    shown = [str(token) for token in trace.source_tokens]
+    assert shown[1].startswith("D") and any(piece.startswith("\u2581") for piece in shown)
+    assert [t.kind for t in trace.source_tokens].count(TokenKind.BYTE) >= 1 and not any("\u0120" in t for t in shown)
+    assert translator.tokenizer.decode_source(trace.source_ids) == "Der Hund, 漢!"
+
+
+def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
+    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+    BartTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "fast")
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).unlink()
+    shutil.copy(tmp_path / "fast" / "tokenizer.json", folder / "tokenizer.json")
+    before, after = checkpoint.load(whole).tokenizer, checkpoint.load(folder).tokenizer
+    assert after.symbols == before.symbols and after.pieces == before.pieces
+    for text in strange_texts():
+        assert after.encode_source(text, "de", "en") == before.encode_source(text, "de", "en"), repr(text)
+    checkpoint.save(tmp_path / "ours", checkpoint.load(whole).model, after, ("source-target",), half=False)
+    assert checkpoint.load(tmp_path / "ours").tokenizer.encode("Hund 漢") == before.encode("Hund 漢")
+
+
+def test_a_long_word_takes_no_longer_than_it_is_long():
+    """Whoever types ten thousand letters without a space waits for no square of them."""
+    merges = "\n".join([MergedBytes.HEADER, "a a", "aa aa", "aaaa aaaa"])
+    assert len(MergedBytes(merges).split("a" * 20_001)) == 2501
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("merges.txt", b"#version: 0.2\na b c\n", "two pieces"),
+        ("merges.txt", b"\xff\xfe", "not UTF-8"),
+        ("vocab.json", b'{"<unk>": 3, "a": "1"}', "must be a whole number"),
+        ("vocab.json", b'{"a": 1}', "no <unk>"),
+        ("vocab.json", b"[]", "JSON object"),
+        ("vocab.json", b'{"<unk>": 300000, "a": 1}', "the network has"),
+        ("config.json", None, "is missing"),
+        ("merges.txt", None, "merges.txt is missing"),
+    ],
+)
+def test_files_that_cannot_be_are_refused_by_name(whole, tmp_path, name, content, word):
+    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    refused(folder, word)
+
+
+def test_configs_and_tables_that_contradict_the_tensors_are_refused(whole, tmp_path):
+    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+    for changes, word in (
+        ({"max_position_embeddings": 50}, "expected [52, 64]"),
+        ({"decoder_layers": 5}, "lack"),
+        ({"model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"]}, "spiece.model"),
+        ({"model_type": "blenderbot-small", "architectures": ["x"]}, "before it adds positions"),
+        ({"activation_function": "mish"}, "mish"),
+    ):
+        edit(folder, **changes)
+        refused(folder, word)
+        shutil.copy(whole / "config.json", folder / "config.json")
+    state = load_file(folder / WEIGHTS)
+    save_file({n: t for n, t in state.items() if "decoder.embed_positions" not in n}, folder / WEIGHTS)
+    refused(folder, "model.decoder.embed_positions.weight")
+    assert json.loads((folder / "config.json").read_text())["model_type"] == "bart"
