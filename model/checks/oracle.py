@@ -48,7 +48,7 @@ class _Adapted(nn.Module):
         self.theirs = torch_attention(inner)
 
     def forward(self, query, key, value, *, attn_mask=None, key_padding_mask=None, **rest):
-        """As nn.MultiheadAttention's."""
+        """As nn.MultiheadAttention's, whose parameters these are."""
         given = [
             self.ours.projected(x, slice(n * self.ours.width, (n + 1) * self.ours.width))
             for n, x in enumerate((query, key, value))

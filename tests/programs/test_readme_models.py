@@ -22,6 +22,7 @@ from tests.model.families.test_hub import FakeHub, fake  # noqa: F401 (fixture)
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OPUS, NLLB = "Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M"
+FLAN = "google/flan-t5-base"
 
 
 def blocks(language: str) -> list[str]:
@@ -31,8 +32,8 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture()
 def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
-    """The environment of a shell in an empty folder, with a hub that has both models."""
-    for name, make in ((OPUS, theirs.marian), (NLLB, theirs.nllb)):
+    """The environment of a shell in an empty folder, with a hub that has these models."""
+    for name, make in ((OPUS, theirs.marian), (NLLB, theirs.nllb), (FLAN, theirs.t5)):
         folder = tmp_path / "hub" / name
         make(folder).save_pretrained(folder)
         (folder / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n", encoding="utf-8")
@@ -51,7 +52,7 @@ def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
 @pytest.mark.long
 def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_path):  # noqa: F811
     lines = [line for line in blocks("sh")[0].splitlines() if "app.py" not in line]
-    assert len(lines) == 3
+    assert len(lines) == 4
     done = subprocess.run(
         ["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=place, capture_output=True, text=True, timeout=300
     )
@@ -60,6 +61,11 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_p
     assert load(tmp_path / "checkpoints" / OPUS.replace("/", "--")).directions == ("en-de",)
     both = load(tmp_path / "checkpoints" / NLLB.replace("/", "--"))
     assert both.directions == ("eng_Latn-deu_Latn", "deu_Latn-eng_Latn") and both.languages is None
+
+    flan = load(tmp_path / "checkpoints" / FLAN.replace("/", "--"))
+    assert (
+        flan.directions[0] == "text-summary" and dict(flan.tokenizer.symbols.prefixes)["text-summary"] == "summarize: "
+    )
 
     preloaded = blocks("yaml")[0].split()[-1].split(",")
     present = {path.name for path in (tmp_path / "hub" / OPUS).iterdir()}
@@ -101,7 +107,5 @@ def test_the_example_of_a_foreign_model_runs(tmp_path, monkeypatch):
     assert AutoTokenizer.from_pretrained(folder)
     monkeypatch.chdir(tmp_path)
     (code,) = blocks("python")
-    exec(code.replace("google-t5/t5-small", str(folder)), {})
-    assert json.dumps("translate English to German: The house is small.")[1:-1] in (tmp_path / "t5.html").read_text(
-        encoding="utf-8"
-    )
+    exec(code.replace("allenai/led-base-16384", str(folder)), {})
+    assert json.dumps("The house is small.")[1:-1] in (tmp_path / "led.html").read_text(encoding="utf-8")
