@@ -23,9 +23,7 @@ class Curves:
 @torch.inference_mode()
 def curves(stack: Stack, layer: int) -> Curves:
     """Of one layer's table, as far as distances are told apart, and one further: from keys before the query to keys
-    after it, in the decoder to the query's own. ValueError for a stack without relative positions."""
-    if not stack.relative:
-        raise ValueError("this network has no relative positions")
+    after it, in the decoder to the query's own. Of a stack that has relative positions."""
     table = stack.relative[min(layer, len(stack.relative) - 1)]
     reach = table.reach + 1
     distances = torch.arange(-reach, (reach if table.both_ways else 0) + 1, device=table.weight.device)
@@ -42,10 +40,9 @@ class Spread:
 
 
 def spread(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> Spread:
-    """Of one head of self-attention in one recorded pass. ValueError without relative positions."""
+    """Of one head of self-attention in one recorded pass, of a network that has relative positions."""
     record = output.attention(kind, layer)
-    if record.bias is None:
-        raise ValueError(f"nothing is added to the scores of {kind.value}")
+    assert record.bias is not None
     content = (record.queries[0, head] @ record.keys[0, head].T).double()
     bias = record.bias[0, head].double()
     seen = torch.ones_like(bias, dtype=torch.bool)
