@@ -25,8 +25,9 @@ class Dissection:
     query [d_k]; keys, values [key, d_k]
     products     [key, d_k]   q * k, element by element
     dots         [key]        their sums
-    bias         [key]        what relative positions add to the dots; None: they are divided by sqrt(d_k) instead
-    scaled       [key]        the scores: dots / sqrt(d_k), or dots + bias
+    divided                   whether the dots are divided by sqrt(d_k)
+    bias         [key]        what relative positions add then; None where they are divided and nothing is added
+    scaled       [key]        the scores: dots / sqrt(d_k), dots + bias, or both
     allowed      bool [key]   what the mask and the interventions let through
     heard        bool [key]   of which keys the value is heard: an intervention may take a weight away after the softmax
     masked       [key]        scaled, -inf where not allowed
@@ -34,7 +35,7 @@ class Dissection:
     contributions [key, d_k]  weight * value of what is heard
     output       [d_k]        their sum: what this head says at this position
     recorded     float32 [key]  the weights the model itself computed
-    unscaled_weights [key]    softmax of the dots alone: without the division, or without the bias
+    unscaled_weights [key]    softmax without the bias, or where there is none without the division
     """
 
     query: np.ndarray
@@ -51,6 +52,7 @@ class Dissection:
     output: np.ndarray
     recorded: np.ndarray
     unscaled_weights: np.ndarray
+    divided: bool = True
     bias: np.ndarray | None = None
 
     @property
@@ -115,7 +117,8 @@ def stages(
         contributions=contributions,
         output=contributions.sum(0),
         recorded=recorded,
-        unscaled_weights=attention(query[None], keys, allowed, scaled=False)[2][0],
+        unscaled_weights=attention(query[None], keys, allowed, scaled=scaled and bias is not None)[2][0],
+        divided=scaled,
         bias=bias,
     )
 

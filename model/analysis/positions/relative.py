@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.nets.attention import attention_scores
 from model.nets.records import ForwardOutput
 from model.nets.transformer import Stack
 from model.trace.kinds import AttentionKind
@@ -32,7 +33,8 @@ def curves(stack: Stack, layer: int) -> Curves:
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations over the cells of a head's map that are open: of q k^T, of the bias, and of their sum."""
+    """Standard deviations over the cells of a head's map that are open: of q k^T (divided, where the network divides),
+    of the bias, and of their sum."""
 
     content: float
     bias: float
@@ -43,7 +45,7 @@ def spread(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) ->
     """Of one head of self-attention in one recorded pass, of a network that has relative positions."""
     record = output.attention(kind, layer)
     assert record.bias is not None
-    content = (record.queries[0, head] @ record.keys[0, head].T).double()
+    content = attention_scores(record.queries[0, head], record.keys[0, head], scaled=record.scaled).double()
     bias = record.bias[0, head].double()
     seen = torch.ones_like(bias, dtype=torch.bool)
     seen = seen.tril() if kind is AttentionKind.DECODER_SELF else seen

@@ -54,8 +54,10 @@ class ToySettings:
     def __post_init__(self) -> None:
         for name, kind in (("network", ToyNetwork), ("positions", PositionCode), ("optimizer", Optimizer)):
             object.__setattr__(self, name, kind(getattr(self, name)))
-        if self.positions not in (PositionCode.INTERLEAVED, PositionCode.LEARNED, PositionCode.NONE):
-            raise ValueError(f"a toy's positions are interleaved, learned or none, found {self.positions.value}")
+        if self.positions in (PositionCode.HALVES, PositionCode.FAIRSEQ):
+            raise ValueError(
+                f"a toy's positions are interleaved, learned, relative or none, found {self.positions.value}"
+            )
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices or isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is one of {choices}, found {getattr(self, name)!r}")

@@ -10,6 +10,7 @@ const NETWORKS = [
 const POSITIONS = [
   ["interleaved", say("sines and cosines")],
   ["learned", say("learned")],
+  ["relative", say("by distance, in the scores")],
   ["none", say("none")],
 ];
 const OPTIMIZERS = [

@@ -47,14 +47,18 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
     right, wrong = entropy_bits(found.weights), entropy_bits(found.unscaled_weights)
     return [
         blocks.text(title),
-        blocks.formula(f"softmax(q·kᵀ{' + B' if biased else f' / √{width}'}) · v"),
+        blocks.formula(f"softmax(q·kᵀ{f' / √{width}' * found.divided}{' + B' * biased}) · v"),
         blocks.table(
             (
                 say("Key"),
                 "k",
                 say("q × k, element by element"),
                 say("sum q·k"),
-                *((say("+ bias"), say("score")) if biased else (f"÷ √{width}",)),
+                *(
+                    (say("+ bias"), f"÷ √{width} + B" if found.divided else say("score"))
+                    if biased
+                    else (f"÷ √{width}",)
+                ),
                 say("masked"),
                 "softmax",
                 say("weight × v"),
@@ -101,7 +105,8 @@ def _all_queries(scene: Scene, chosen: tuple, width: int) -> list[dict]:
         "columns": [labels.display(token) for token in maps.key_tokens],
         "frame": (query, 0, 1, len(maps.key_tokens)),
     }
-    formula = "Q Kᵀ + B" if found.bias is not None else f"Q Kᵀ / √{width}"
+    divided = scene.translator.config.scale_scores
+    formula = f"Q Kᵀ{f' / √{width}' * divided}{' + B' * (found.bias is not None)}"
     limit, closed = float(np.abs(found.scaled).max()), int(np.isinf(found.masked).sum())
     return [
         blocks.text(
