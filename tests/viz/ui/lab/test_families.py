@@ -1,8 +1,6 @@
-"""The lab's panels on networks of other families than the paper's: each says what it has to say, or why it cannot."""
+"""What the lab's panels say of relative positions. That they serve every family: test_lab.py."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
@@ -27,19 +25,6 @@ def scene(tmp_path_factory) -> Scene:
     translator = Translator.load(folder, "cpu")
     trace = translator.translate(SENTENCES[0], "en-de")
     return Scene(trace, Selection().fitted(trace), translator)
-
-
-LACKING = {"position-table", "position-curves", "position-similarity", "position-rotation", "scale", "scoring"}
-
-
-@pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
-def test_every_panel_answers_or_says_what_is_missing(scene, panel):
-    missing = panel.missing(scene)
-    assert bool(missing) == (panel.name in LACKING)
-    if missing:
-        return
-    values = next(iter(panels.settings(panel, scene)))
-    json.dumps(panels.contents(panel, scene, *values)[-1], allow_nan=False)
 
 
 def test_attention_shows_content_bias_and_their_sum(scene):

@@ -154,13 +154,22 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
         panel.content(scene, 1, 2, "roof", "")
 
 
+TABLES = {"position-table", "position-curves", "position-similarity", "position-rotation"}  # of what is added
+
+
 @pytest.mark.parametrize(
     ("family", "direction", "cannot"),
-    [("marian", "de-en", set()), ("m2m100", "de-en", set()), ("mbart", "de_DE-en_XX", {"position-rotation"})],
+    [
+        ("marian", "de-en", {"position-bias"}),
+        ("m2m100", "de-en", {"position-bias"}),
+        ("mbart", "de_DE-en_XX", {"position-rotation", "position-bias"}),
+        ("bart", "source-target", {"position-rotation", "position-bias"}),
+        ("t5", "en-de", {*TABLES, "scale", "scoring"}),
+    ],
 )
 def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, family, direction, cannot) -> None:
     """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
-    embeddings, biases, what may not be written, symbols that are forced."""
+    embeddings, biases, what may not be written, symbols that are forced; positions by distance, and a prefix."""
     theirs.FAMILIES[family](tmp_path / family).save_pretrained(tmp_path / family)
     translator = Translator.load(tmp_path / family, "cpu")
     other = Scene(translator.translate("Der Hund schläft 漢.", direction), Selection(), translator)
@@ -168,7 +177,7 @@ def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, 
         missing = panel.missing(other)
         assert bool(missing) == (panel.name in cannot), panel.name
         if missing:
-            assert missing[0]["text"].startswith("This model")
+            assert missing[0]["text"].startswith(("This model", "This network"))
         else:
             found = panels.contents(panel, other, *next(panels.settings(panel, other)))
             assert found and json.dumps(for_page(found[-1]), allow_nan=False)
