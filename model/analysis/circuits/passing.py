@@ -47,15 +47,17 @@ class Passing:
         model = self.model
         source_rows, target_rows = rows or (model.token_rows(source), model.token_rows(target, decoder=True))
         keys, causal = padding_mask(source, model.config.pad_id), causal_mask(target.shape[1], device=target.device)
-        for side, layers, placed in (
-            (Side.ENCODER, model.encoder.layers, model.place(source_rows)),
-            (Side.DECODER, model.decoder.layers, model.place(target_rows, decoder=True)),
+        for side, stack, placed in (
+            (Side.ENCODER, model.encoder, model.place(source_rows)),
+            (Side.DECODER, model.decoder, model.place(target_rows, decoder=True)),
         ):
             self.written.parts[side].append(placed[None])
-            for layer in layers:
+            by_distance = stack.biases(0, placed.shape[1])
+            for layer in stack.layers:
                 at, norms = f"{side.value}.{layer.index}", [sublayer.norm for sublayer in layer.sublayers]
                 mask = keys if side is Side.ENCODER else causal
-                self._attend(side, f"{at}.self", layer.self_attention, [norms[0]] * 3, mask)
+                added = by_distance[layer.index]
+                self._attend(side, f"{at}.self", layer.self_attention, [norms[0]] * 3, mask, added)
                 if layer.cross_attention is not None:
                     memory = model.encoder.norm
                     self._attend(side, f"{at}.cross", layer.cross_attention, [norms[1], memory, memory], keys)
@@ -64,18 +66,29 @@ class Passing:
         (read,) = self._inputs("logits")
         return model.decoder.norm(read)
 
-    def _attend(self, side: Side, at: str, attention: MultiHeadAttention, norms: list[nn.Module], mask: Tensor) -> None:
+    def _attend(
+        self,
+        side: Side,
+        at: str,
+        attention: MultiHeadAttention,
+        norms: list[nn.Module],
+        mask: Tensor,
+        added: Tensor | None = None,
+    ) -> None:
+        """Six parameters: where, an attention and what it reads; added: to its scores."""
         weights = attention.projection.weight.unflatten(0, (3, attention.num_heads, -1))  # [3, heads, d_head, d_model]
-        biases = attention.projection.bias.unflatten(0, (3, attention.num_heads, -1))
+        biases = attention.projection.bias
+        biases = [0.0] * 3 if biases is None else biases.unflatten(0, (3, attention.num_heads, 1, -1))
         queries, keys, values = (
             # each [heads, batch, position, d_model] -> [batch, heads, position, d_head]
-            torch.einsum("hbtd,hkd->bhtk", norms[i](self._inputs(f"{at}.{letter}")), weights[i]) + biases[i][:, None]
+            torch.einsum("hbtd,hkd->bhtk", norms[i](self._inputs(f"{at}.{letter}")), weights[i]) + biases[i]
             for i, letter in enumerate("qkv")
         )
-        context, _ = scaled_dot_product(queries, keys, values, mask, scaled=attention.scaled)
+        context, _ = scaled_dot_product(queries, keys, values, mask, bias=added, scaled=attention.scaled)
         output = attention.output.weight.unflatten(1, (attention.num_heads, -1))  # [d_model, heads, d_head]
         self.written.parts[side].append(torch.einsum("bhtk,dhk->hbtd", context, output))
-        self.written.constant[side] = self.written.constant[side] + attention.output.bias
+        if attention.output.bias is not None:
+            self.written.constant[side] = self.written.constant[side] + attention.output.bias
 
     def _inputs(self, part: str) -> Tensor:
         """What each receiver of a part reads, before the norm: [receivers, batch, position, d_model]."""
@@ -95,5 +108,6 @@ class Passing:
 
 def logits_of(model: Transformer, hidden: Tensor, tokens: Tensor) -> Tensor:
     """The logits [batch, k] of tokens int64 [batch, k] at rows hidden [batch, d_model]."""
+    hidden = hidden * model.output_scale
     found = torch.einsum("bd,bkd->bk", hidden, F.embedding(tokens, model.output_matrix))
     return found if model.output_bias is None else found + model.output_bias[tokens]

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from model.analysis import loop, stations, why
+from model.analysis.circuits.graph import graph
+from model.analysis.circuits.passing import Passing, logits_of
 from model.analysis.dissection import dissect
 from model.analysis.formulas.projections import join_heads, projections, score_matrix
 from model.analysis.why.registry import METHODS
@@ -98,3 +100,14 @@ def test_the_exact_split_and_every_method_answer(any_kind):
         assert np.isfinite(row.values[:3]).all() and np.nan_to_num(row.values).any()
         assert row.sum is None or row.sum.holds
     assert why.heads(any_kind, trace, step=2)
+
+
+def test_a_circuits_pass_is_the_models_own(any_kind):
+    source, target = inputs(any_kind.config, 0)
+    model = any_kind.model
+    with torch.inference_mode():
+        expected = model(source, target)
+        hidden = Passing(model, graph(any_kind.config)).run(source, target)
+        close(hidden, expected.hidden, 1e-5)
+        tokens = torch.tensor([[5, 6], [7, 8], [9, 10]])
+        close(logits_of(model, hidden[:, -1], tokens), expected.logits[:, -1].gather(1, tokens), 1e-5)
