@@ -37,6 +37,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/oxlint viz/web
 	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
+	$(BIN)/python -m tests.types
 
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints --replace")
 checkpoints: $(VENV)/.dev

@@ -143,10 +143,13 @@ def run(
         if "logits" in kept.names:
             _ = output.logits  # computed, and so kept, when it is asked for
     lengths = [[len(ids) for ids in side] for side in (sources, targets)]
-    masks = [torch.arange(max(side), device=device) < torch.tensor(side, device=device)[:, None] for side in lengths]
+    source_mask, mask = (
+        torch.arange(max(side), device=device) < torch.tensor(side, device=device)[:, None] for side in lengths
+    )
     return Run(
         {name: kept.found[name] for name in kept.names},
         tuple(map(tuple, sources)),
         tuple(map(tuple, targets)),
-        *masks,
+        source_mask,
+        mask,
     )

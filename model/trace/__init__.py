@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
 
-def is_whole(value: object, least: float = float("-inf"), most: float = float("inf")) -> bool:
+
+def is_whole(value: object, least: float = float("-inf"), most: float = float("inf")) -> TypeGuard[int]:
     """Whether it is a whole number from `least` to `most`."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is a number, whole or not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def whole(value: object) -> int:
     """The whole number itself. ValueError for anything else."""
-    if not is_whole(value):
-        raise ValueError(f"expected a whole number, found {value!r}")
-    return value
+    if is_whole(value):
+        return value
+    raise ValueError(f"expected a whole number, found {value!r}")

@@ -12,9 +12,13 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
 
 from model.trace.edits.values import Edit
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.kinds import AttentionKind, Kind, Side, SubLayerName
+
+One = TypeVar("One", bound=Enum)
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Edge:
     query and key are positions (from 0). layer or head None: in every layer, in every head. "cross" will do for a kind.
     """
 
-    kind: AttentionKind
+    kind: Kind
     query: int
     key: int
     layer: int | None = None
@@ -46,7 +50,7 @@ class Positions:
 class HeadOutput:
     """What one head says: [.., d_head], before the output projection."""
 
-    kind: AttentionKind
+    kind: Kind
     layer: int
     head: int
 
@@ -113,13 +117,13 @@ class Interventions:
     Any collection will do for a set, and "cross" for a kind. ValueError, in words, for what is no head.
     """
 
-    heads_off: frozenset[tuple[AttentionKind, int, int]] = frozenset()
-    cut_edges: frozenset[Edge] = frozenset()
-    zeroed_edges: frozenset[Edge] = frozenset()
+    heads_off: frozenset[tuple[Kind, int, int]] | Any = frozenset()
+    cut_edges: frozenset[Edge] | Any = frozenset()
+    zeroed_edges: frozenset[Edge] | Any = frozenset()
     source_positions: Positions = Positions()
     target_positions: Positions = Positions()
-    patches: frozenset[Patch] = frozenset()
-    edits: tuple[tuple[str, Edit], ...] = ()
+    patches: frozenset[Patch] | Any = frozenset()
+    edits: tuple[tuple[str, Edit], ...] | Any = ()
     in_words: str = ""
 
     def __post_init__(self) -> None:
@@ -224,13 +228,13 @@ class Interventions:
         return "; ".join([*parts, self.in_words] if self.in_words else parts)
 
 
-def _told(place: object, **types: type) -> None:
+def _told(place: object, **types: type[Enum]) -> None:
     """Make enums of the strings that stand for them. ValueError, with the names that there are, for another."""
     for name, type_ in types.items():
         object.__setattr__(place, name, _one_of(type_, getattr(place, name)))
 
 
-def _one_of(type_: type, value: object) -> object:
+def _one_of(type_: type[One], value: object) -> One:
     try:
         return type_(value)
     except ValueError as error:

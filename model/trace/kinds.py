@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 
 class Side(str, Enum):
@@ -43,3 +44,5 @@ class AttentionKind(str, Enum):
 
 
 TRANSFORMER_KINDS = (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS)
+
+Kind = AttentionKind | Any  # of what holds a kind and takes "cross" for one, too

@@ -15,7 +15,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from model.trace.maps import AttentionMaps
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Maps = AttentionMaps | Any  # None where a model has no such attention, which whoever reads `kinds` knows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +53,9 @@ class TranslationTrace:
     target_tokens: tuple[str, ...]  # y1 .. yT </s>
     finished: bool
     translation: str
-    encoder_self: AttentionMaps | None
-    decoder_self: AttentionMaps | None
-    cross: AttentionMaps | None
+    encoder_self: Maps
+    decoder_self: Maps
+    cross: Maps
     top_ids: np.ndarray  # int32 [step, k], most probable first
     top_tokens: tuple[tuple[str, ...], ...]  # [step][k]
     top_probabilities: np.ndarray  # float32 [step, k]

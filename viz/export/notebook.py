@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from model.trace.translation import TranslationTrace
 from viz.export.standalone import document
@@ -51,7 +52,7 @@ class Explorer:
         Path(path).write_text(document(self.traces, self._payloads(), heading=True), encoding="utf-8")
 
     def _payloads(self) -> list[dict]:
-        found = [for_page(payload(trace, exact=True)) for trace in self.traces]
+        found: list[Any] = [for_page(payload(trace, exact=True)) for trace in self.traces]
         view = self.view
         found[-1]["selection"] = {
             "kind": view.kind.value,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from model.trace import whole
 from model.trace.flow import decoder_rollout, rollout
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Kind
 from model.trace.scores import Groups, ScoreMap
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
@@ -52,13 +53,13 @@ class View:
     predicted  name (and merge, and hide) decoder rows by the token they predict instead of the one they read
     """
 
-    kind: AttentionKind = AttentionKind.CROSS
+    kind: Kind = AttentionKind.CROSS
     layer: int = 0
     head: int = 0
     heads: tuple[tuple[int, int], ...] = ()
-    combine: Combine = Combine.SINGLE
+    combine: Combine | Any = Combine.SINGLE
     words: bool = False
-    special: Special = Special.SHOW
+    special: Special | Any = Special.SHOW
     predicted: bool = False
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class View:
             object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
 
     @classmethod
-    def of(cls, found: object) -> View:
+    def of(cls, found: Any) -> View:
         """The view that a JSON object of these fields stands for. ValueError for anything else."""
         try:
             heads = tuple((whole(layer), whole(head)) for layer, head in found["heads"])

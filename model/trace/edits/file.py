@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import fields
+from typing import Any
 
 from model.trace.edits.values import Ablate, Add, Edit, Numbers, Replace, Scale
 
@@ -15,7 +15,7 @@ def to_plain(edits: tuple[tuple[str, Edit], ...]) -> list[dict]:
     """An object for each, in order: its place, its kind and its fields; numbers as a shape and base64 of float32."""
     names = {type_: name for name, type_ in KINDS.items()}
     return [
-        {"place": place, "kind": names[type(edit)], **{f.name: _plain(getattr(edit, f.name)) for f in fields(edit)}}
+        {"place": place, "kind": names[type(edit)], **{name: _plain(value) for name, value in vars(edit).items()}}
         for place, edit in edits
     ]
 
@@ -38,11 +38,11 @@ def _edit(found: dict) -> tuple[str, Edit]:
         raise ValueError(f"an edit that cannot be read: {error}") from error
 
 
-def _as_it_is(found: object) -> object:
+def _as_it_is(found: Any) -> Any:
     return found  # the edit itself looks at it
 
 
-def _counted(found: object) -> tuple | None:
+def _counted(found: Any) -> tuple | None:
     return tuple(found) if isinstance(found, list) else found
 
 
@@ -52,7 +52,7 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _numbers(found: object) -> Numbers:
+def _numbers(found: Any) -> Numbers:
     try:
         made = Numbers(tuple(map(int, found["shape"])), base64.b64decode(found["float32"], validate=True))
         return Numbers.of(made.array)

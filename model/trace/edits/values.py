@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Numbers:
     data: bytes
 
     @classmethod
-    def of(cls, values: object) -> Numbers:
+    def of(cls, values: Any) -> Numbers:
         """Of an array, a tensor of the CPU, a list or a number. ValueError unless all are finite."""
         if isinstance(values, Numbers):
             return values
@@ -40,13 +41,19 @@ class Numbers:
         return np.frombuffer(self.data, np.float32).reshape(self.shape)
 
 
-@dataclass(frozen=True)
 class Edit:
     """Where at a place, and what: one of the four below.
 
     positions  of the place's rows, from 0 at the start of the sentence; None: all
     heads      of a place that has heads; None: all
     """
+
+    positions: tuple[int, ...] | None
+    heads: tuple[int, ...] | None
+
+    def describe(self) -> str:
+        """In words, for a trace's record."""
+        raise NotImplementedError
 
     def _told(self, **numbers: object) -> None:
         for name, values in numbers.items():
@@ -59,18 +66,16 @@ class Edit:
             found = getattr(self, name)
             if found is not None:
                 object.__setattr__(self, name, _counted(name, found))
-        rows = getattr(getattr(self, "value", None), "shape", ())[:-1]
-        if rows and rows != (len(self.positions or ()),):
-            raise ValueError(
-                f"a value of shape {list(self.value.shape)} needs as many positions as rows, found {self.positions}"
-            )
+        shape = getattr(getattr(self, "value", None), "shape", ())
+        if shape[:-1] and shape[:-1] != (len(self.positions or ()),):
+            raise ValueError(f"a value of shape {list(shape)} needs as many positions as rows, found {self.positions}")
 
 
 @dataclass(frozen=True)
 class Add(Edit):
     """x + strength * value. value: [width], or [positions, width] with a row for each of the named positions."""
 
-    value: Numbers | Sequence[float]
+    value: Numbers | Any  # an array, a tensor, a list or a number will do
     strength: float = 1.0
     positions: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
@@ -86,7 +91,7 @@ class Add(Edit):
 class Replace(Edit):
     """The value in x's place, as of another run (activation patching). value: as in Add."""
 
-    value: Numbers | Sequence[float]
+    value: Numbers | Any  # an array, a tensor, a list or a number will do
     positions: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -113,13 +114,16 @@ def from_inseq(path: str | Path) -> list[Attribution]:
 
 def _attribution(found: dict, method: str) -> Attribution:
     source, target = (tuple(token["token"] for token in found[side]) for side in ("source", "target"))
-    scores = [found.get(f"{side}_attributions") for side in ("source", "target")]
-    scores = [None if values is None else np.asarray(values, np.float64) for values in scores]
-    for tokens, values in zip((source, target), scores):
+    read, written = (_scores(found.get(f"{side}_attributions")) for side in ("source", "target"))
+    for tokens, values in ((source, read), (target, written)):
         if values is not None and (values.ndim < 2 or len(values) != len(tokens)):
             raise ValueError(f"scores of shape {list(values.shape)} for {len(tokens)} tokens")
     steps = {name: np.asarray(values, np.float64) for name, values in (found.get("step_scores") or {}).items()}
-    return Attribution(source, target, *scores, found.get("attr_pos_start") or 0, steps, method)
+    return Attribution(source, target, read, written, found.get("attr_pos_start") or 0, steps, method)
+
+
+def _scores(values: Any) -> np.ndarray | None:
+    return None if values is None else np.asarray(values, np.float64)
 
 
 def _instance(of: list[str], attributes: dict) -> dict:
@@ -131,12 +135,12 @@ def _tokens(tokens: Sequence[str], ids: Sequence[int]) -> list[dict]:
 
 
 def _array(values: np.ndarray) -> dict:
-    data = "b64:" + base64.b64encode(np.ascontiguousarray(values, "<f4")).decode()
+    data = "b64:" + base64.b64encode(values.astype("<f4").tobytes()).decode()
     found = {"__ndarray__": data, "dtype": "float32", "shape": list(values.shape)}
     return {**found, "Corder": True} if values.ndim > 1 else found
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     """Without what json_tricks puts around objects and arrays."""
     if isinstance(value, list):
         return [_plain(one) for one in value]

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -70,11 +70,11 @@ class Result:
             raise ValueError(f"{path} is no saved {cls.__name__}: {error}") from error
 
 
-def _written_fields(value: object) -> dict:
+def _written_fields(value: Any) -> dict:
     return {field.name: _written(getattr(value, field.name)) for field in fields(value)}
 
 
-def _written(value: object) -> object:
+def _written(value: Any) -> Any:
     if is_dataclass(value):
         return _written_fields(value)
     if isinstance(value, Enum):
@@ -92,7 +92,7 @@ def _written(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _read(type_: object, value: object) -> object:
+def _read(type_: Any, value: Any) -> Any:
     """A value of this type from what _written() made of it."""
     kind, parts = get_origin(type_), get_args(type_)
     if kind in (Union, UnionType):
@@ -117,7 +117,7 @@ def _read(type_: object, value: object) -> object:
     return value
 
 
-def _read_one_of(types: tuple, value: object) -> object:
+def _read_one_of(types: tuple, value: Any) -> Any:
     """Several classes are told apart by their fields; several enums by their values."""
     if value is None and NoneType in types:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,7 @@ def first(table: Faithfulness, *, raw: str) -> MethodFaithfulness | None:
     return max(able, key=lambda found: known[found.method], default=None)
 
 
-def from_dict(values: object) -> Faithfulness:
+def from_dict(values: Any) -> Faithfulness:
     """A table as dataclasses.asdict() takes it apart. ValueError for what is none."""
     try:
         methods = tuple(

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """A dataclass is an object of its fields, or of what its as_plain() gives where a file says it otherwise; NaN is
     null; a set is a sorted list. Texts, with their words, and whatever JSON has already stay as they are."""
     if hasattr(value, "as_plain"):

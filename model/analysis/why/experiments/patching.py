@@ -174,7 +174,8 @@ def patched(clean: Case, corrupt: Case, grid: Grid, direction: Direction) -> Pat
     values = [_value(giver.output, place, pairs) for place in places]
     columns = len(pairs) if pairs else into.model.config.num_heads
     allowed = np.array([pair >= 0 for pair in pairs], bool) if pairs else np.ones(columns, bool)
-    wanted = [(index, column) for index in range(_rows(places, grid, columns)) for column in np.flatnonzero(allowed)]
+    common = np.flatnonzero(allowed).tolist()
+    wanted = [(index, column) for index in range(_rows(places, grid, columns)) for column in common]
     metrics = np.full((_rows(places, grid, columns), columns), np.nan)
     for part in into.chunks(len(wanted)):
         found = into.measure(_run(into, places, values, grid, wanted[part])).cpu().numpy()

@@ -1,0 +1,66 @@
+"""Whether types agree, as `make lint` asks: the code of README.md and of the notebooks, and the modules that it uses.
+
+Pyright (basic), as basedpyright brings it with the Node that it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from model.program import program
+from tests import ROOT
+
+PUBLIC = (
+    "model/translator.py",
+    "model/trace/__init__.py",
+    "model/trace/translation.py",
+    "model/trace/interventions.py",
+    "model/trace/edits",
+    "model/trace/results",
+    "model/trace/why",
+    "model/analysis/ablation.py",
+    "model/analysis/steering.py",
+    "model/analysis/why/__init__.py",
+    "model/analysis/why/attribution.py",
+    "model/analysis/why/experiments/asking.py",
+    "model/analysis/why/experiments/patching.py",
+    "model/decode/runs.py",
+    "viz/__init__.py",
+    "viz/export/notebook.py",
+    "viz/maps/reduce.py",
+)
+
+
+def examples() -> dict[str, str]:
+    """A name -> the Python of README.md's section on it, and of each notebook."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme[readme.index("## Use it from Python") : readme.index("## API")]
+    found = {"readme": "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))}
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        found[path.stem] = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return found
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="types-") as folder:
+        for name, code in examples().items():
+            (Path(folder) / f"{name}.py").write_text(code, encoding="utf-8")
+        config = {
+            "include": [folder, *(str(ROOT / path) for path in PUBLIC)],
+            "typeCheckingMode": "basic",
+            "reportUnusedExpression": False,  # a notebook's cell ends with what it shows
+            "extraPaths": [str(ROOT)],
+        }
+        (Path(folder) / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+        command = [sys.executable, "-m", "basedpyright", "--project", folder, "--pythonpath", sys.executable]
+        return subprocess.run(command, cwd=ROOT).returncode
+
+
+if __name__ == "__main__":
+    program(main)
