@@ -51,7 +51,7 @@ def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
 
 def _cell(scene: Scene, lens: EncoderLens, at: tuple[int, int], words: int, written: set[int]) -> dict:
     best = lens.ids[at][:words].tolist()
-    text = " · ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(best))
+    text = " · ".join(labels.word_label([token]) for token in scene.translator.tokenizer.tokens(best))
     return blocks.shade(float(lens.shares[at][0]), text, framed=bool(written & set(best)))
 
 
