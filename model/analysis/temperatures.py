@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from model.analysis.lenses.decoder import DecoderLens, decoder_lens
+from model.analysis.lenses.fitted import Lens, stored
 from model.nets.blocks import blocks
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.translator import Translator
@@ -21,13 +22,13 @@ TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
 class Details:
     """What a trace leaves out because it needs the whole vocabulary.
 
-    lens             the logit lens at each step
+    lenses           at each step, the logit lens, and the others where they were fitted to this model
     log_normalisers  float32 [temperature, step]: log of the sum over the vocabulary of p^(1/T), so that the
                      probability at temperature T is p^(1/T) / exp(log_normaliser)
     entropies        float32 [temperature, step], bits, at each temperature
     """
 
-    lens: DecoderLens
+    lenses: dict[Lens, DecoderLens]
     log_normalisers: np.ndarray
     entropies: np.ndarray
 
@@ -38,16 +39,18 @@ def details(
     target_ids: Sequence[int],
     interventions: Interventions = NO_INTERVENTIONS,
 ) -> Details:
-    """The logit lens, and what every temperature makes of each step's distribution. ValueError as in
+    """Every lens, and what every temperature makes of each step's distribution. ValueError as in
     Translator.check_target()."""
     ids = translator.check_target(target_ids)
     output = translator.inspect(source_ids, ids, interventions=interventions)
     hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
     with torch.inference_mode():
         found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
-    return Details(
-        decoder_lens(translator.model, output, ids), *(np.concatenate(columns, axis=1) for columns in zip(*found))
-    )
+    fitted = stored(translator.folder, translator.config, translator.digest)
+    lenses = {Lens.LOGIT: decoder_lens(translator.model, output, ids)}
+    for lens in (Lens.TUNED, Lens.JACOBIAN) if fitted else ():
+        lenses[lens] = decoder_lens(translator.model, output, ids, fitted.of_decoder(lens))
+    return Details(lenses, *(np.concatenate(columns, axis=1) for columns in zip(*found)))
 
 
 def _tempered(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -158,10 +158,10 @@ def node(translator: Translator, tree: Tree, data: dict) -> Reply:
 
 
 def details(translator: Translator, tree: Tree, data: dict) -> Reply:
-    """A branch's logit lens, and its distributions at every temperature."""
+    """A branch's lenses, and its distributions at every temperature."""
     branch = _branch(data, tree)
     found = temperatures.details(translator, tree.source_ids, branch.ids, tree.interventions)
-    tokens = [translator.tokenizer.tokens(row) for row in found.lens.top_ids]
+    tokens = {lens: [translator.tokenizer.tokens(row) for row in one.top_ids] for lens, one in found.lenses.items()}
     page = steps.details_payload(found, temperatures.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -119,19 +119,25 @@ def rows_payload(trace: TranslationTrace, step: int) -> dict:
     return {"first": step, "last": last, "rows": {kind.value: _rows(trace, kind, step, last) for kind in SHOWN_KINDS}}
 
 
-def details_payload(details: object, temperatures: Sequence[float], top_tokens: Sequence[Sequence[str]]) -> dict:
-    """details: a model.analysis.temperatures.Details; top_tokens [layers + 1][step]: the pieces of its lens."""
-    lens = details.lens
+def details_payload(
+    details: object, temperatures: Sequence[float], top_tokens: Mapping[str, Sequence[Sequence[str]]]
+) -> dict:
+    """details: a model.analysis.temperatures.Details; top_tokens: by lens, [layers + 1][step], the pieces it finds.
+    A lens' nats [layers + 1]: how far from the end each layer is, the mean over steps."""
     return {
         "temperatures": list(temperatures),
         "log_normalisers": _rounded(details.log_normalisers, 6),
         "entropies": _rounded(details.entropies, 4),
-        "lens": {
-            "tokens": [[labels.display(token) for token in row] for row in top_tokens],
-            "probabilities": _rounded(lens.top_probabilities, 5),
-            "ranks": lens.chosen_ranks.tolist(),
-            "chosen": _rounded(lens.chosen_probabilities, 6),
-            "ids": lens.top_ids.tolist(),
+        "lenses": {
+            slug.value: {
+                "tokens": [[labels.display(token) for token in row] for row in top_tokens[slug]],
+                "probabilities": _rounded(lens.top_probabilities, 5),
+                "ranks": lens.chosen_ranks.tolist(),
+                "chosen": _rounded(lens.chosen_probabilities, 6),
+                "ids": lens.top_ids.tolist(),
+                "nats": _rounded(lens.divergences.mean(1), 4),
+            }
+            for slug, lens in details.lenses.items()
         },
     }
 

@@ -69,7 +69,7 @@ def test_the_lens_ends_in_the_models_own_distribution(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
     found = temperatures.details(translator, trace.source_ids, trace.target_ids)
-    np.testing.assert_allclose(found.lens.chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5)
+    np.testing.assert_allclose(found.lenses["logit"].chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5)
 
 
 def test_a_beam_of_one_is_greedy_and_grows_from_what_is_forced(opened):

@@ -105,7 +105,7 @@ def test_the_stepper_goes_on_with_the_changed_model(scene):
     np.testing.assert_allclose(forced.log_probability, trace.log_probability, atol=1e-4)
     (hypothesis,) = stepper.beam(translator, tree, {"width": 1}).page["beam"]["hypotheses"]
     assert hypothesis["total"] == pytest.approx(float(trace.log_probability.sum()), abs=1e-3)
-    lens = stepper.details(translator, tree, {"branch": 1}).page["details"]["lens"]
+    lens = stepper.details(translator, tree, {"branch": 1}).page["details"]["lenses"]["logit"]
     np.testing.assert_allclose(lens["chosen"][-1], np.exp(trace.log_probability), atol=1e-4)
 
 

@@ -165,7 +165,7 @@ def test_comparing_and_details(act, own):
     same = act("compare", tree, first=2, second=2).page["comparison"]
     assert not np.array(same["cross"]).any() and not np.array(same["decoder_self"]).any()
     details = act("details", tree, branch=2).page["details"]
-    assert np.array(details["lens"]["ranks"]).shape == (4, len(tree.branches[1].ids))
+    assert np.array(details["lenses"]["logit"]["ranks"]).shape == (4, len(tree.branches[1].ids))
 
 
 def test_going_back_to_a_branch_changes_nothing_in_the_tree(act, own):

@@ -1,12 +1,21 @@
-// What each decoder layer would already predict: the logit lens.
+// What each decoder layer would already predict, through a lens.
 import { el, shorten } from "../core/dom.js";
-import { percent } from "../core/format.js";
+import { percent, significant } from "../core/format.js";
 import { t } from "../core/language.js";
 import { pictured } from "../picture/copy.js";
 import { element } from "../picture/drawing.js";
 
+const NAMES = {
+  logit: () => t("logit lens: the stream as it is"),
+  tuned: () => t("tuned lens: the stream through a fitted map"),
+  jacobian: () => t("Jacobian lens: the stream times the mean slope of the end"),
+};
+const mean = (values) => values.slice(0, -1).reduce((sum, value) => sum + value, 0);
+
 // hooks: jump(step), about(title): of a picture
 export function lens(hooks) {
+  const choice = el("p", { class: "caption" });
+  let chosen = "logit";
   const status = el("p", { class: "caption", "aria-live": "polite" }),
     scroll = el("div", { class: "scroll" });
   const root = el(
@@ -16,9 +25,10 @@ export function lens(hooks) {
       "p",
       { class: "caption" },
       t(
-        "What each decoder layer would already predict: the final norm and the output projection on the residual stream after it. Colour: probability of that token. Point at a cell for the rank of the token finally taken.",
+        "What each decoder layer would already predict: its residual stream through a lens, the final norm and the output projection. Colour: probability of that token. Point at a cell for the rank of the token finally taken.",
       ),
     ),
+    choice,
     pictured(scroll, {
       ...hooks.about(t("Layer by layer")),
       svg: () => element(scroll.firstChild),
@@ -32,7 +42,11 @@ export function lens(hooks) {
       scroll.replaceChildren(el("p", { class: "caption" }, t("Computing …")));
       return;
     }
-    const { tokens, probabilities, ranks, chosen, ids } = path.details.lens;
+    const lenses = path.details.lenses,
+      names = Object.keys(lenses);
+    if (!lenses[chosen]) chosen = names[0];
+    choose(path, branch, lenses, names);
+    const { tokens, probabilities, ranks, chosen: taken, ids, nats } = lenses[chosen];
     columns = branch.tokens.map(() => []);
     const rows = tokens
       .map((row, layer) =>
@@ -56,7 +70,7 @@ export function lens(hooks) {
                 p: percent(probabilities[layer][step]),
                 taken: branch.tokens[step].text,
                 rank: ranks[layer][step],
-                q: percent(chosen[layer][step]),
+                q: percent(taken[layer][step]),
               },
             );
             const show = () => (status.textContent = words);
@@ -81,6 +95,7 @@ export function lens(hooks) {
             columns[step].push(cell);
             return cell;
           }),
+          el("td", { class: "number" }, layer < tokens.length - 1 ? significant(nats[layer], 2) : null),
         ),
       )
       .reverse();
@@ -93,9 +108,36 @@ export function lens(hooks) {
         columns[step].push(cell);
         return cell;
       }),
+      el(
+        "th",
+        { scope: "col", title: t("KL divergence from the end, in nats, mean over steps") },
+        t("nats"),
+      ),
     );
     scroll.replaceChildren(
       el("table", { class: "lens" }, el("thead", {}, head), el("tbody", {}, rows)),
+    );
+  }
+
+  // Which lens, where there are several, and which of them is nearest to the end here.
+  function choose(path, branch, lenses, names) {
+    const nearest = names.reduce((a, b) => (mean(lenses[b].nats) < mean(lenses[a].nats) ? b : a));
+    const menu = el(
+      "select",
+      {
+        "aria-label": t("Lens"),
+        onchange: () => {
+          chosen = menu.value;
+          draw(path, branch);
+          choice.querySelector("select").focus();
+        },
+      },
+      names.map((name) => el("option", { value: name, selected: name === chosen }, NAMES[name]())),
+    );
+    choice.replaceChildren(
+      ...(names.length > 1
+        ? [menu, " ", t("Nearest to the end here, measured: {lens}.", { lens: NAMES[nearest]() })]
+        : []),
     );
   }
 
