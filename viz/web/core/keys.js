@@ -7,6 +7,20 @@ export const modified = (event) => event.altKey || event.ctrlKey || event.metaKe
 // [rows, columns] that an event's key goes, or null.
 export const arrow = (event) => (modified(event) ? null : (STEPS[event.key] ?? null));
 
+// Of nodes in rows, the focus goes where an arrow points: along a row, or as far into the next.
+export function walk(event, rows) {
+  const step = arrow(event),
+    row = rows.findIndex((nodes) => nodes.includes(event.target));
+  if (!step || row < 0) return;
+  const at = rows[row].indexOf(event.target),
+    nodes = rows[row + step[0]];
+  const next = step[0] ? nodes?.[clamp(at, nodes.length)] : nodes[at + step[1]];
+  if (!next) return;
+  next.focus();
+  event.preventDefault();
+  event.stopPropagation();
+}
+
 // Whether a key is written somewhere, or a dialog's own.
 export const typed = ({ target }, fields = "input:not([type=range])") =>
   Boolean(target.closest?.(`${fields}, textarea, select, [contenteditable], dialog`));

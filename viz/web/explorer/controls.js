@@ -1,6 +1,7 @@
 // The explorer's controls: segmented buttons and labelled selects over the state; nothing here computes.
 import { significant } from "../core/format.js";
 import { el } from "../core/dom.js";
+import { KINDS } from "../core/kinds.js";
 import { said, say, t } from "../core/language.js";
 import * as naming from "./words.js";
 
@@ -45,12 +46,6 @@ export function select(label, options, onPick, title) {
   };
 }
 
-const KINDS = [
-  ["cross", say("Cross"), "1"],
-  ["encoder_self", say("Encoder self"), "2"],
-  ["decoder_self", say("Decoder self"), "3"],
-  ["alignment", say("Alignment")],
-];
 const VIEWS = [
   ["map", say("Map"), "m"],
   ["lines", say("Lines"), "l"],
@@ -60,7 +55,11 @@ const VIEWS = [
 
 // update(changes) is called with what a person changed, open(key) with the sentence to show; overlays: of overlays.js.
 export function createControls(update, open, overlays) {
-  const kind = segmented(t("Kind of attention"), KINDS, (value) => update({ kind: value }));
+  const kind = segmented(
+    t("Kind of attention"),
+    Object.entries(KINDS).map(([name, { short, key }]) => [name, short, key]),
+    (value) => update({ kind: value }),
+  );
   const view = segmented(t("View"), VIEWS, (value) => update({ view: value }));
   const combine = select(
     t("Heads"),

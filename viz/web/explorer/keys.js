@@ -1,5 +1,6 @@
 // Everything the mouse can do, from the keyboard.
 import { arrow, isFor, typed } from "../core/keys.js";
+import { KINDS } from "../core/kinds.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
 
@@ -29,7 +30,7 @@ export function listenKeys(
       if (event.target.type === "range") return false;
       move(arrow(event), event);
     } else if (key === "1" || key === "2" || key === "3")
-      update({ kind: ["cross", "encoder_self", "decoder_self"][key - 1] });
+      update({ kind: Object.keys(KINDS)[key - 1] });
     else if (VIEWS[key]) update({ view: VIEWS[key] });
     else if (CYCLES[key]) next(CYCLES[key]);
     else if (key === "o" && overlays.available.length) update({ overlay: overlays.next(now) });

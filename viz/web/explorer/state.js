@@ -1,7 +1,8 @@
 // What a person has chosen to look at, and the link that brings it back.
+import { KINDS } from "../core/kinds.js";
 
 export const CHOICES = {
-  kind: ["cross", "encoder_self", "decoder_self", "alignment"],
+  kind: Object.keys(KINDS),
   view: ["map", "lines", "text", "compare"],
   combine: ["single", "mean", "max", "rollout"],
   special: ["show", "hide", "renormalise"],
@@ -71,14 +72,13 @@ export function fitted(given, trace) {
 
 // Another kind: what is pinned stays pinned on an axis that both kinds have.
 export function withKind(state, kind) {
-  const rows = (k) => (k === "encoder_self" ? "source" : "target");
-  const columns = (k) => (k === "decoder_self" ? "target" : "source");
+  const [now, before] = [KINDS[kind], KINDS[state.kind]];
   return {
     ...state,
     kind,
     heads: [],
-    query: rows(kind) === rows(state.kind) ? state.query : null,
-    key: columns(kind) === columns(state.kind) ? state.key : null,
+    query: now.rows === before.rows ? state.query : null,
+    key: now.columns === before.columns ? state.key : null,
   };
 }
 

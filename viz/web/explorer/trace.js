@@ -1,4 +1,5 @@
 // A payload of viz/wire/payload.py, decoded: one translation in the page's memory, some of its layers perhaps still to come.
+import { KINDS } from "../core/kinds.js";
 
 // uint16 code -> weight, see viz/wire/codecs.py
 const DECODED = new Float32Array(65536);
@@ -126,12 +127,12 @@ export class Trace {
   }
 
   rowTokens(kind, predicted) {
-    if (kind === "encoder_self") return this.tokens.source;
+    if (KINDS[kind].rows === "source") return this.tokens.source;
     return predicted ? this.tokens.predicted : this.tokens.read;
   }
 
   keyTokens(kind) {
-    return kind === "decoder_self" ? this.tokens.read : this.tokens.source;
+    return KINDS[kind].columns === "target" ? this.tokens.read : this.tokens.source;
   }
 }
 

@@ -1,13 +1,9 @@
 // The heads of a survey by two of their statistics.
 import { el } from "../core/dom.js";
 import { fixed, significant } from "../core/format.js";
-import { said, say, t } from "../core/language.js";
+import { KINDS } from "../core/kinds.js";
+import { said, t } from "../core/language.js";
 
-const SHORT = {
-  cross: say("Cross"),
-  encoder_self: say("Encoder self"),
-  decoder_self: say("Decoder self"),
-}; // attention, on a label
 const svg = (tag, attributes, ...children) => {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) {
@@ -154,7 +150,10 @@ export function drawScatter(
     );
     root.append(point);
     if (own.length)
-      label(head, `${said(SHORT[head.kind] ?? head.title)} ${head.layer + 1}.${head.head + 1}`);
+      label(
+        head,
+        `${said(KINDS[head.kind]?.short ?? head.title)} ${head.layer + 1}.${head.head + 1}`,
+      );
   }
   root.append(...labels.map(({ node }) => node)); // above all bubbles
   const seen = new Set(points.map((head) => named(head)[0]).filter(Boolean));

@@ -4,13 +4,11 @@ import { el } from "../core/dom.js";
 import { fixed } from "../core/format.js";
 import { createGrid } from "../core/grid.js";
 import { pointed } from "../core/keys.js";
+import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
 
 export const TITLES = {
-  encoder_self: say("Encoder self-attention"),
-  decoder_self: say("Decoder self-attention"),
-  cross: say("Cross-attention"),
-  alignment: say("Alignment"),
+  ...Object.fromEntries(Object.entries(KINDS).map(([name, { title }]) => [name, title])),
   decoder_self_decoded: say("Decoder self-attention while decoding"),
 };
 

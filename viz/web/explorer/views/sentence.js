@@ -2,7 +2,7 @@
 // without special tokens, of the selected head alone.
 import { el } from "../../core/dom.js";
 import { percent } from "../../core/format.js";
-import { modified } from "../../core/keys.js";
+import { walk } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
@@ -103,22 +103,12 @@ export function createSentence(hooks) {
   }
 
   // The keyboard walks along the words of a line, and from line to line.
-  root.addEventListener("keydown", (event) => {
-    const box = event.target.closest(".words");
-    if (!box || modified(event)) return;
-    const at = [...box.children].indexOf(event.target),
-      other = box === keys ? queries : keys;
-    const next = {
-      ArrowLeft: box.children[at - 1],
-      ArrowRight: box.children[at + 1],
-      ArrowUp: box === queries && other.children[Math.min(at, other.children.length - 1)],
-      ArrowDown: box === keys && other.children[Math.min(at, other.children.length - 1)],
-    }[event.key];
-    if (!next) return;
-    next.focus();
-    event.preventDefault();
-    event.stopPropagation();
-  });
+  root.addEventListener("keydown", (event) =>
+    walk(
+      event,
+      [keys, queries].map((box) => [...box.children]),
+    ),
+  );
 
   return {
     root,
