@@ -35,6 +35,7 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
     page.keyboard.press("Escape")
     page.locator(".atlas-title .tour").click()
     expect(page.locator(".atlas-tour .count")).to_be_visible()
+    expect(page.locator(".atlas-pointed")).to_be_visible()  # the stop's view is there, and opens no tab any more
     page.get_by_role("button", name="Leave the tour").click()
     for title in ("Step by step", "Why", "Train", "Verify", "Attention"):
         open_tab(page, title)

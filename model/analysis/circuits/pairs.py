@@ -37,7 +37,7 @@ def pair(
 ) -> Pair:
     """Of two sentences that differ in a word. words: the token after `prefix` that is right for the first sentence, and
     the one for the changed sentence. A Refusal, in words, where the two have different numbers of tokens (which of them
-    would stand for which?), or where a word is more than one token."""
+    would stand for which?), or where a word is more than one token. Six parameters: each of them is the pair's own."""
     first, second = (tuple(translator.encode(text, direction)) for text in (sentence, changed))
     if len(first) != len(second):
         raise Refusal(

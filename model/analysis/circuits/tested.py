@@ -52,7 +52,7 @@ def tested(
 ) -> Tested:
     """The circuit's best edges at each share, run on pairs. watch hears how many of how many runs are done. ValueError
     for a circuit of other weights, for no pairs, and where the two sentences of the pairs are all the same to the
-    model."""
+    model. Six parameters: three of them say how to measure."""
     if circuit.digest != translator.digest:
         raise ValueError(f"this circuit is of other weights ({circuit.digest}, here {translator.digest})")
     chance, size = np.random.default_rng(seed), len(circuit.scores)
