@@ -1,10 +1,9 @@
 // A lab panel. It is told {stale} (ask for content once it can be seen) and answered {blocks} or {error}.
-import { el } from "../core/dom.js";
+import { el, whenSeen } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { drawn, visit } from "../core/links.js";
 import { plotly } from "../core/plotly.js";
 import { connect } from "../core/rpc.js";
-import { whenSeen } from "../core/seen.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
 import * as surveying from "../heads/take.js";

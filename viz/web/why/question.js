@@ -1,11 +1,10 @@
 // What the tab "Why" asks: the pinned token, its contrast, and the answer in one measured sentence (viz/ui/lab/frame.py).
 import { arrow } from "../core/keys.js";
-import { button, el, invite } from "../core/dom.js";
+import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
-import { whenSeen } from "../core/seen.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
 
