@@ -49,9 +49,10 @@ derived: $(VENV)/.dev
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
 DOCUMENTED := viz model.translator model.trace.translation model.trace.interventions model.trace.storage \
-  model.analysis.ablation model.trace.edits.values model.nets.places.registry
+  model.analysis.ablation model.analysis.steering model.analysis.why model.decode.runs model.trace.edits.values \
+  model.trace.results.result model.trace.results.inseq model.nets.places.registry
 docs: $(VENV)/.dev
-	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*'
+	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*' '!model.analysis.why[.].*'
 
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app

@@ -1,4 +1,11 @@
-"""What passes hold at named places: a batch of sentences read at once, forced along their targets."""
+"""What passes hold at named places: a batch of sentences read at once, forced along their targets.
+
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> run = translator.run(["Der Hund schläft.", "Es regnet."], names=["decoder.*.resid_post", "decoder.0.cross.pattern"])
+>>> len(run), run.names[0], run["decoder.1.resid_post"].shape[:2] == run.mask.shape
+(2, 'decoder.0.cross.pattern', True)
+"""
 
 from __future__ import annotations
 

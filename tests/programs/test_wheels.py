@@ -62,6 +62,12 @@ def test_each_python_is_asked_for_its_own_wheels(place, capsys):
     assert "Python 3.12, twelve_only.txt, the newest versions: 1 wheels" in said, "one that fails does not end the rest"
 
 
+def test_the_package_is_asked_for_with_every_extra():
+    (setting,) = (one for one in wheels.SETTINGS if one.requirements.suffix == ".toml" and one.python == "3.11")
+    names = set(re.findall(r"^[\w-]+", setting.wanted, re.MULTILINE))
+    assert {"torch", "gradio", "matplotlib", "tqdm", "mcp"} <= names and "attention-atlas" not in names
+
+
 def test_no_network_is_said_and_is_no_failure(place, monkeypatch, capsys):
     monkeypatch.setenv("PIP_NO_INDEX", "0")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
@@ -106,5 +112,7 @@ def test_one_range_of_pythons_everywhere():
     assert f'requires-python = ">={first}"' in pyproject
     assert f'target-version = "py{first.replace(".", "")}"' in pyproject
     assert pinned == [f"3.{minor}" for minor in range(int(first[2:]), int(last[2:]) + 1)]
-    of_a_space = {setting.python for setting in wheels.SETTINGS if not setting.pins}
+    newest = [setting for setting in wheels.SETTINGS if not setting.pins]
+    of_a_space = {setting.python for setting in newest if setting.requirements.suffix == ".txt"}
+    assert [setting.python for setting in newest if setting.requirements.suffix == ".toml"] == [first, last]
     assert of_a_space == {front_matter(readme)["python_version"]}

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +31,19 @@ class Setting:
     """One way to install. python: major.minor; also: requirements besides those of the file, one a line."""
 
     python: str
-    requirements: Path
+    requirements: Path  # or pyproject.toml: the package itself, with every extra
     pins: Sequence[str] = PINS
     also: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """In a requirements file's form."""
+        if self.requirements.suffix != ".toml":
+            return f"-r {self.requirements}\n{self.also}\n"
+        project = tomllib.loads(self.requirements.read_text(encoding="utf-8"))["project"]
+        extras = [one for extra in project["optional-dependencies"].values() for one in extra]
+        of_others = (one for one in extras if not one.startswith(f"{project['name']}["))
+        return "\n".join([*project["dependencies"], *of_others, self.also])
 
     def __str__(self) -> str:
         versions = "the pinned versions" if self.pins else "the newest versions"
@@ -41,6 +52,7 @@ class Setting:
 
 SETTINGS = (
     *(Setting(python, ROOT / "requirements-dev.txt") for python in ("3.11", "3.12", "3.13", "3.14")),
+    *(Setting(python, ROOT / "pyproject.toml", ()) for python in ("3.11", "3.14")),
     # A Space installs requirements.txt alone, on the front matter's Python; ZeroGPU has torch 2.8 to 2.11.
     *(Setting("3.12", ROOT / "requirements.txt", (), f"torch=={torch}.*") for torch in ("2.8", "2.11")),
 )
@@ -96,7 +108,7 @@ def resolve(setting: Setting) -> tuple[bool, str]:
             "--no-python-downloads",
             *options,
         ],
-        input=f"-r {setting.requirements}\n{setting.also}\n",
+        input=setting.wanted,
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -5,6 +5,13 @@ why.attribute(translator, trace, step=3, contrast="coffee")     # every method o
 why.parts(translator, trace)                                    # the logits split over the decoder's parts
 why.attribute_batch(translator, texts)                          # of many texts, one answer after another
 why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
+
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> reference = translator.trace("Der Hund schläft.", target="The dog is asleep.")
+>>> answer = attribute(translator, reference, step=1, methods=["occlusion_by_mask", "alti"])
+>>> len(answer.to_frame()) == len(answer.columns), answer.row("alti").sum.holds
+(True, True)
 """
 
 from model.analysis.why.attribution import attribute, attribute_batch

@@ -2,6 +2,18 @@
 
 One file holds sentences; each has scores [source, step] and [target, step] of the method, and what each step's
 probability was. Importable without torch.
+
+>>> import tempfile
+>>> from model.analysis import why
+>>> from model.translator import Translator
+>>> translator = Translator.load("checkpoints/de-en", device="cpu")
+>>> trace = translator.translate("Der Hund schläft.")
+>>> steps = [why.attribute(translator, trace, step=step, methods=["alti"], words=False) for step in range(3)]
+>>> with tempfile.TemporaryDirectory() as folder:
+...     to_inseq(f"{folder}/alti.json", trace, steps, "alti")
+...     (found,) = from_inseq(f"{folder}/alti.json")
+>>> found.source == trace.source_tokens, found.source_scores.shape == (len(trace.source_ids), 3)
+(True, True)
 """
 
 from __future__ import annotations
