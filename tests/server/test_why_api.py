@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gradio_client import Client
 
-from model.analysis import why
+from model.analysis import circuits, why
 from model.analysis.why import pinned
 from model.analysis.why.experiments.patching import Direction, HeadGrid
 from model.trace.interventions import Interventions
@@ -92,6 +92,32 @@ def test_patches_are_those_of_python(client, tiny_translator, trace, way):
     np.testing.assert_allclose(values(heads), found.metrics, atol=1e-4)
 
 
+def test_a_circuit_is_the_librarys(client, tiny_translator):
+    text, second = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
+    answer = ask(client, "why_circuit", text, second, step=2, edges=9)
+    trace = tiny_translator.translate(text)
+    asked = answer["question"]
+    pair = circuits.Pair(
+        tuple(trace.source_ids),
+        tuple(tiny_translator.encode(second)),
+        trace.decoder_ids[:3],
+        asked["token_id"],
+        asked["contrast_id"],
+    )
+    found = circuits.find(tiny_translator, [pair])
+    assert [(one["sender"], one["receiver"]) for one in answer["edges"]] == [
+        (edge.sender, edge.receiver) for edge, _ in found.edges(9)
+    ]
+    assert [one["nats"] for one in answer["edges"]] == pytest.approx([-score for _, score in found.edges(9)], abs=1e-4)
+    assert (answer["metric"], answer["other"]) == pytest.approx((found.metric, found.changed), abs=1e-3)
+
+
+def test_a_model_without_lenses_still_says_what_its_layers_write(client, tiny_translator, trace):
+    answer = ask(client, "lens", TEXT)
+    assert answer["pieces"] is None and answer["shares"] is None
+    assert answer["translations"][-1] == trace.translation and len(answer["translations"]) == 3
+
+
 def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace):
     answer = ask(client, "why_smallest", TEXT, orders=2)
     first, second = answer["sets"]
@@ -123,6 +149,9 @@ def test_the_smallest_set_alone_translates_alike(client, tiny_translator, trace)
         ("why_patch", ("Hund", 5), "second must be a string"),
         ("why_patch", ("Hund", "Katze", 0, "", "roof"), "Unknown place 'roof'"),
         ("why_patch", ("Hund", "Katze", 0, "", "encoder stream", "up"), "Unknown way 'up': there are denoise, noise"),
+        ("why_circuit", ("Hund", "Hund"), "The two sentences are the same"),
+        ("why_circuit", ("Hund", "Hund", 0, "", 0), "edges must be 1 to 500, found 0"),
+        ("lens", ("Hund", 11), "words must be 1 to 10, found 11"),
         ("why_smallest", ("Hund", "resample"), 'found "resample"'),
         ("why_smallest", ("Hund", "zero", 9), "orders must be 1 to 3, found 9"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.analysis.lenses.encoder import TOP, encoder_lens, layer_translations
 from model.analysis.why.attribution import answer, check_methods
 from model.analysis.why.experiments import heads, smallest
 from model.analysis.why.experiments.asking import voices
@@ -14,11 +15,14 @@ from model.trace.why.question import Against
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.downloads import question_fields, translation_fields
+from viz.ui.lab.why.circuit import circuit_of
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
 from viz.ui.server.answers import one_of, string, whole
 from viz.ui.server.endpoints import Served, endpoint
 from viz.ui.session import Selection
+
+MOST_EDGES = 500
 
 
 @endpoint(
@@ -112,6 +116,84 @@ def why_patch(
     about = _scene(served, text, step, contrast, direction)
     found = patched_with(about, string("second", second), place, how)
     return plain({**question_fields(about), "second": second, "place": place, **found.as_plain()})
+
+
+@endpoint(
+    returns="the edges, from head to head, along which the difference to a second sentence reaches that token, and how "
+    "much of it they keep alone"
+)
+def why_circuit(
+    served: Served, text: str, second: str, step: int = -1, contrast: str = "", edges: int = 25, direction: str = ""
+) -> dict:
+    """By which path does what two sentences differ by decide a token? Edges by EAP-IG, tested by running them alone.
+
+    Its six parameters are the fields of a request.
+
+    Args:
+        text: the sentence
+        second: the same with a word changed, of as many tokens
+        step: which token of the translation, from 0; -1 for the least certain content word
+        contrast: another word to compare with; empty for the next most probable token
+        edges: how many edges, 1 to 500
+        direction: such as "de-en"; empty for the app's first
+
+    Returns:
+        question and metric as why does; other: the metric of the second sentence; edges (sender, receiver, nats:
+        estimated, positive: the edge speaks for the token), the largest first; total: of how many; kept: the share of
+        metric - other that they keep alone, measured, and random, that of as many edges drawn by lot; second, text,
+        translation and target_tokens.
+    """
+    if not 1 <= whole("edges", edges) <= MOST_EDGES:
+        raise ValueError(f"edges must be 1 to {MOST_EDGES}, found {edges}.")
+    about = _scene(served, text, step, contrast, direction)
+    found, kept, tested = circuit_of(about, string("second", second), edges)
+    return plain(
+        {
+            **question_fields(about),
+            "second": second,
+            "other": found.changed,
+            "edges": [{"sender": e.sender, "receiver": e.receiver, "nats": nats} for e, nats in kept],
+            "total": len(found.scores),
+            "kept": float(tested.faithfulness[0]),
+            "random": float(tested.random[0]),
+        }
+    )
+
+
+@endpoint(
+    returns="each source token in target words after every encoder layer, and what the decoder writes of each layer"
+)
+def lens(served: Served, text: str, words: int = 3, direction: str = "") -> dict:
+    """The encoder read in target words, by a lens that was fitted to the model, and a translation from each layer.
+
+    Args:
+        text: the sentence
+        words: how many target pieces of each cell, 1 to 10
+        direction: such as "de-en"; empty for the app's first
+
+    Returns:
+        pieces and shares [layer][source token][word], the embeddings first, null without fitted lenses; a share is how
+        clearly the lens points there, a proxy; translations: of each layer's stream in place of the encoder's output;
+        source_tokens, text, translation and target_tokens.
+    """
+    if not 1 <= whole("words", words) <= TOP:
+        raise ValueError(f"words must be 1 to {TOP}, found {words}.")
+    about = _scene(served, text, 0, "", direction)
+    translator, trace = about.translator, about.trace
+    found = about.lenses and encoder_lens(translator.model, about.output, about.lenses)
+    layers = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
+    pieces = found and [
+        [translator.tokenizer.tokens(row) for row in layer] for layer in found.ids[..., :words].tolist()
+    ]
+    return plain(
+        {
+            **translation_fields(about),
+            "source_tokens": trace.source_tokens,
+            "pieces": pieces,
+            "shares": found and found.shares[..., :words],
+            "translations": [translator.tokenizer.decode(ids) for ids in layers],
+        }
+    )
 
 
 @endpoint(returns="the heads with which alone the translation stays the same, verified by decoding again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from model.analysis import circuits
-from model.analysis.circuits.graph import writer
+from model.analysis.circuits.graph import Edge, writer
 from model.analysis.circuits.pairs import Pair
 from model.analysis.circuits.scores import Circuit
 from model.analysis.circuits.tested import Tested
@@ -37,18 +37,14 @@ def shown(scene: Scene, text: str, edges: int) -> list[dict]:
 
 
 def _found(scene: Scene, text: str, edges: int) -> list[dict]:
-    pair = pair_of(scene, text)
-    circuit = scored(scene.translator, pair)
-    kept = circuit.edges(edges)
-    tested = circuits.tested(scene.translator, circuit, [pair], shares=(circuit.tried(edges) / len(circuit.scores),))
+    circuit, worth, tested = circuit_of(scene, text, edges)
     token, contrast = names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
-    worth = [(edge, -score) for edge, score in kept]  # closed, an edge that speaks for the token costs it
     facts = blocks.facts(
         (say("This sentence"), signed(circuit.metric), about),
         (say("The second sentence, after the same prefix"), signed(circuit.changed), about),
-        _kept(tested, len(kept), len(circuit.scores)),
+        _kept(tested, len(worth), len(circuit.scores)),
     )
     return [
         facts,
@@ -80,6 +76,15 @@ def _found(scene: Scene, text: str, edges: int) -> list[dict]:
             ),
         ),
     ]
+
+
+def circuit_of(scene: Scene, text: str, edges: int) -> tuple[Circuit, list[tuple[Edge, float]], Tested]:
+    """All edges' scores; the largest, with what each is worth in nats, positive: it speaks for the token; and these
+    tested. A Refusal as in pair_of()."""
+    pair = pair_of(scene, text)
+    circuit = scored(scene.translator, pair)
+    tested = circuits.tested(scene.translator, circuit, [pair], shares=(circuit.tried(edges) / len(circuit.scores),))
+    return circuit, [(edge, -score) for edge, score in circuit.edges(edges)], tested  # closed, it costs the token
 
 
 def _kept(tested: Tested, count: int, total: int) -> tuple:
