@@ -130,7 +130,7 @@ def _values(scene: StopScene) -> dict[str, object]:
         "layers": config.num_decoder_layers,
         "heads": config.num_heads,
         "size": config.d_model,
-        "each": config.d_model // config.num_heads,
+        "each": config.d_head,
         "inner": config.d_feedforward,
         "encoder": config.num_encoder_layers,
         "grid": config.num_decoder_layers * config.num_heads,

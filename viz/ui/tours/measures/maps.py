@@ -171,7 +171,7 @@ def sharper(scene: StopScene) -> Measured:
     softmax of scores that are √d_k times as large is the weights to that power, each row summing to 1 again."""
     weights = scene.trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
     config = scene.translator.config
-    raised = weights ** np.sqrt(config.d_model / config.num_heads)
+    raised = weights ** np.sqrt(config.d_head)
     raised /= raised.sum(-1, keepdims=True)
     before, after = (round(float(found.max(-1).mean()), 3) for found in (weights, raised))
     return Measured(after - before, Unit.POINTS, {"before": tenths(before), "after": tenths(after)})
