@@ -23,7 +23,7 @@ from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.experiments import cutting
 from viz.ui.header import Header
-from viz.ui.rpc import Question, told
+from viz.ui.rpc import Message, told
 from viz.ui.session import TRANSLATES, Selection, Session
 from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
@@ -52,30 +52,30 @@ def build(translators: Translators | None, header: Header) -> None:
     share_selection(explorer, session)
     desk = Desk(explorer, session, translators)
 
-    def about(find: Callable[[Question, Scene], dict | tuple]) -> Callable[..., dict | tuple]:
+    def about(find: Callable[[Message, Scene], dict | tuple]) -> Callable[..., dict | tuple]:
         """find, of the translation that the question names."""
 
         def answer(
-            question: Question,
+            message: Message,
             history: tuple[TranslationTrace, ...],
             selection: Selection = Selection(),
             asked: Asked = Asked(),
         ) -> dict | tuple:
-            return find(question, desk.scene(found(history, question.data.get("key")), selection, asked))
+            return find(message, desk.scene(found(history, message.data.get("key")), selection, asked))
 
         return answer
 
     states = [history, session.selection, session.asked]
-    desk.answers("layers", about(lambda question, scene: layers(scene.trace, question.data)), [history])
+    desk.answers("layers", about(lambda message, scene: layers(scene.trace, message.data)), [history])
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
     for prefix, turn in (("", {}), ("model_", MODEL)):
-        overlay = about(lambda question, scene: overlaid(scene, question.data))
+        overlay = about(lambda message, scene: overlaid(scene, message.data))
         desk.answers(f"{prefix}overlay", overlay, states, refused=not_overlaid, **turn)
-        desk.answers(f"{prefix}export", about(lambda question, scene: exported(scene, question.data)), states, **turn)
+        desk.answers(f"{prefix}export", about(lambda message, scene: exported(scene, message.data)), states, **turn)
     session.asked.change(lambda asked: told(asked=name_of(asked)), [session.asked], [explorer], queue=False, **PRIVATE)
-    cut = about(lambda question, scene: {"cut": cutting.answered(scene, question.data)})
+    cut = about(lambda message, scene: {"cut": cutting.answered(scene, message.data)})
     desk.answers("cut", cut, states, turn=True, refused=not_cut, queue=False, **MODEL)
-    uncut = about(lambda question, scene: ({}, *header.shown(question, cutting.translated(scene, question.data))))
+    uncut = about(lambda message, scene: ({}, *header.shown(message, cutting.translated(scene, message.data))))
     desk.answers("cut_open", uncut, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
 
 
@@ -133,7 +133,7 @@ def share_selection(component: Component, session: Session) -> None:
 
 def choose(trace: TranslationTrace | None, event: gr.EventData) -> object:
     """The selection's state, as the page reports it."""
-    return Question.of(event).state(chosen(trace, event))
+    return Message.of(event).state(chosen(trace, event))
 
 
 def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
@@ -172,12 +172,12 @@ def overlaid(scene: Scene, data: Mapping[str, object]) -> dict:
     return {"key": data["key"], "overlay": sent, "as": data.get("as")}
 
 
-def not_overlaid(question: Question, words: Words | str) -> dict:
+def not_overlaid(message: Message, words: Words | str) -> dict:
     """By its name the page knows which map it need not ask for again."""
-    return {"error": words, "key": question.data.get("key"), "as": question.data.get("as")}
+    return {"error": words, "key": message.data.get("key"), "as": message.data.get("as")}
 
 
-def not_cut(question: Question, words: Words | str) -> dict:
+def not_cut(message: Message, words: Words | str) -> dict:
     """It stands where the answer would."""
     return {"cut": {"error": words}}
 

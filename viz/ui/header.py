@@ -16,7 +16,7 @@ from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
-from viz.ui.rpc import Question, dispatches, fills, told
+from viz.ui.rpc import Message, dispatches, fills, told
 from viz.ui.session import TRANSLATES, Selection, Session, most_telling, serving, turns_for
 from viz.ui.tours import guide
 from viz.wire.summary import inviting, summarise
@@ -38,9 +38,9 @@ class Header:
     menu: gr.Dropdown  # of directions
     showing: Callable[[TranslationTrace], dict]  # a trace as `result` shows it
 
-    def shown(self, question: Question, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
+    def shown(self, message: Message, trace: TranslationTrace, **more: object) -> tuple[object, dict]:
         """For whoever changes the session's trace in answer to a question: the values of that state and of `result`."""
-        return question.state(trace), question.tells(**self.showing(trace), **more)
+        return message.state(trace), message.tells(**self.showing(trace), **more)
 
 
 def title(name: str, translators: Translators) -> None:
@@ -145,12 +145,11 @@ class _Handlers:
     def __init__(self, translators: Translators) -> None:
         self.translators = translators
 
-    def translate(self, question: Question) -> dict | tuple[dict, object]:
+    def translate(self, message: Message) -> dict | tuple[dict, object]:
         """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
         languages), or as a link does, {text, direction, checkpoint, beam}: the menus then follow."""
         text, entry, pair, code, checkpoint, beam = (
-            str(question.data.get(field) or "")
-            for field in ("text", "entry", "pair", "direction", "checkpoint", "beam")
+            str(message.data.get(field) or "") for field in ("text", "entry", "pair", "direction", "checkpoint", "beam")
         )
         beam, fill = beam if beam in SEARCHES else "1", None
         if code:
@@ -162,13 +161,13 @@ class _Handlers:
             trace = self.translators[route.label].translate(text, route.direction, beam=int(beam))
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
-        return {**self.showing(trace), "fill": fill}, question.state(trace)
+        return {**self.showing(trace), "fill": fill}, message.state(trace)
 
     def showing(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
         return summarise(trace, translator, registry.lacking(trace, translator))
 
-    def choose(self, question: Question) -> dict:
+    def choose(self, message: Message) -> dict:
         """The menus of languages and the sentences to try for {entry, pair}."""
-        wanted = (str(question.data.get(field) or "") for field in ("entry", "pair"))
+        wanted = (str(message.data.get(field) or "") for field in ("entry", "pair"))
         return direction.chosen(self.translators, direction.route_of(self.translators, *wanted))

@@ -1,10 +1,10 @@
-"""Questions of the page and their answers, in one form for every component. viz/web/core/rpc.js is the other end.
+"""Messages of the page and their answers, in one form for every component. viz/web/core/rpc.js is the other end.
 
 A question is a component's event whose data has an "id": the page numbers whatever it asks, of any component. What else
 the data says is the question's own, such as what the page holds already. Gradio passes every question on, also while an
 earlier one is under way, so answers come in any order. The last question wins because its number goes wherever its
 answer goes: a component drops what was asked before what it shows, and a visitor's state keeps the value of the later
-question (`Question.state`, viz/ui/gradio6/visitors.py).
+question (`Message.state`, viz/ui/gradio6/visitors.py).
 
 Whatever the server sends to a component is its next value, {"id", "after", "mark", "json"}:
 
@@ -33,15 +33,15 @@ from viz.words import for_page
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the page asks. id: None for an event without a number, of a control or a state of Gradio's."""
+class Message:
+    """What the page sends. id: None for an event without a number, of a control or a state of Gradio's."""
 
     id: int | None = None
     data: dict = field(default_factory=dict)
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @classmethod
-    def of(cls, event: gr.EventData | None) -> Question:
+    def of(cls, event: gr.EventData | None) -> Message:
         data = getattr(event, "_data", None)
         data = data if isinstance(data, dict) else {}
         number = data.get("id")
@@ -72,7 +72,7 @@ def _text(content: dict) -> str:
 
 def told(**content: object) -> dict:
     """A component's next value that answers no question."""
-    return Question().answer(**content)
+    return Message().answer(**content)
 
 
 # JavaScript for listeners without a handler, by which the page talks to itself and the server has no part in it.

@@ -25,7 +25,7 @@ from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.explorer import share_selection
 from viz.ui.header import Header
-from viz.ui.rpc import Question, told
+from viz.ui.rpc import Message, told
 from viz.ui.session import serving
 from viz.wire import steps
 from viz.wire.payload import selection_dict
@@ -55,10 +55,10 @@ def build(translators: Translators, header: Header) -> None:
 
     desk = Desk(stepper, session, translators)
 
-    def act(question: Question, scene: Scene, tree: Tree | None) -> dict | tuple:
+    def act(message: Message, scene: Scene, tree: Tree | None) -> dict | tuple:
         if AttentionKind.CROSS not in scene.trace.kinds:
             return {"invitation": RECURRENT}
-        tree, data = tree or Tree.of(scene.trace), question.data
+        tree, data = tree or Tree.of(scene.trace), message.data
         if data.get("action") == "start":
             reply = start(scene, tree)
         else:  # of the tree's own sentence and model: the page may have gone on to another one
@@ -68,7 +68,7 @@ def build(translators: Translators, header: Header) -> None:
         return {**reply.page, "publish": True}, reply.tree, reply.opened
 
     def publish(opened: TranslationTrace, tree: Tree | None, trace: TranslationTrace | None, event: gr.EventData):
-        return header.shown(Question.of(event), opened) if is_of(tree, trace) else (gr.skip(), gr.skip())
+        return header.shown(Message.of(event), opened) if is_of(tree, trace) else (gr.skip(), gr.skip())
 
     def follow_the_sentence(trace: TranslationTrace, tree: Tree | None):
         return told(stale=tree is None or not tree.holds(trace))

@@ -20,7 +20,7 @@ from viz.ui.desk.desk import Desk
 from viz.ui.header import Header
 from viz.ui.lab.lab import Beside
 from viz.ui.language import label
-from viz.ui.rpc import Question, told
+from viz.ui.rpc import Message, told
 from viz.ui.session import Selection
 from viz.wire import training
 from viz.words import Words, say
@@ -36,21 +36,21 @@ def build(translators: Translators, header: Header) -> None:
     component = Component("train", told(), plotly=True, events=("act", "open"), options=options(), elem_id="train")
     visit = gr.State(None)
 
-    def act(question: Question, visit: Visit | None):
+    def act(message: Message, visit: Visit | None):
         visit = visit or Visit()
-        return fields.entry(question.data, "action", ACTIONS)(store, visit, question.data), visit
+        return fields.entry(message.data, "action", ACTIONS)(store, visit, message.data), visit
 
-    def open_toy(question: Question, visit: Visit | None):
-        run = (visit or Visit()).run(question.data.get("side"))
-        text = run.pairs[fields.whole(question.data, "pair", 0) % len(run.pairs)][0]
+    def open_toy(message: Message, visit: Visit | None):
+        run = (visit or Visit()).run(message.data.get("side"))
+        text = run.pairs[fields.whole(message.data, "pair", 0) % len(run.pairs)][0]
         name = opened(translators, visit, run)
         trace = visit.opened.trace_batch([text], DIRECTION)[0]
         return (
             {"opened": True},
             gr.Dropdown([*direction.entries(translators), (label(YOURS), name)]),
-            question.state(Selection().fitted(trace)),
+            message.state(Selection().fitted(trace)),
             *header.shown(
-                question, trace, fill={"text": text, **direction.chosen(translators, translators.route(name))}
+                message, trace, fill={"text": text, **direction.chosen(translators, translators.route(name))}
             ),
         )
 

@@ -16,7 +16,7 @@ from viz.ui.asked import Asked
 from viz.ui.component import Component
 from viz.ui.desk.scene import Scene
 from viz.ui.gradio6.discreet_log import describe
-from viz.ui.rpc import Question
+from viz.ui.rpc import Message
 from viz.ui.session import Selection, Session
 from viz.wire.summary import INVITATION
 from viz.words import say
@@ -27,7 +27,7 @@ MODEL = {
 }  # of work on the model that goes one by one, as many at once as `--concurrency` says
 INVITED = {"invitation": INVITATION}
 
-Find = Callable[..., dict | tuple]  # (question, *values) -> content, or (content, *values of other components)
+Find = Callable[..., dict | tuple]  # (message, *values) -> content, or (content, *values of other components)
 log = logging.getLogger(__name__)
 
 
@@ -47,15 +47,15 @@ class Desk:
         return Scene(trace, selection.fitted(trace), made_by, asked, cache, self.translators, drawn)
 
     def about(self, find: Find, *, none: Mapping[str, object] = INVITED) -> tuple[Find, list[gr.State]]:
-        """find(question, scene, *values) as answers() takes it, and the states that it then has to be given before the
+        """find(message, scene, *values) as answers() takes it, and the states that it then has to be given before the
         values. none: what is answered while nothing is translated."""
 
         def found(
-            question: Question, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values: object
+            message: Message, trace: TranslationTrace | None, selection: Selection, asked: Asked, *values: object
         ) -> dict | tuple:
             if trace is None:
                 return dict(none)
-            return find(question, self.scene(trace, selection, asked, question.data.get("drawn")), *values)
+            return find(message, self.scene(trace, selection, asked, message.data.get("drawn")), *values)
 
         return found, [self.session.trace, self.session.selection, self.session.asked]
 
@@ -67,24 +67,24 @@ class Desk:
         others: Sequence[gr.components.Component] = (),
         *,
         turn: bool = False,
-        refused: Callable[[Question, Words | str], dict] = lambda question, words: {"error": words},
+        refused: Callable[[Message, Words | str], dict] = lambda message, words: {"error": words},
         **options: object,
     ) -> Dependency:
-        """Answer an event of the component with what find(question, *values of the inputs) gives: content, or a tuple
+        """Answer an event of the component with what find(message, *values of the inputs) gives: content, or a tuple
         of it and the values of `others`, which otherwise stay as they are. turn: find() runs the model outside the
         queue, and waits for its turn. refused: the content where there is no answer. options: of Gradio's listener.
         Seven parameters, therefore."""
 
         def handle(event: gr.EventData, *values: object) -> object:
-            question, rest = Question.of(event), [gr.skip()] * len(others)
+            message, rest = Message.of(event), [gr.skip()] * len(others)
             try:
                 with self.session.turns.one() if turn else nullcontext():
-                    content = find(question, *values)
+                    content = find(message, *values)
                 if isinstance(content, tuple):
                     content, *rest = content
-                answer = question.answer(**content)
+                answer = message.answer(**content)
             except Exception as error:  # the outermost edge: nothing of ours is above it
-                answer, rest = question.answer(**refused(question, refusal(error))), [gr.skip()] * len(others)
+                answer, rest = message.answer(**refused(message, refusal(error))), [gr.skip()] * len(others)
             return [answer, *rest] if others else answer
 
         return self._listen(event, handle, inputs, others, options)
@@ -99,13 +99,13 @@ class Desk:
         """The same with contents one after another, each in place of the one before."""
 
         def handle(event: gr.EventData, *values: object) -> Iterator[dict]:
-            question = Question.of(event)
+            message = Message.of(event)
             try:
-                found = find(question, *values)
+                found = find(message, *values)
                 for content in [found] if isinstance(found, dict) else found:
-                    yield question.answer(**content)
+                    yield message.answer(**content)
             except Exception as error:
-                yield question.answer(error=refusal(error))
+                yield message.answer(error=refusal(error))
 
         return self._listen(event, handle, inputs, (), options)
 

@@ -23,7 +23,7 @@ from viz.ui.component import Component
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
-from viz.ui.rpc import Question, tells_itself, told
+from viz.ui.rpc import Message, tells_itself, told
 from viz.ui.session import Selection
 from viz.wire.payload import key_of
 from viz.wire.question import headline, picture, question_payload
@@ -36,22 +36,22 @@ def build(translators: Translators, header: Header) -> None:
 
     desk = Desk(content, session, translators)
 
-    def ask(question: Question, scene: Scene) -> tuple:
-        wanted = wanted_by(question.data, scene.trace, scene.asked)
+    def ask(message: Message, scene: Scene) -> tuple:
+        wanted = wanted_by(message.data, scene.trace, scene.asked)
         wanted.question(scene.translator, scene.trace)  # raises: what was asked before stands
-        return {"asked": name_of(wanted)}, *states_of(question, wanted, scene.selection)
+        return {"asked": name_of(wanted)}, *states_of(message, wanted, scene.selection)
 
     def pin(event: gr.EventData, trace: TranslationTrace | None, selection: Selection, asked: Asked):
         if trace is None:
             return gr.skip(), gr.skip()
-        question = Question.of(event)
-        return states_of(question, wanted_by(question.data, trace, asked), selection)
+        message = Message.of(event)
+        return states_of(message, wanted_by(message.data, trace, asked), selection)
 
     def follow(trace: TranslationTrace | None, selection: Selection, asked: Asked):
         step = None if trace is None else selected_step(selection, trace)
         return gr.skip() if step in (None, asked.fitted(trace).step) else wanted_by({"step": step}, trace, asked)
 
-    show, states = desk.about(lambda question, scene: answered(scene))
+    show, states = desk.about(lambda message, scene: answered(scene))
     desk.answers("needed", show, states, turn=True, queue=False, **MODEL)
     # Through the queue: what changes a state outside it does not set off that state's own change event. Without the
     # model, so that it waits for no panel.
@@ -105,9 +105,9 @@ def wanted_by(data: Mapping[str, object], trace: TranslationTrace, asked: Asked)
     return Asked.of(trace, step, contrast)
 
 
-def states_of(question: Question, wanted: Asked, selection: Selection) -> tuple[object, object]:
+def states_of(message: Message, wanted: Asked, selection: Selection) -> tuple[object, object]:
     """The states of what is asked and of the selection."""
-    return question.state(wanted), question.state(selecting(selection, wanted.step))
+    return message.state(wanted), message.state(selecting(selection, wanted.step))
 
 
 def selected_step(selection: Selection, trace: TranslationTrace) -> int | None:

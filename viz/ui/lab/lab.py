@@ -25,7 +25,7 @@ from viz.ui.lab import frame, registry
 from viz.ui.lab.controls import Control, Text
 from viz.ui.lab.panel import Panel
 from viz.ui.language import label
-from viz.ui.rpc import Question, fills, tells_itself, told
+from viz.ui.rpc import Message, fills, tells_itself, told
 from viz.ui.session import TRANSLATES, serving
 from viz.wire import blocks
 from viz.wire.summary import INVITATION
@@ -134,12 +134,12 @@ class Lab:
         """What a panel's blocks may ask for that other parts of the page show."""
         header = self.header
 
-        def filled(question: Question, scene: Scene, *values: object) -> dict:
-            return {"fill": panel.given(panel.fills, scene, question.data, *values)}
+        def filled(message: Message, scene: Scene, *values: object) -> dict:
+            return {"fill": panel.given(panel.fills, scene, message.data, *values)}
 
-        def translated(question: Question, scene: Scene) -> tuple:
+        def translated(message: Message, scene: Scene) -> tuple:
             panel.require(scene)
-            return {}, *header.shown(question, panel.translates(scene, question.data))
+            return {}, *header.shown(message, panel.translates(scene, message.data))
 
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
@@ -204,7 +204,7 @@ class Lab:
 def shown(panel: Panel) -> Callable[..., dict]:
     """What the panel shows, for Desk.about."""
 
-    def show(question: Question, scene: Scene, *values: object) -> dict:
+    def show(message: Message, scene: Scene, *values: object) -> dict:
         return {"blocks": panel.missing(scene) or panel.content(scene, *values), "about": about(scene.trace)}
 
     return show
@@ -213,8 +213,8 @@ def shown(panel: Panel) -> Callable[..., dict]:
 def acted(panel: Panel) -> Callable[..., dict]:
     """What its blocks ask for besides."""
 
-    def act(question: Question, scene: Scene, *values: object) -> dict:
-        return {"blocks": panel.act(scene, question.data, *values), "about": about(scene.trace)}
+    def act(message: Message, scene: Scene, *values: object) -> dict:
+        return {"blocks": panel.act(scene, message.data, *values), "about": about(scene.trace)}
 
     return act
 
@@ -222,10 +222,10 @@ def acted(panel: Panel) -> Callable[..., dict]:
 def streamed(panel: Panel) -> Callable[..., Iterator[dict]]:
     """What a panel shows that streams."""
 
-    def stream(question: Question, scene: Scene, *values: object) -> Iterator[dict]:
+    def stream(message: Message, scene: Scene, *values: object) -> Iterator[dict]:
         missing, whole = panel.missing(scene), {}
         for part, found in enumerate([missing] if missing else panel.content(scene, *values)):
-            whole = {"blocks": found, "about": about(scene.trace), "drawing": [question.mark, part]}
+            whole = {"blocks": found, "about": about(scene.trace), "drawing": [message.mark, part]}
             yield {**whole, "more": True}
         # Once more the same, which the page need not draw again: of values that come at once, as from a stream that is
         # slow to open, Gradio's page passes on the last one alone.

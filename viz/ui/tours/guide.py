@@ -14,7 +14,7 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.ui.component import Component, url
 from viz.ui.desk.desk import Desk
-from viz.ui.rpc import Question
+from viz.ui.rpc import Message
 from viz.ui.session import Session
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
@@ -30,8 +30,8 @@ def build(translators: Translators, session: Session) -> Component:
     options = {"words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
     guide = Component("guide", None, events=("stop",), options=options, elem_id="tours")
 
-    def show(question: Question, trace: TranslationTrace | None) -> dict:
-        return answered(translators, every, question.data, trace and trace.direction)
+    def show(message: Message, trace: TranslationTrace | None) -> dict:
+        return answered(translators, every, message.data, trace and trace.direction)
 
     Desk(guide, session).answers("stop", show, [session.trace], turn=True, queue=False, concurrency_id="model")
     return guide
