@@ -54,7 +54,7 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     open_panel(page, "Why", "Patch")
     panel = page.locator("#panel-why-patch")
     panel.locator(".words button").nth(1).click()
-    typed = page.get_by_label("Second sentence")
+    typed = page.get_by_label("Second sentence").locator("visible=true")
     expect(typed).not_to_have_value("")
     expect(panel.get_by_text("The second sentence, after the same prefix")).to_be_visible()
     before = typed.input_value()
