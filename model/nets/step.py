@@ -70,7 +70,7 @@ class DecoderStep:
         x = self.norm(x)
         if at is not None:
             x = at("final", x[:, None])[:, 0]
-        logits, at = self.logits(x * self.output_scale), self._at("", position)
+        logits, at = self.logits(x if self.output_scale == 1.0 else x * self.output_scale), self._at("", position)
         return logits if at is None else at("logits", logits[:, None])[:, 0]
 
     def _at(self, prefix: str, position: int) -> Visit | None:
