@@ -72,7 +72,7 @@ def launch_options(demo: gr.Blocks) -> dict:
         "theme": colours,
         "css": theme.css_variables() + assets.page_style(),
         "run_history": False,
-        "footer_links": ["api", "settings"],
+        "footer_links": ["api"],  # its settings half-translate the page: ours are viz/web/page/display.js
         "max_threads": 96,
         "ssr_mode": False,
         "i18n": language.translations(demo.config, also=(train.YOURS,)),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.page.browser import screenshot
+from tests.page.browser import no_violations, open_tab, screenshot
 
 pytestmark = pytest.mark.browser
 
@@ -15,7 +16,7 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     translator = next(iter(shipped_translators.values()))
     assert page.inner_text("#translation-text") == translator.translate("Ich möchte ein Bier, bitte.").translation
     box = page.locator("#source-text textarea, #source-text input").first
-    box.fill("Der Hund schläft.")
+    box.fill("Der Hund\nschläft.")  # as pasted: a line's end is no part of a sentence
     box.press("Enter")
     expected = translator.translate("Der Hund schläft.")
     page.wait_for_function(
@@ -24,6 +25,23 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     written = page.locator(".atlas-translation .chip.shaded")
     assert written.count() == len(expected.target_ids)
     screenshot(page, "app")
+    box.fill("Ich bin noch nicht")
+    open_tab(page, "Positions")
+    page.reload()  # as the page does by itself when the server was started again
+    expect(page.locator("#translation-text")).to_have_text(expected.translation)
+    expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
+    expect(box).to_have_value("Ich bin noch nicht")
+    page.locator(".display summary").click()
+    language, colours, size = page.locator(".display select").all()
+    colours.select_option("dark")
+    size.select_option("1.3")
+    no_violations(page, "#atlas-title")
+    language.select_option("fr")
+    expect(page.locator("#translate")).to_have_text("Traduire")
+    assert page.evaluate("[document.body.className, document.documentElement.style.zoom]") == ["dark", "1.3"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(box).to_have_value("Ich bin noch nicht")
+    assert page.locator("footer").get_by_text("Settings").count() == 0, "Gradio's half-translates the page"
 
 
 def test_the_page_on_the_api_asks_for_nothing_that_is_refused(tiny_url, open_page):

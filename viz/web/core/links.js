@@ -14,8 +14,39 @@ export function visit(link) {
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
 export const drawn = { weights: () => null };
 
+// What stood here when the page was left: it stands here again after a reload, on the way back, and when the page loads
+// itself anew because the server was started again. {view, typed}: the fields of a link, and what the field held.
+const LEFT = "atlas-left";
+function left() {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(LEFT)),
+      [{ type }] = performance.getEntriesByType("navigation");
+    return type !== "navigate" && found.hash === location.hash ? found : null;
+  } catch {
+    return null; // nothing is kept here, or may be
+  }
+}
+export let kept = left();
+addEventListener("hashchange", () => (kept = null));
+addEventListener("pagehide", () => {
+  const view = new URLSearchParams(tabLinks.explorer?.() || ""),
+    tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
+    typed = document.querySelector("#source-text :is(textarea, input)")?.value;
+  if (tab) view.set("tab", tab.dataset.tabId);
+  try {
+    if (view.has("text"))
+      sessionStorage.setItem(
+        LEFT,
+        JSON.stringify({ hash: location.hash, view: String(view), typed }),
+      );
+  } catch {
+    // then the page opens as it ever does
+  }
+});
+
 // What the part of the page's address behind # says, as URLSearchParams. No server sees it.
-export const pageLink = () => new URLSearchParams(location.hash.replace(/^#/, ""));
+export const pageLink = () =>
+  new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
 
 // Whether a link's fields are about a translation, an object that has these names; of what either does not say, any will do.
 export const isAbout = (link, { text, direction, checkpoint, beam }) =>

@@ -1,7 +1,7 @@
 // The attention explorer: its state, its memory of translations, and the drawing of what the state says.
 import { debounce, el, invite, onTheme } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
-import { drawn, tabLinks } from "../core/links.js";
+import { drawn, pageLink, tabLinks } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
 import { createActions } from "./actions.js";
 import * as colouring from "./colouring.js";
@@ -448,7 +448,7 @@ export default function explorer(root, api) {
     }, 80),
   ).observe(views.root);
   function openLink() {
-    const link = states.fromFragment(location.hash);
+    const link = states.fromFragment(pageLink().toString());
     if (!link) return;
     const { state: wanted, ...named } = link,
       what = { beam: 1, ...named };

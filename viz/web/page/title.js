@@ -2,6 +2,7 @@
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { presenting } from "../present/way.js";
+import { display } from "./display.js";
 
 export default function title(root, api) {
   const { heading, text } = api.value(),
@@ -15,5 +16,6 @@ export default function title(root, api) {
     el("p", {}, text),
     tour ? way("tour", t("Take the tour ({n} minutes)", { n: tour.minutes }), begin) : "",
     way("present", t("Present"), presenting(), t("One picture fills the screen, for a class (f)")),
+    display(),
   );
 }

@@ -3,7 +3,7 @@
 import { el } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
-import { pageLink, visit } from "../core/links.js";
+import { kept, pageLink, visit } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { aboutModel } from "./about.js";
 
@@ -188,7 +188,8 @@ export default function translation(root, api) {
       draw({ ...value, fill: mine === choices && fill }, number);
       busy();
     };
-    rpc.ask("translate", { pair, ...question }, answered, PATIENCE);
+    const text = question.text?.replace(/\s*\n\s*/g, " "); // pasted lines are one sentence: no piece stands for a line's end
+    rpc.ask("translate", { pair, ...question, text }, answered, PATIENCE);
     busy();
   }
   const busy = () => root.setAttribute("aria-busy", String(rpc.waiting()));
@@ -204,7 +205,7 @@ export default function translation(root, api) {
   document.addEventListener("atlas-translate", (event) => {
     event.preventDefault();
     choices += 1;
-    fillIn({ text: event.detail.text });
+    fillIn({ text: kept?.typed ?? event.detail.text });
     ask(event.detail);
   });
   document.addEventListener("atlas-choose", () => (choices += 1));
@@ -259,5 +260,6 @@ export default function translation(root, api) {
   window.addEventListener("hashchange", follow);
   const rpc = connect(api, draw, { replaces: true });
   rpc.take(api.value());
+  if (kept) fillIn({ text: kept.typed });
   follow();
 }

@@ -1,0 +1,102 @@
+// The page's language, its colours and the size of its text: a small menu. What is chosen is kept by the browser, and
+// core/early.js sees to it before anything is painted.
+import { el } from "../core/dom.js";
+import { t } from "../core/language.js";
+
+const KEPT = "atlas-display";
+const SIZES = { 1: "100%", 1.15: "115%", 1.3: "130%", 1.5: "150%" };
+
+function read() {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+const title = (language) =>
+  new Intl.DisplayNames([language], { type: "language" })
+    .of(language)
+    .replace(/^./u, (first) => first.toLocaleUpperCase(language));
+
+export function display() {
+  const languages = ["en", ...Object.keys(JSON.parse(page()?.dataset.languages ?? "{}"))];
+  const chosen = read();
+  function choose(name, value) {
+    chosen[name] = value || undefined;
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(chosen));
+    } catch {
+      // it holds until the page is left
+    }
+    if (name === "size") document.documentElement.style.zoom = value;
+    const address = new URL(location);
+    if (name === "theme") {
+      address.searchParams.delete("__theme");
+      if (value) address.searchParams.set("__theme", value);
+      history.replaceState(history.state, "", address);
+      const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      document.body.classList.toggle("dark", dark);
+    }
+    if (name === "language") location.reload(); // what is here comes back (core/links.js)
+  }
+  const menu = (name, label, options, now) =>
+    el(
+      "label",
+      {},
+      el("span", {}, label),
+      el(
+        "select",
+        { onchange: ({ target }) => choose(name, target.value) },
+        Object.entries(options).map(([value, text]) =>
+          el("option", { value, selected: String(now ?? "") === value, lang: null }, text),
+        ),
+      ),
+    );
+  const theme = new URL(location).searchParams.get("__theme");
+  const root = el(
+    "details",
+    { class: "display" },
+    el(
+      "summary",
+      { class: "way", title: t("Language, colours, text size") },
+      el("span", { "aria-hidden": "true" }, "Aa"),
+      el("span", { class: "sr-only" }, t("Language, colours, text size")),
+    ),
+    el(
+      "div",
+      { class: "choices" },
+      menu(
+        "language",
+        t("Language"),
+        {
+          "": t("as the browser says"),
+          ...Object.fromEntries(languages.map((one) => [one, title(one)])),
+        },
+        chosen.language,
+      ),
+      menu(
+        "theme",
+        t("Colours"),
+        { "": t("as the system says"), light: t("light"), dark: t("dark") },
+        theme,
+      ),
+      menu("size", t("Text size"), SIZES, chosen.size ?? 1),
+    ),
+  );
+  root.addEventListener("focusout", ({ relatedTarget }) => {
+    if (relatedTarget && !root.contains(relatedTarget)) root.open = false;
+  });
+  root.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !root.open) return;
+    root.open = false;
+    root.querySelector("summary").focus();
+    event.stopPropagation();
+  });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (!root.contains(target)) root.open = false;
+  });
+  return root;
+}
+
+const page = () => document.querySelector("script[data-languages]");
