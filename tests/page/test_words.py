@@ -78,6 +78,8 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
     look()
     for group in registry.TABS:
         open_tab(page, table[group.title.english])
+        if group.folded:
+            page.locator(f"#{group.name}-fold > button").click()
         for panel in registry.PANELS[group.name]:
             for title, strip in PLACES[str(group.title), str(panel.title)]:
                 open_tab(page, table[title], strip)

@@ -28,12 +28,14 @@ TABS = (  # (title, id, build(translators, header))
 
 def build(translators: Translators, header: Header) -> None:
     """Lay out the tabs. header.session holds what they share, header.first what the page opens with."""
-    strips: list[tuple[str, gr.Tabs, dict[str, str]]] = []  # within a tab, of this name
+    within: list[
+        tuple[str, gr.Tabs | gr.Accordion, dict[str, dict]]
+    ] = []  # (tab, what is opened in it, panel -> as what)
     behind: list[gr.Tab] = []  # the first
     with gr.Tabs(elem_id="tabs") as tabs:
         for title, name, build_tab in TABS:
             with gr.Tab(label(title), id=name, elem_id=f"tab-{name}") as tab:
-                strips += [(name, *strip) for strip in build_tab(translators, header) or ()]
+                within += [(name, *way) for way in build_tab(translators, header) or ()]
             behind.append(tab)
 
     def follow(wanted: object) -> list:
@@ -43,7 +45,7 @@ def build(translators: Translators, header: Header) -> None:
         tab, panel = str(link.get("tab")), str(link.get("panel"))
         return [
             gr.Tabs(selected=tab),
-            *(gr.Tabs(selected=ids[panel]) if name == tab and panel in ids else gr.skip() for name, _, ids in strips),
+            *(ways.get(panel, gr.skip()) if name == tab else gr.skip() for name, _, ways in within),
         ]
 
     # What is wanted comes as the value of the component, as it is when the event is sent: of links in quick succession
@@ -51,7 +53,7 @@ def build(translators: Translators, header: Header) -> None:
     header.result.open(
         follow,
         header.result,
-        [tabs, *(strip for _, strip, _ in strips)],
+        [tabs, *(opened for _, opened, _ in within)],
         js=fills("atlas-open", "link"),
         trigger_mode="always_last",
         **lab.PRIVATE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from model.trace.why.losses import Losses
 from model.trace.why.question import Question
 from model.trace.words import SPACE, is_punctuation, word_groups
 from viz.maps import labels
+from viz.wire import blocks
 
 COMMON = 1.0  # nats of log p(token): a word of which more is lost is told, also where the metric says little of it
 
@@ -138,29 +140,44 @@ def _none() -> Words:
 
 
 def _alone(named: dict, metric: float) -> Words:
-    return say(
-        "{token} has a log-probability of {n} nats ({p}).", token=named["token"], n=nats(metric), p=_percent(metric)
-    )
+    return say("{token} has a probability of {p}.", token=named["token"], p=_percent(metric))
 
 
 def _alone_without(named: dict, metric: float) -> Words:
-    return say("Without {word} it would have {n} ({p}).", word=named["word"], n=nats(metric), p=_percent(metric))
+    return say("Without {word} it would have {p}.", word=named["word"], p=_percent(metric))
 
 
 def _against(named: dict, metric: float) -> Words:
-    values = {"token": named["token"], "contrast": named["contrast"], "n": nats(abs(metric))}
+    values = {"token": named["token"], "contrast": named["contrast"], "n": times(metric)}
     if metric >= 0:
-        return say("{token} beats {contrast} by {n} nats.", **values)
-    return say("{contrast} would beat {token} by {n} nats.", **values)
+        return say("{token} is {n} as likely as {contrast}.", **values)
+    return say("{contrast} is {n} as likely as {token}.", **values)
 
 
 def _against_without(named: dict, metric: float, left: float) -> Words:
-    values = {"word": named["word"], "n": nats(abs(left))}
+    values = {"word": named["word"], "n": times(left)}
     if metric >= 0 and left < 0:
-        return say("Without {word} it would lose by {n}.", **values)
+        return say("Without {word}, {contrast} would be {n} as likely.", contrast=named["contrast"], **values)
     if metric >= 0:
-        return say("Without {word} it would win by only {n}.", **values)
-    return say("Without {word}, {token} would lose by {n}.", token=named["token"], **values)
+        return say("Without {word}, only {n}.", **values)
+    return say("Without {word}, {n}.", **values)
+
+
+def exact(losses: Losses, columns: Columns) -> Words:
+    """The headline's numbers in nats."""
+    best, loss = weightiest(losses.of_metric, columns)
+    if loss <= 0:
+        return say("{n} nats", n=nats(losses.metric))
+    return say(
+        "{n} nats; without {word} {m}", n=nats(losses.metric), word=columns.labels[best], m=nats(losses.metric - loss)
+    )
+
+
+def times(value: float) -> str:
+    """How many times as likely that many nats make something: "3.3 ×"."""
+    ratio = math.exp(min(abs(value), 300.0))
+    written = f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
+    return f"{written} ×"
 
 
 def _both_without(named: dict, losses: Losses, column: int) -> Words:

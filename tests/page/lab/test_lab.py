@@ -50,6 +50,8 @@ TURN = """(dark) => new Promise((done) => {
 def open_panel(page: Page, tab: str, panel: str):
     """The panel's element, once its content is there."""
     open_tab(page, tab)
+    if tab == "Why" and not page.locator("#why-tabs").is_visible():
+        page.locator("#why-fold > button").click()
     for title, strip in PLACES[tab, panel]:
         open_tab(page, title, strip)
     page.wait_for_function(DRAWN)

@@ -74,7 +74,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     asked(page, 2, 0)
     rival = spoken(next(iter(shipped_translators.values())).tokenizer.tokens([contrasts(trace, 2)[0]])[0])
     expect(page.locator(f"{QUESTION} .against .chip").first).to_contain_text(rival)
-    expect(page.locator(f"{QUESTION} .headline")).to_contain_text("nats")
+    expect(page.locator(f"{QUESTION} .headline")).to_contain_text("as likely as")
     expect(page.locator(".atlas-translation button.chip.pinned")).to_have_count(1)
 
     page.locator(WRITTEN).locator("button").nth(2).focus()  # one stop for the tabulator, arrows within
@@ -94,6 +94,9 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page.wait_for_function(f"{PRESSED}[1] === 5 && {PRESSED}.length === 2")
     expect(page.locator(f"{QUESTION} .failed")).to_be_hidden()
 
+    expect(page.locator("#why-tabs")).to_be_hidden()  # below the picture, all methods are folded
+    page.locator("#why-fold > button").click()
+    expect(page.locator("#panel-why-tokens .matrix")).to_be_visible()
     page.wait_for_function(IDLE)
     cell = page.locator(".matrix td > button").first
     cell.focus()
@@ -123,7 +126,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
 
 
 def test_the_narrow_page_asks_of_itself(why, trace) -> None:
-    page = why("tab=why", width=390, dark=True, locale="de-DE")
+    page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
     asked(page, default_step(trace), 0)
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()

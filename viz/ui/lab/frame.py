@@ -26,7 +26,7 @@ from viz.ui.header import Header
 from viz.ui.rpc import Message, tells_itself, told
 from viz.ui.session import Selection
 from viz.wire.payload import key_of
-from viz.wire.question import headline, picture, question_payload
+from viz.wire.question import exact, headline, picture, question_payload
 
 
 def build(translators: Translators, header: Header) -> None:
@@ -85,6 +85,7 @@ def answered(scene: Scene) -> dict:
     return {
         **found,
         "headline": headline(trace, question, lost, case.columns),
+        "exact": exact(lost, case.columns),
         "picture": picture(question, lost, case.columns, tokens),
     }
 

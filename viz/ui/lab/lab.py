@@ -8,6 +8,7 @@ is computed again for another question as for another sentence, and a Refusal of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from inspect import isgeneratorfunction
 
@@ -44,21 +45,27 @@ class Beside:
     build: Callable[[Translators, Header], None]
 
 
-Strips = list[tuple[gr.Tabs, dict[str, str]]]  # of tabs within a tab: each with what opens a panel, by its name
+# What is opened within a tab, a strip of tabs or a fold, and as what it opens a panel, by the panel's name.
+Ways = list[tuple[gr.Tabs | gr.Accordion, dict[str, dict]]]
 
 
-def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> Strips:
+def build(tab: registry.Tab, translators: Translators, header: Header, *, before: Beside | None = None) -> Ways:
     """Lay out and wire the panels that the registry has for this tab."""
     lab = Lab(translators, header)
     if tab.asks:
         frame.build(translators, header)
-    ids, strips = {before.name: before.name} if before else {}, []
-    with gr.Tabs(elem_id=f"{tab.name}-tabs") as outer:
+    found: Ways = []
+    if tab.folded:
+        fold = gr.Accordion(label(tab.folded), open=False, elem_id=f"{tab.name}-fold")
+        found.append((fold, {panel.name: gr.update(open=True) for panel in registry.PANELS[tab.name]}))
+    names = {before.name: gr.update(selected=before.name)} if before else {}
+    with fold if tab.folded else nullcontext(), gr.Tabs(elem_id=f"{tab.name}-tabs") as outer:
+        found.append((outer, names))
         if before:
             with gr.Tab(label(before.title), id=before.name):
                 before.build(translators, header)
         for place, panels in tab.places():
-            ids |= {panel.name: place.name for panel in panels}
+            names |= {panel.name: gr.update(selected=place.name) for panel in panels}
             with gr.Tab(label(place.title), id=place.name):
                 if isinstance(place, Panel):
                     lab.add(place)
@@ -67,11 +74,11 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
                     for panel in panels:
                         with gr.Tab(label(panel.title), id=panel.name):
                             lab.add(panel)
-            strips.append((inner, {panel.name: panel.name for panel in panels}))
+            found.append((inner, {panel.name: gr.update(selected=panel.name) for panel in panels}))
     lab.follow(header.session.trace)
     if tab.asks:
         lab.follow(header.session.asked)
-    return [(outer, ids), *strips]
+    return found
 
 
 class Lab:

@@ -29,13 +29,14 @@ class Chapter:
 class Tab:
     """name: its id in the page, and its panels' folder; order: its panels by name. One not named there comes last.
     asks: above its panels stands the question (viz.ui.lab.frame), and another question makes them stale. chapters: of
-    panels that are not a place of their own."""
+    panels that are not a place of their own. folded: what all of them wait behind, below the tab's first picture."""
 
     name: str
     title: Words
     order: tuple[str, ...]
     asks: bool = False
     chapters: tuple[Chapter, ...] = ()
+    folded: Words | None = None
 
     def places(self) -> list[tuple[Panel | Chapter, tuple[Panel, ...]]]:
         """What its strip leads to, in order: a panel alone, or a chapter; and the panels there."""
@@ -45,7 +46,14 @@ class Tab:
 
 
 TABS = (
-    Tab("why", say("Why"), ("why-tokens", "why-parts", "why-holds"), asks=True),
+    Tab(
+        "why",
+        say("Why"),
+        ("why-tokens", "why-parts", "why-heads", "why-patch", "why-holds", "why-smallest"),
+        asks=True,
+        chapters=(Chapter("research", say("For research"), ("why-holds", "why-smallest")),),
+        folded=say("All methods, parts and heads"),
+    ),
     Tab("heads", say("Heads"), ("heads-survey", "heads-search", "heads-links", "heads-match")),
     Tab(
         "positions",

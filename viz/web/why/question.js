@@ -5,6 +5,7 @@ import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
+import { pictured } from "../picture/copy.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
 
@@ -162,7 +163,11 @@ export default function question(root, api) {
         : answer.headline.flatMap((sentence) => [...emphasised(sentence), " "])),
       ...(answer.refused ? [] : [el("span", { class: "kind" }, t("measured"))]),
     );
-    picture.replaceChildren(...(answer.picture ? [whyPicture(answer.picture, answer.token)] : []));
+    headline.title = said(answer.exact) || "";
+    const about = { main: true, title: () => headline.textContent, caption: () => answer.text };
+    picture.replaceChildren(
+      ...(answer.picture ? [pictured(whyPicture(answer.picture, answer.token), about)] : []),
+    );
     metric.replaceChildren(...emphasised(answer.metric));
     note.hidden = !answer.note;
     note.textContent = said(answer.note) || "";

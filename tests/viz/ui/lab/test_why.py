@@ -28,7 +28,7 @@ from viz.ui.header import Header
 from viz.ui.lab import frame, lab, registry
 from viz.ui.lab.why import holds, parts, tokens
 from viz.ui.session import Selection, Session
-from viz.wire.question import headline, nats, picture, spoken
+from viz.wire.question import headline, nats, picture, spoken, times
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -95,17 +95,27 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
     token, rival = trace.target_ids[step], contrasts(trace, step)[0]
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
-    assert found["headline"][0].values["n"] == nats(abs(lead)) and found["contrast_id"] == rival
+    assert found["headline"][0].values["n"] == times(lead) and found["contrast_id"] == rival
     effects = attribute(tiny_translator, trace, step=step, methods=[occlusion.MASK.slug])
     ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
     said = found["headline"][1]
     if ordinary.max() > 0:
         assert said.values["word"] == effects.columns.labels[int(ordinary.argmax())]
-        assert said.values["n"] == nats(abs(lead - ordinary.max())) and ("lose" in said) == (lead < ordinary.max())
+        left = lead - float(ordinary.max())
+        assert said.values["n"] == times(left) and ("contrast" in said.values) == (left < 0)
+        assert found["exact"].values["n"] == nats(lead) and found["exact"].values["m"] == nats(left)
     else:
         assert said.startswith("No single word")
     assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
     assert [one["text"] for one in found["tokens"]] == [labels.display(token) for token in trace.target_tokens]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "1.0 ×"), (-1.2, "3.3 ×"), (5.3, "200 ×"), (6.62, "750 ×"), (9.0, "8\u202f100 ×"), (800.0, "> 10⁶ ×")],
+)
+def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
+    assert times(value) == words
 
 
 def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
@@ -154,7 +164,9 @@ def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator,
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
     found = answered(tiny_translator, trace, Asked.of(trace, 3, Against.NOTHING))
-    assert found["headline"][0].values["n"] == nats(float(trace.log_probability[3])) and found["contrast"] is None
+    assert found["contrast"] is None and found["exact"].values["n"] == nats(float(trace.log_probability[3]))
+    p = float(np.exp(trace.log_probability[3]))
+    assert found["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
     assert "is not log p" in found["metric"]
     told = parts.parts(Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3, Against.NOTHING)))
     assert "less the mean logit of the vocabulary" in told[0]["text"]
