@@ -144,7 +144,7 @@ def _alone(named: dict, metric: float) -> Words:
 
 
 def _alone_without(named: dict, metric: float) -> Words:
-    return say("Without {word} it would have {p}.", word=named["word"], p=_percent(metric))
+    return say("Without “{word}” it would have {p}.", word=named["word"], p=_percent(metric))
 
 
 def _against(named: dict, metric: float) -> Words:
@@ -157,10 +157,10 @@ def _against(named: dict, metric: float) -> Words:
 def _against_without(named: dict, metric: float, left: float) -> Words:
     values = {"word": named["word"], "n": times(left)}
     if metric >= 0 and left < 0:
-        return say("Without {word}, {contrast} would be {n} as likely.", contrast=named["contrast"], **values)
+        return say("Without “{word}”, {contrast} would be {n} as likely.", contrast=named["contrast"], **values)
     if metric >= 0:
-        return say("Without {word}, only {n}.", **values)
-    return say("Without {word}, {n}.", **values)
+        return say("Without “{word}”, only {n}.", **values)
+    return say("Without “{word}”: {n}.", **values)
 
 
 def exact(losses: Losses, columns: Columns) -> Words:
@@ -169,7 +169,7 @@ def exact(losses: Losses, columns: Columns) -> Words:
     if loss <= 0:
         return say("{n} nats", n=nats(losses.metric))
     return say(
-        "{n} nats; without {word} {m}", n=nats(losses.metric), word=columns.labels[best], m=nats(losses.metric - loss)
+        "{n} nats; without “{word}” {m}", n=nats(losses.metric), word=columns.labels[best], m=nats(losses.metric - loss)
     )
 
 
