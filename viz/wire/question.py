@@ -140,11 +140,11 @@ def _none() -> Words:
 
 
 def _alone(named: dict, metric: float) -> Words:
-    return say("{token} has a probability of {p}.", token=named["token"], p=_percent(metric))
+    return say("{token} has a probability of {p}.", token=named["token"], p=chance(metric))
 
 
 def _alone_without(named: dict, metric: float) -> Words:
-    return say("Without “{word}” it would have {p}.", word=named["word"], p=_percent(metric))
+    return say("Without “{word}” it would have {p}.", word=named["word"], p=chance(metric))
 
 
 def _against(named: dict, metric: float) -> Words:
@@ -186,10 +186,10 @@ def _both_without(named: dict, losses: Losses, column: int) -> Words:
     return say(
         "Without {word}, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
         **named,
-        p=_percent(losses.log_p),
-        q=_percent(left),
-        r=_percent(losses.log_p - losses.metric),
-        s=_percent(left - against),
+        p=chance(losses.log_p),
+        q=chance(left),
+        r=chance(losses.log_p - losses.metric),
+        s=chance(left - against),
     )
 
 
@@ -203,6 +203,7 @@ def signed(written: str) -> str:
     return written.replace("-", "−" if written.strip("-0.%") else "")
 
 
-def _percent(log_p: float) -> str:
+def chance(log_p: float) -> str:
+    """A log-probability as a percentage."""
     p = float(np.exp(log_p))
     return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"

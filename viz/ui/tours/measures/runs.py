@@ -16,7 +16,7 @@ from model.trace.kinds import AttentionKind
 from viz.ui.tours.measures.measured import NOTHING, Measured, Unit, share
 from viz.ui.tours.scene import Head, StopScene, text_of
 from viz.wire.experiments.heads import signed
-from viz.wire.question import nats
+from viz.wire.question import chance
 
 
 def hidden(scene: StopScene) -> Measured:
@@ -42,7 +42,7 @@ def matters_most(scene: StopScene) -> Measured:
     others[own] = -np.inf
     lost = float(found.of_metric[own])
     return Measured(
-        lost - float(others.max()), Unit.NATS, {"before": nats(found.metric), "after": nats(found.metric - lost)}
+        lost - float(others.max()), Unit.NATS, {"before": chance(found.metric), "after": chance(found.metric - lost)}
     )
 
 
