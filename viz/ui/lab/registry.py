@@ -95,6 +95,7 @@ TABS = (
             Chapter("embedding", say("Embedding"), ("embedding", "space")),
             Chapter("attention", say("Attention"), ("projections", "attention")),
             Chapter("layer", say("Layer"), ("heads", "residual", "add-norm", "feed-forward")),
+            Chapter("logits", say("Logits"), ("logits", "lenses")),
             Chapter("experiments", say("Experiments"), ("scale", "scoring", "kernels", "plain", "race", "steer")),
         ),
     ),
