@@ -77,7 +77,7 @@ def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own
     passes_every_check(page)
     panel = open_panel(page, "Inside", "Map")
     expect(panel).to_contain_text("post-norm")
-    expect(open_panel(page, "Inside", "Logits").locator(".formula")).to_contain_text("E · x + b")
+    expect(open_panel(page, "Inside", "Logits").locator(".formula")).to_contain_text("E·x+b")
     screenshot(page, "own-model")
 
 

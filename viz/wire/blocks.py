@@ -1,8 +1,8 @@
 """What a lab panel is made of, as plain JSON-ready values; viz/web/lab/panel.js draws them.
 
-A panel is a list of blocks: text, formula, facts, cards, row, stack, folded, slot, table, figure, flow, maps, marked;
-other modules here add some. A table's cell is a string, or one of the cell functions below. Text is text: the page
-never reads it as markup.
+A panel is a list of blocks: text, formula, facts, cards, row, stack, folded, slot, table, figure, flow, maps, bars,
+marked; other modules here add some. A table's cell is a string, or one of the cell functions below. Text is text: the
+page never reads it as markup.
 """
 
 from __future__ import annotations
@@ -97,6 +97,17 @@ def flow(stacks: Sequence[dict]) -> dict:
     return {"type": "flow", "stacks": list(stacks)}
 
 
+def bars(*charts: dict, legend: Sequence[str] = ()) -> dict:
+    """Charts of bars side by side, each a chart(). legend: what the bars of a row are, where there are several."""
+    return {"type": "bars", "charts": list(charts), "legend": list(legend)}
+
+
+def chart(title: str, rows: Iterable[tuple[str, Sequence[float]]], *, note: str = "", marked: bool = False) -> dict:
+    """A bar from 0 to 1, or several, for each row (label, shares). marked: set apart from the other charts."""
+    found = [[label, list(map(_short, shares)), [bar(one)["text"] for one in shares]] for label, shares in rows]
+    return {"title": title, "note": note, "rows": found, "marked": marked}
+
+
 def maps(*heatmaps: dict) -> dict:
     """Small matrices side by side, each a heatmap()."""
     return {"type": "maps", "maps": list(heatmaps)}
@@ -177,6 +188,11 @@ def shade(share: float, words: str, *, framed: bool = False) -> dict:
 def verdict(passed: bool | None, words: str = "") -> dict:
     """Yes or no (None: waiting), and why in small letters."""
     return {"cell": "verdict", "passed": passed, "text": words}
+
+
+def dot(passed: bool, words: str) -> dict:
+    """Yes or no as a full or an empty circle; words: why, where it is pointed at."""
+    return {"cell": "dot", "passed": passed, "text": words}
 
 
 def token(words: str) -> dict:

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from model.trace.interventions import positions_off
 from tests.page.browser import no_violations, open_tab, screenshot
 from viz.ui.lab import registry
+from viz.ui.lab.positions.breaking import BREAKS
 from viz.wire import blocks
 
 pytestmark = pytest.mark.browser
@@ -110,8 +111,9 @@ def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped
     assert json.dumps(drawn[5]) == json.dumps([float(v) for v in translator.model.source_positions.table[5].tolist()])
 
     panel = open_panel(page, "Positions", "Break it")
-    broken = translator.translate(trace.source_text, interventions=positions_off())
-    assert panel.locator(".card p").all_inner_texts() == [trace.translation, broken.translation]
+    plain, broken = (translator.translate(BREAKS, interventions=change) for change in (None, positions_off()))
+    assert panel.locator(".card p").all_inner_texts() == [plain.translation, broken.translation]
+    assert panel.locator(".bar-row").count() == len(plain.target_ids)
 
     panel = open_panel(page, "Verify", "BLEU")
     reference = translator.examples[trace.direction][0].reference

@@ -2,6 +2,7 @@
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
+import { math } from "./math.js";
 import { flow } from "./figure1.js";
 import { maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
@@ -38,6 +39,47 @@ function strip(cell) {
   return canvas;
 }
 
+// A chart is rows of bars, each of one number or of several beside one another: {title, note, rows: [label, shares, texts]}.
+const bars = (block, keep, api) =>
+  pictured(
+    el(
+      "div",
+      { class: "bar-charts" },
+      block.charts.map((chart) =>
+        el(
+          "figure",
+          { class: chart.marked ? "marked" : null },
+          el("figcaption", {}, chart.title, chart.note ? el("small", {}, chart.note) : null),
+          block.legend.length
+            ? el(
+                "p",
+                { class: "legend" },
+                block.legend.map((name) => el("span", {}, el("i", {}), name)),
+              )
+            : null,
+          el(
+            "div",
+            { class: "bar-rows", role: "list" },
+            chart.rows.map(([label, shares, texts]) =>
+              el(
+                "div",
+                { class: "bar-row", role: "listitem" },
+                el("span", { class: "token", dir: "auto" }, label),
+                el(
+                  "span",
+                  { class: "meters" },
+                  shares.map((share) => el("i", { style: `--share: ${share}` })),
+                ),
+                el("span", { class: "number" }, texts.join(" → ")),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+    api.about(""),
+  );
+
 const cells = {
   number: (cell) => el("span", { class: "number" }, cell.text),
   strip,
@@ -59,6 +101,12 @@ const cells = {
       { class: `verdict ${cell.passed === null ? "waiting" : cell.passed ? "yes" : "no"}` },
       el("b", {}, cell.passed === null ? "…" : cell.passed ? t("yes") : t("no")),
       cell.text ? el("small", {}, cell.text) : null,
+    ),
+  dot: (cell) =>
+    el(
+      "span",
+      { class: `dot ${cell.passed ? "yes" : "no"}`, title: cell.text },
+      el("span", { class: "sr-only" }, cell.passed ? t("yes") : t("no")),
     ),
   token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
 };
@@ -168,7 +216,7 @@ export const simple = {
     el(
       "p",
       { class: "formula" },
-      el("span", {}, b.text),
+      el("span", {}, math(said(b.text))),
       b.source ? el("small", {}, b.source) : null,
     ),
   facts: (b) =>
@@ -255,6 +303,7 @@ export const simple = {
         svg: () => picture.element(map.querySelector(".framed")),
       }),
     ),
+  bars,
   table,
   figure,
   flow,

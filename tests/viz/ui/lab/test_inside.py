@@ -214,7 +214,7 @@ def test_a_preset_breaks_a_code_and_shows_where(scene, preset, code, words) -> N
     assert row[1]["passed"] is False and words in row[1]["text"]
     paper = tables(found)[0]["rows"][-1]
     assert paper[0] == "sine and cosine" and paper[1]["passed"] is True
-    before = {row[0]: row[1] for row in tables(found)[3]["rows"]}
+    before = {row[0]: row[1] for row in tables(found)[2]["rows"]}
     assert preset != "overflow" or before["binary index"] == "the same code as position 15"
 
 

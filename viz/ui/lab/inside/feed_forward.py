@@ -13,23 +13,17 @@ from viz.ui.lab.sides import LAYER, SIDE, record_of, tokens_of
 from viz.wire import blocks
 from viz.words import say
 
+UNITS = 24  # whose activations are drawn
+
 
 def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
     record, index = record_of(scene, side, layer)
     found = stations.active_units(record, count=6)
     config, width = scene.translator.config, record.activations.shape[-1]
-    largest = float(np.abs(found.values).max()) or 1.0
-    rows = [
-        [
-            blocks.token(token),
-            blocks.bar(float(found.share[i]), f"{found.share[i]:.0%}"),
-            *(
-                blocks.shade(float(v) / largest, f"{u}: {blocks.compact(float(v))}")
-                for u, v in zip(found.units[i], found.values[i])
-            ),
-        ]
-        for i, token in enumerate(tokens_of(scene, side))
-    ]
+    activations = record.activations[0].float().cpu().numpy()
+    names = tokens_of(scene, side)
+    loudest = np.sort(np.abs(activations).max(0).argsort()[::-1][:UNITS])
+    shares = [(name, [float(share)]) for name, share in zip(names, found.share)]
     busy = np.bincount(found.units.ravel(), minlength=width)
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
     common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
@@ -49,17 +43,28 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
                 )
             ]
         ),
-        blocks.table(
-            (say("Token"), say("units above 0"), *(f"{i + 1}." for i in range(found.units.shape[1]))),
-            rows,
-            caption=say(
-                "Layer {layer}: the most active of {n} hidden units at each position, as unit: value.",
-                layer=index + 1,
-                n=width,
+        blocks.row(
+            blocks.maps(
+                blocks.heatmap(
+                    activations[:, loudest],
+                    say(
+                        "Layer {layer}: the {n} most active of {all} hidden units",
+                        layer=index + 1,
+                        n=len(loudest),
+                        all=width,
+                    ),
+                    rows=names,
+                    columns=[str(unit) for unit in loudest],
+                )
             ),
+            blocks.bars(blocks.chart(say("units above 0"), shares)),
         ),
         blocks.facts(
-            (say("Units active at a position"), f"{found.share.mean():.0%}", say("mean of {n} positions", n=len(rows))),
+            (
+                say("Units active at a position"),
+                f"{found.share.mean():.0%}",
+                say("mean of {n} positions", n=len(names)),
+            ),
             (say("Units in several lists"), str(len(shared)), common),
         ),
     ]

@@ -16,46 +16,42 @@ from viz.words import say
 def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
     found, title, keys = dissected(scene, kind, layer, head, query)
     ways = compare_scorings(found)
-    rows = [
+    charts = (
+        blocks.chart(
+            way.name,
+            [(key, [float(weight)]) for key, weight in zip(keys, way.weights)],
+            note=say("{formula} · {bits} bits", formula=way.formula, bits=f"{entropy_bits(way.weights):.2f}"),
+            marked=way.trained,
+        )
+        for way in ways
+    )
+    scores = [
         [
             blocks.token(key),
-            *(
-                cell
-                for way in ways
-                for cell in (
-                    blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked"),
-                    blocks.bar(float(way.weights[i])),
-                )
-            ),
+            *(blocks.number(float(way.scores[i])) if found.allowed[i] else say("masked") for way in ways),
         ]
         for i, key in enumerate(keys)
     ]
-    columns = [say("Key")]
-    for way in ways:
-        columns += [way.name, say("weight")]
     return [
         blocks.text(title),
-        blocks.table(
-            (
-                say("Function"),
-                say("score"),
-                say("where it is from"),
-                say("in this model"),
-                say("entropy of its weights"),
-            ),
-            [
+        blocks.bars(*charts),
+        blocks.folded(
+            say("Scores, and where each function is from"),
+            blocks.table((say("Key"), *(way.name for way in ways)), scores),
+            blocks.table(
+                (say("Function"), say("score"), say("where it is from"), say("in this model")),
                 [
-                    way.name,
-                    way.formula,
-                    way.source,
-                    say("trained") if way.trained else say("an illustration: never trained so"),
-                    say("{bits} bits", bits=f"{entropy_bits(way.weights):.2f}"),
-                ]
-                for way in ways
-            ],
-            marked=(0,),
+                    [
+                        way.name,
+                        way.formula,
+                        way.source,
+                        say("trained") if way.trained else say("an illustration: never trained so"),
+                    ]
+                    for way in ways
+                ],
+                marked=(0,),
+            ),
         ),
-        blocks.table(columns, rows),
         blocks.text(
             say(
                 "General and additive attention have weights of their own (W, U, v); here they are drawn at random "

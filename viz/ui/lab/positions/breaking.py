@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from model.trace.edits import Ablate
 from model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
 from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Button, Choice, Slider, Text
@@ -33,8 +36,21 @@ CHOICES = {
 }
 
 
-def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
+BREAKS = "Er hat 4817 Bücher."  # a number is copied digit by digit, and its digits are in order only by their positions
+
+
+def telling(trace: TranslationTrace, translator: Translator) -> str:
+    """While the page shows the sentence that it opens with: one that breaks."""
+    first = next(iter(translator.examples.get(trace.direction, ())), None)
+    german = trace.direction.split("-")[0] == "de"
+    return BREAKS if german and first and first.text == trace.source_text else ""
+
+
+def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> list[dict]:
     """The plain translation beside the broken one, and how far each head's map moved."""
+    if sentence and sentence != scene.trace.source_text:
+        trace = scene.translator.translate(sentence, scene.trace.direction)
+        scene = replace(scene, trace=trace, selection=scene.selection.fitted(trace))
     text = None
     if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE):
         text = order or shuffled(scene.trace.source_text, seed=1)
@@ -45,15 +61,13 @@ def broken(scene: Scene, choice: str, shift: int, order: str) -> list[dict]:
     largest = max(float(change.max()) for change in found.changes.values())
     return [
         blocks.cards(_card(say("As it is"), found.plain), _card(taken(scene, choice, shift), found.broken)),
-        blocks.table(
-            (
-                say("Plain translation"),
-                say("probability"),
-                say("with {change}", change=CHOICES[choice]),
-                say("change of log-probability"),
+        blocks.bars(
+            blocks.chart(
+                say("How probable each token of the plain translation is"),
+                _probability_rows(found),
+                note=say("Both read the plain translation. The broken model may well prefer other tokens."),
             ),
-            _probability_rows(found),
-            caption=say("Both read the plain translation. The broken model may well prefer other tokens."),
+            legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
         ),
         blocks.text(
             say(
@@ -133,13 +147,10 @@ def _card(title: Words, trace) -> tuple[str, str, str]:
     )
 
 
-def _probability_rows(found: ablation.Comparison) -> list[list]:
+def _probability_rows(found: ablation.Comparison) -> list[tuple[str, list[float]]]:
     plain, forced = np.exp(found.plain.log_probability), np.exp(found.forced_log_probability)
     return [
-        [blocks.token(labels.display(token)), blocks.bar(float(p)), blocks.bar(float(q)), blocks.number(float(d))]
-        for token, p, q, d in zip(
-            found.plain.target_tokens, plain, forced, found.forced_log_probability - found.plain.log_probability
-        )
+        (labels.display(token), [float(p), float(q)]) for token, p, q in zip(found.plain.target_tokens, plain, forced)
     ]
 
 
@@ -162,9 +173,10 @@ PANEL = Panel(
     say("Paper, sections {n}", n="3.2.2, 3.5"),
     broken,
     controls=(
-        Choice(say("What to break"), CHOICES, OFF, folded=True, scale=2),
+        Choice(say("What to break"), CHOICES, OFF, folded=True),
         Slider(say("Shift k"), -32, 64, 8),
-        Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater", scale=2),
+        Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater"),
+        Text(say("Sentence (empty: the one above)"), known=telling),
     ),
     again=Button(say("Break it"), elem_id="break-it", min_width=120),
 )

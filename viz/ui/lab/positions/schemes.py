@@ -28,13 +28,9 @@ PRESET = Choice(
 
 def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
     length, d_model, base = PRESETS.get(preset, (length, d_model, base))
-    rows = [
-        [
-            scheme.name,
-            *(blocks.verdict(v.passed, v.shown_by) for v in criteria.judge(scheme, length, d_model, base=base)),
-        ]
-        for scheme in SCHEMES
-    ]
+    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES]
+    dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in found)] for name, found in judged]
+    rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in found)] for name, found in judged]
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
@@ -42,7 +38,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     return [
         blocks.table(
             (say("Code"), *(c.name for c in criteria.CRITERIA)),
-            rows,
+            dots,
             marked=(len(rows) - 1,),
             caption=say(
                 "For {n} positions, d_model {width} and base {base}.",
@@ -51,7 +47,11 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
                 base=blocks.compact(base),
             ),
         ),
-        blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+        blocks.folded(
+            say("What decides each, and what the criteria mean"),
+            blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,)),
+            blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+        ),
         blocks.table(
             (
                 say("Code"),

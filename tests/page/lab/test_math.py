@@ -1,0 +1,33 @@
+"""Formulas as MathML, read off an empty page."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.page.browser import load_modules
+
+pytestmark = pytest.mark.browser
+
+# A formula, and its MathML without the namespace: what is multiplied is above a fraction's line, one thing below it.
+FORMULAS = {
+    "q·kᵀ / √32": "<mfrac><mrow><mi>q</mi><mo>·</mo><msup><mi>k</mi><mi>T</mi></msup></mrow>"
+    "<msqrt><mn>32</mn></msqrt></mfrac>",
+    "a + b / (c + 1)": "<mi>a</mi><mo>+</mo><mfrac><mi>b</mi><mrow><mi>c</mi><mo>+</mo><mn>1</mn></mrow></mfrac>",
+    "√d_k": "<msqrt><msub><mi>d</mi><mi>k</mi></msub></msqrt>",
+    "W_i^Q x₁": "<msubsup><mi>W</mi><mi>i</mi><mi>Q</mi></msubsup><msub><mi>x</mi><mi>1</mi></msub>",
+    "f(x)": "<mrow><mi>f</mi><mo>\u2061</mo><mrow><mo>(</mo><mi>x</mi><mo>)</mo></mrow></mrow>",
+    "Σᵢ yᵢ": "<msub><mo>Σ</mo><mi>i</mi></msub><msub><mi>y</mi><mi>i</mi></msub>",
+    "[L, 256]": "<mrow><mo>[</mo><mi>L</mi><mo>,</mo><mn>256</mn><mo>]</mo></mrow>",
+}
+
+
+def test_formulas_are_set_as_one_reads_them_and_never_fail(chromium) -> None:
+    page = chromium.new_page()
+    load_modules(page, "lab/math.js")
+    for text, expected in FORMULAS.items():
+        found = page.evaluate("(text) => atlas.math(text).innerHTML", text)
+        assert found == expected, text
+    for odd in ("", "/", "√", "((", "x_", "^", "a / )", "]", "<b>", "x / / y"):  # something, whatever comes
+        assert page.evaluate("(text) => String(atlas.math(text).textContent ?? '')", odd) is not None
+    assert page.evaluate("atlas.math('for each sentence and head')") == "for each sentence and head"
+    page.close()
