@@ -69,11 +69,14 @@ def start(open_page, url: str, **options) -> Page:
 def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark) -> None:
     """In a dark and in a light page: axe-core looks at each panel in both where it is wide, in one where it is narrow,
     but for the first panel of each tab."""
-    page = start(open_page, app_url, width=width, dark=dark)
+    page, explained = start(open_page, app_url, width=width, dark=dark), set()
     for tab, panels in TABS.items():
         for name in panels:
             panel = open_panel(page, tab, name)
             look = page.locator("[role=tabpanel] .atlas-prose:visible")
+            terms = look.locator(".term").all()
+            assert all(len(term.get_attribute("aria-description")) > 20 for term in terms)
+            explained |= {term.inner_text() for term in terms}
             assert len(look.inner_text()) > 60
             assert look.locator("a").get_attribute("href") == PAPERS[tab, name]
             assert panel.locator(".failed").count() == 0
@@ -94,6 +97,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
                 screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if now_dark else 'light'}-{width}")
             page.evaluate(TURN, dark)
     no_violations(page, hidden=True)
+    assert {"query", "key", "value"} <= explained, "a line on each where a text first uses it"
 
 
 def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped_translators) -> None:

@@ -221,7 +221,8 @@ def test_nothing_matches_english_back() -> None:
     for path in root.glob("**/*.js"):
         text = path.read_text(encoding="utf-8")
         uses[path.relative_to(root).as_posix()] = re.findall(r".*\bwords\?\.\[.*", text)
-        assert "new RegExp(" not in text, path.name
+        if path.name != "glossary.js":  # which looks for terms, in the page's own language
+            assert "new RegExp(" not in text, path.name
         assert not re.search(
             r"message\.(match|search|replace|split|includes|startsWith)|"
             r"\.(test|exec)\([^)]*(message|error|say)",
@@ -432,7 +433,14 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
 
 def test_no_script_shows_english_of_its_own() -> None:
     """A string of viz/web/*.js with a capitalised word or a phrase is an argument of t(), or is none to be read."""
-    silent = {"use strict", "noopener noreferrer", "px px"} | {"Escape", "Home", "End", "Enter", "Esc", "Enter, r, k"}
+    silent = {"use strict", "noopener noreferrer", "px px", "http://www.w3.org/1998/Math/MathML"} | {
+        "Escape",
+        "Home",
+        "End",
+        "Enter",
+        "Esc",
+        "Enter, r, k",
+    }
     classes = {
         name
         for path in (ROOT / "viz").glob("web/**/*.css")

@@ -3,6 +3,7 @@ import { debounce, el, invite, onTheme } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
 import { drawn, pageLink, tabLinks } from "../core/links.js";
 import { connect, tell } from "../core/rpc.js";
+import { glossed } from "../lab/glossary.js";
 import { createActions } from "./actions.js";
 import * as colouring from "./colouring.js";
 import { createControls } from "./controls.js";
@@ -195,13 +196,8 @@ export default function explorer(root, api) {
     decoded.textContent =
       t("Decoding: {how}.", { how: trace.payload.decoding }) +
       (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
-    reading.textContent = map
-      ? words.reading(state, trace, map, overlay)
-      : refused
-        ? ""
-        : overlay
-          ? t("Computing …")
-          : t("Loading this layer…");
+    const waits = refused ? "" : overlay ? t("Computing …") : t("Loading this layer…");
+    reading.replaceChildren(...glossed(map ? words.reading(state, trace, map, overlay) : waits));
     clearTimeout(draw.wait);
     requests.waitForNone();
     if (map) {

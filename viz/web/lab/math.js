@@ -4,10 +4,7 @@ const SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉ᵢⱼₙₜ₋",
   BELOW = "0123456789ijnt−";
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹ᵀⁿ⁻",
   ABOVE = "0123456789Tn−";
-const TOKEN = new RegExp(
-  `\\s+|\\d+(?:[.\u202f]\\d+)*|[${SUBSCRIPTS}]+|[${SUPERSCRIPTS}]+|Σ|Π|(?:(?![${SUBSCRIPTS}${SUPERSCRIPTS}])\\p{L})+|.`,
-  "gu",
-);
+const TOKEN = /\s+|\d+(?:[.\u202f]\d+)*|[₀-₉ᵢⱼₙₜ₋]+|[⁰¹²³⁴-⁹ᵀⁿ⁻]+|Σ|Π|(?:(?![ᵢⱼₙₜᵀⁿ])\p{L})+|./gu;
 const CLOSES = { "(": ")", "[": "]" };
 const APART = /^[+−\-=,;:→<>≈…]$/; // what ends a product
 const PROSE = /\p{L}{2,} \p{L}{2,} \p{L}{2,}|[\u3040-\u9fff\uac00-\ud7af]/u; // a sentence is no formula

@@ -1,5 +1,7 @@
 // A line of prose, with a link after it.
 import { el } from "../core/dom.js";
+import { said } from "../core/language.js";
+import { glossed } from "./glossary.js";
 
 export default function prose(root, api) {
   const { text, link } = api.value();
@@ -7,7 +9,7 @@ export default function prose(root, api) {
     el(
       "p",
       {},
-      text,
+      ...glossed(said(text)),
       ...(link
         ? [
             " ",

@@ -5,6 +5,7 @@ import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
 import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
+import { glossed } from "../lab/glossary.js";
 import { pictured } from "../picture/copy.js";
 import * as kept from "./kept.js";
 import { whyPicture } from "./picture.js";
@@ -168,7 +169,11 @@ export default function question(root, api) {
     picture.replaceChildren(
       ...(answer.picture ? [pictured(whyPicture(answer.picture, answer.token), about)] : []),
     );
-    metric.replaceChildren(...emphasised(answer.metric));
+    metric.replaceChildren(
+      ...emphasised(answer.metric).flatMap((part) =>
+        typeof part === "string" ? glossed(part) : [part],
+      ),
+    );
     note.hidden = !answer.note;
     note.textContent = said(answer.note) || "";
     document.dispatchEvent(new CustomEvent("atlas-pinned", { detail: { step } }));
