@@ -95,7 +95,11 @@ export function lens(hooks) {
             columns[step].push(cell);
             return cell;
           }),
-          el("td", { class: "number" }, layer < tokens.length - 1 ? significant(nats[layer], 2) : null),
+          el(
+            "td",
+            { class: "number" },
+            layer < tokens.length - 1 ? significant(nats[layer], 2) : null,
+          ),
         ),
       )
       .reverse();
