@@ -4,7 +4,7 @@ import { said, t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
 import { math } from "./math.js";
 import { flow } from "./figure1.js";
-import { maps, shaded } from "./maps.js";
+import { bars, maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
 import { pictured } from "../picture/copy.js";
 import * as picture from "../picture/drawing.js";
@@ -38,47 +38,6 @@ function strip(cell) {
   });
   return canvas;
 }
-
-// A chart is rows of bars, each of one number or of several beside one another: {title, note, rows: [label, shares, texts]}.
-const bars = (block, keep, api) =>
-  pictured(
-    el(
-      "div",
-      { class: "bar-charts" },
-      block.charts.map((chart) =>
-        el(
-          "figure",
-          { class: chart.marked ? "marked" : null },
-          el("figcaption", {}, chart.title, chart.note ? el("small", {}, chart.note) : null),
-          block.legend.length
-            ? el(
-                "p",
-                { class: "legend" },
-                block.legend.map((name) => el("span", {}, el("i", {}), name)),
-              )
-            : null,
-          el(
-            "div",
-            { class: "bar-rows", role: "list" },
-            chart.rows.map(([label, shares, texts]) =>
-              el(
-                "div",
-                { class: "bar-row", role: "listitem" },
-                el("span", { class: "token", dir: "auto" }, label),
-                el(
-                  "span",
-                  { class: "meters" },
-                  shares.map((share) => el("i", { style: `--share: ${share}` })),
-                ),
-                el("span", { class: "number" }, texts.join(" → ")),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
-    api.about(""),
-  );
 
 const cells = {
   number: (cell) => el("span", { class: "number" }, cell.text),

@@ -1,9 +1,10 @@
-// Numbers as coloured cells: a strip of them in a table, or a matrix drawn small, which the pointer and the arrow keys read.
+// Numbers as coloured cells: a strip of them in a table, or a matrix drawn small, which the pointer and the arrow keys read; and as bars.
 import { diverging, paint } from "../core/colours.js";
 import { el, shorten } from "../core/dom.js";
 import { significant } from "../core/format.js";
 import { arrow, clamp, pointed } from "../core/keys.js";
 import { said, t } from "../core/language.js";
+import { pictured } from "../picture/copy.js";
 
 const NONE = [128, 128, 128, 89];
 const missing = (value) => value === null || Number.isNaN(value);
@@ -122,4 +123,45 @@ export const maps = (block, wrap = (figure) => figure) =>
     "div",
     { class: "maps" },
     block.maps.map((map) => wrap(heatmap(map), said(map.title))),
+  );
+
+// A chart is rows of bars, each of one number or of several beside one another: {title, note, rows: [label, shares, texts]}.
+export const bars = (block, keep, api) =>
+  pictured(
+    el(
+      "div",
+      { class: "bar-charts" },
+      block.charts.map((chart) =>
+        el(
+          "figure",
+          { class: chart.marked ? "marked" : null },
+          el("figcaption", {}, chart.title, chart.note ? el("small", {}, chart.note) : null),
+          block.legend.length
+            ? el(
+                "p",
+                { class: "legend" },
+                block.legend.map((name) => el("span", {}, el("i", {}), name)),
+              )
+            : null,
+          el(
+            "div",
+            { class: "bar-rows", role: "list" },
+            chart.rows.map(([label, shares, texts]) =>
+              el(
+                "div",
+                { class: "bar-row", role: "listitem" },
+                el("span", { class: "token", dir: "auto" }, label),
+                el(
+                  "span",
+                  { class: "meters" },
+                  shares.map((share) => el("i", { style: `--share: ${share}` })),
+                ),
+                el("span", { class: "number" }, texts.join(" → ")),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+    api.about(""),
   );

@@ -116,6 +116,8 @@ def test_every_panel_is_plain_json(scene, panel, every) -> None:
             "table",
             "figure",
             "flow",
+            "bars",
+            "folded",
             "maps",
             "marked",
             "matrix",
