@@ -35,6 +35,8 @@ AXE = """async ([context, all]) => {
 }"""
 
 
+# What Gradio tells the console when a page is loaded anew: of a page whose test says so, `reloads`.
+CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
 EMPTY = "http://127.0.0.1:1/"  # where load_modules() has a page; nothing is asked of a network
 MODULES = """async (names) => {
   const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? "", document.baseURI);
@@ -152,7 +154,8 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
 
     def console(message: ConsoleMessage) -> None:
-        if message.type == "error":
+        cut_off = getattr(page, "reloads", False) and message.text.startswith(CUT_OFF)
+        if message.type == "error" and not cut_off:
             problems.append(f"console: {message.text}")
 
     def failed(error: Error) -> None:
