@@ -92,7 +92,8 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
         theirs.multihead_attn = torch_attention(ours.cross_attention)
     for index, sublayer in enumerate(ours.sublayers):
         setattr(theirs, f"norm{index + 1}", sublayer.norm)
-    return theirs.to(inner.expand.weight).eval()
+    where = inner.expand.weight
+    return theirs.to(device=where.device, dtype=where.dtype).eval()
 
 
 def _beside(first: nn.Linear, second: nn.Linear) -> nn.Linear:

@@ -42,7 +42,7 @@ BREAKS = "Er hat 4817 Bücher."  # a number is copied digit by digit, and its di
 def telling(trace: TranslationTrace, translator: Translator) -> str:
     """While the page shows the sentence that it opens with: one that breaks."""
     first = next(iter(translator.examples.get(trace.direction, ())), None)
-    german = trace.direction.split("-")[0] == "de"
+    german = trace.direction.startswith("de-")
     return BREAKS if german and first and first.text == trace.source_text else ""
 
 
