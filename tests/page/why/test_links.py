@@ -42,7 +42,7 @@ def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_al
         assert text.count("measured") == text.count("proxy") == 8 if name == "CSV" else text.count("<rect") > 32
 
     open_panel(page, "Why", "Patch")
-    expect(page.get_by_label("Second sentence")).to_have_value(SENTENCES[2])
+    expect(page.get_by_label("Second sentence").locator("visible=true")).to_have_value(SENTENCES[2])
     expect(page.locator("#panel-why-patch").get_by_role("grid")).to_be_visible()
     page.get_by_role("button", name="Copy link").locator("visible=true").click()
     address = page.wait_for_function(

@@ -6,6 +6,7 @@ import { said, t } from "../core/language.js";
 import { copyLink, pageLink } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 
+const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
 const SETTLING = 2500; // and to grow to its size
 
@@ -150,9 +151,10 @@ function createTour(root, api) {
       const found = [...document.querySelectorAll(answer.look)].find(
         (one) => one.getClientRects().length,
       );
-      if (found && ready(answer)) point(found);
-      else if (performance.now() - since < PATIENCE) setTimeout(look, 80);
-      else if (found) point(found);
+      const late = performance.now() - since > PATIENCE;
+      if (found && found !== pointed?.element && (late || ready(answer))) point(found);
+      // What is pointed at may be drawn anew, by an answer that was under way: then it is looked for again.
+      if (!late) setTimeout(look, pointed ? AGAIN : 80);
     };
     look();
   }
