@@ -1,6 +1,7 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
 # make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
-# make test-all   the same with the long runs: all strange text, hundreds of sentences, kill after kill; and make wheels
+# make test-all   the same with the long runs: strange text, hundreds of sentences, kill after kill; and make wheels
+# make endure     thousands of cases of what test-all tries on hundreds
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 7860
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 # In words; what is damaged or was cut short is made anew.
 INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp clean
+.PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp clean
 
 app: $(VENV)/.app
 	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
@@ -23,10 +24,14 @@ app: $(VENV)/.app
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: lint browser mcp
-	$(PYTEST) -m "not long" $(ARGS)
+	$(PYTEST) -m "not long and not endure" $(ARGS)
 
 test-all: lint browser mcp wheels
-	SCREENSHOTS=1 $(PYTEST) $(ARGS)
+	SCREENSHOTS=1 $(PYTEST) -m "not endure" $(ARGS)
+
+# Thousands of cases of what make test-all tries on hundreds
+endure: lint browser
+	$(PYTEST) -m endure $(ARGS)
 
 # What the page says, in each language's file: what is new gets an empty text, to be filled in; what is dead goes.
 words: $(VENV)/.dev

@@ -1,7 +1,7 @@
 """Hostile and strange text: every one gives a translation or an error in words, and nothing on the page runs.
 
-A plain run takes some 430 strings in all. The long one takes 20,000 through the tokenizer, 2,000 through translation
-and every export, 200 through the page in a real browser.
+A plain run takes some 430 strings in all. The long one takes 20,000 through the tokenizer, 200 through translation and
+every export (`make endure`: 2,000) and through the page in a real browser.
 """
 
 from __future__ import annotations
@@ -142,9 +142,10 @@ def has_lone_surrogate(text: str) -> bool:
     return any(0xD800 <= ord(c) <= 0xDFFF for c in text)
 
 
-def counts(some: int, many: int) -> pytest.MarkDecorator:
-    """How many strings a test takes, in a plain run and in a long one."""
-    return pytest.mark.parametrize("count", [some, pytest.param(many, marks=pytest.mark.long)])
+def counts(some: int, many: int, most: int | None = None) -> pytest.MarkDecorator:
+    """How many strings a test takes, in a plain run, in a long one, and by `make endure`."""
+    more = [pytest.param(most, marks=pytest.mark.endure)] if most else []
+    return pytest.mark.parametrize("count", [some, pytest.param(many, marks=pytest.mark.long), *more])
 
 
 @counts(400, 20_000)
@@ -162,7 +163,7 @@ def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer, count):
     assert refused > count / 50
 
 
-@counts(20, 2_000)
+@counts(20, 200, 2_000)
 def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_translator, count):
     translated = 0
     for text in some(count, seed=2):

@@ -25,7 +25,7 @@ FIELD = re.compile(r"\{\w+\}")
 # Every text and spoken label in the page, shown or not, but for tokens, sentences and what is English by nature.
 TEXTS = """() => {
   const found = new Set();
-  const skip = ".token, .chip, bdi, [lang=en], #translation-text, .source, .example, script, style, math, svg text.node";
+  const skip = ".token, .chip, bdi, math, [lang=en], #translation-text, .source, .example, script, style, text.node";
   const walk = document.createTreeWalker(document.querySelector('.gradio-container'), NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(skip)) found.add(walk.currentNode.data.trim());
   for (const node of document.querySelectorAll('.gradio-container *'))

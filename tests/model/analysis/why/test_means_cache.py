@@ -15,8 +15,8 @@ from model.translator import Translator
 from model.translators import Translators
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
-from viz.ui.server import why_api
 from viz.ui.server.endpoints import Served
+from viz.ui.server.named import why_api
 from viz.ui.session import Selection
 
 
