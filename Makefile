@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # In words; what is damaged or was cut short is made anew.
 INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp clean
+.PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp proxy clean
 
 app: $(VENV)/.app
 	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
@@ -23,10 +23,10 @@ app: $(VENV)/.app
 # shell says: a dozen tests start the program, and the next run collects the tests in three seconds less.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: lint browser mcp
+test: lint browser mcp proxy
 	$(PYTEST) -m "not long and not endure" $(ARGS)
 
-test-all: lint browser mcp wheels
+test-all: lint browser mcp proxy wheels
 	SCREENSHOTS=1 $(PYTEST) -m "not endure" $(ARGS)
 
 # Thousands of cases of what make test-all tries on hundreds
@@ -53,11 +53,13 @@ derived: $(VENV)/.dev
 	$(BIN)/python -m model.derived $(ARGS)
 
 # The reference of what notebooks use, from the docstrings, into docs/api/. A test runs each page's example.
-DOCUMENTED := viz model.translator model.trace.translation model.trace.interventions model.trace.storage \
-  model.analysis.ablation model.analysis.steering model.analysis.why model.decode.runs model.trace.edits.values \
-  model.trace.results.result model.trace.results.inseq model.nets.places.registry
+DOCUMENTED := viz model.translator model.trace.translation model.trace.kinds model.trace.interventions \
+  model.trace.storage model.trace.edits.values model.trace.results.result model.trace.results.inseq \
+  model.trace.survey.statistics model.analysis.ablation model.analysis.steering model.analysis.why \
+  model.analysis.circuits model.analysis.sentences model.decode.runs model.nets.places.registry model.families.hub \
+  model.foreign
 docs: $(VENV)/.dev
-	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*' '!model.analysis.why[.].*'
+	$(BIN)/python -m pdoc --output-directory docs/api $(DOCUMENTED) '!viz[.].*' '!model.analysis.why[.].*' '!model.analysis.circuits[.].*'
 
 # docs/results.md, from docs/results/ and the checkpoints' scores
 results: $(VENV)/.app
@@ -98,6 +100,12 @@ browser: $(VENV)/.dev
 	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
 	  || $(BIN)/python -m playwright install --with-deps chromium
+
+# The tests of docs/hosting put two servers behind nginx: the system's; without it they are skipped.
+proxy:
+	@command -v nginx >/dev/null 2>&1 \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq nginx-light >/dev/null; } \
+	  || echo "nginx is not installed: the tests of docs/hosting are skipped"
 
 # The optional extra in an environment of its own, which sees this one: everything else is tested without it.
 mcp: $(VENV)/mcp/.done

@@ -36,6 +36,7 @@ from viz.ui.server.options import parse
 
 TITLE = "Attention Atlas"
 CLOSING_SECONDS = 4
+LISTENING = 1 if os.name == "nt" else None  # seconds: on Windows a wait without end does not hear Ctrl+C
 
 
 def build_demo(translators: Translators) -> gr.Blocks:
@@ -103,7 +104,8 @@ def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -
     print(f"{TITLE} is served on http://{args.host}:{args.port}", flush=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    ended.wait()
+    while not ended.wait(LISTENING):
+        pass
     closing = threading.Thread(target=demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)

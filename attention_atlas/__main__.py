@@ -19,7 +19,7 @@ COMMANDS = {
     "lenses": ("model.lenses", "what streams say before their time"),
     "survey": ("model.survey", "what every head does over a corpus"),
     "faithfulness": ("model.faithfulness", "which explanations hold, measured"),
-    "curves": ("model.curves", "how far heads are from links by hand"),
+    "truth": ("model.truth.__main__", "a checkpoint next to labelled data"),
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from bench.page.chromium import launch_chromium
-from bench.page.explorer import first_paint, growth, head_switches, payload_size
+from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
 from bench.page.first import first_view
 from bench.page.idle import idle
 from bench.page.stage import ROOT, Measurement, Stage
@@ -30,6 +30,7 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
     first_paint,
     payload_size,
     growth,
+    large_map,
     lab_positions,
     lab_inside,
     lab_heads,

@@ -3,7 +3,8 @@
     step      one decoding step next to what reading its weights takes, and a translation with every map next to
               transformers' MarianMTModel with eager attention at its better number of threads
     opening   a folder as the hub has it, an old pickle, and a converted one: seconds, and memory that is no file's
-    visitors  50 visitors at once with texts of 400 words, and of as many as may be: the app's memory, and its answers
+    visitors  50 visitors at once with texts of 400 words, and of as many tokens as may be or as --tokens says: the
+              app's memory, beside the weights and in all, and its answers
 
 Figures are medians, and ratios hold within one run.
 """
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> None:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in args.shapes:
-            for section in args.sections if shape != SHIPPED else [one for one in args.sections if one == "step"]:
+            for section in args.sections if shape != SHIPPED else [one for one in args.sections if one != "opening"]:
                 found += (rows := SECTIONS[section](shape, Path(folder) / f"{shape}-{section}", args))
                 print(speed.table(rows), flush=True)
                 gc.collect()
@@ -120,8 +121,9 @@ def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement
 def weights_read(translator: Translator) -> int:
     """Bytes of weights that a step reads: the decoder's but for what makes keys and values of the source, and the
     output matrix; of the target's embedding only a row."""
-    model, d_model = translator.model, translator.config.d_model
-    once = sum(4 * (2 * d_model * d_model + 2 * d_model) for _ in model.decoder.layers)
+    model = translator.model
+    of_source = [layer.cross_attention.projection for layer in model.decoder.layers]  # queries, keys, values
+    once = sum(parameter.nbytes * 2 // 3 for projection in of_source for parameter in projection.parameters())
     bias = 0 if model.output_bias is None else model.output_bias.nbytes
     return sum(p.nbytes for p in model.decoder.parameters()) - once + model.output_matrix.nbytes + bias
 
@@ -187,12 +189,19 @@ def python(*arguments: str) -> str:
 
 
 def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
-    """Each in a session of their own, all at once; memory is watched until the last has gone."""
-    model = shapes.write(shapes.theirs(shape), folder / "opus-mt-de-en")
-    limit = Translator.load(model, "cpu").max_tokens
+    """Each in a session of their own, all at once; memory is watched until the last has gone. Of a converted folder:
+    one of others' form lies in memory twice, once as the file that the system may forget."""
+    model = args.checkpoint
+    if shape != SHIPPED:
+        theirs, model = shapes.write(shapes.theirs(shape), folder / "opus-mt-de-en"), folder / "converted"
+        python("-m", "model.convert", str(theirs), "--out", str(model))
+    translator = Translator.load(model, "cpu")
+    limit, weights = min(translator.max_tokens, args.tokens), translator.weight_bytes
+    text = longest(translator, limit)
+    del translator
     gc.collect()
     found = []
-    (folder / "none").mkdir()
+    (folder / "none").mkdir(parents=True)
     with load.running_app(["--checkpoints", str(folder / "none"), "--model", str(model)]) as (port, pid):
         most, ended = [load.memory(pid)], threading.Event()
 
@@ -201,7 +210,7 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
                 most[0] = max(most[0], load.memory(pid))
 
         threading.Thread(target=watch, daemon=True).start()
-        texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), "as_many_as_may_be": longest(model, limit)}
+        texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), f"{limit}_tokens": text}
         for name, text in texts.items():
             outcomes: Counter[str] = Counter()
             threads = [
@@ -216,14 +225,17 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
                 Measurement(f"{shape}_visitors_{name}_{outcome}", count, f"of {args.visitors}")
                 for outcome, count in sorted(outcomes.items())
             ]
-            found.append(Measurement(f"{shape}_visitors_{name}_peak_memory", most[0] / 1000, "GB"))
+            found += [
+                Measurement(f"{shape}_visitors_{name}_peak_memory", most[0] / 1000, "GB"),
+                Measurement(f"{shape}_visitors_{name}_beside_weights", most[0] / 1000 - weights / 1e9, "GB"),
+            ]
         ended.set()
     return found
 
 
-def longest(model: Path, limit: int) -> str:
+def longest(translator: Translator, limit: int) -> str:
     """Words of which so many fit."""
-    translator, words = Translator.load(model, "cpu"), ["Hund"]
+    words = ["Hund"]
     while len(translator.tokenizer.encode_source(" ".join([*words, "Hund", "..."]), "en", "de")) <= limit:
         words.append("Hund")
     return " ".join(words)
@@ -253,17 +265,18 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         choices=(*shapes.SHAPES, SHIPPED),
         default=["opus-mt"],
-        help="default: opus-mt; what is shipped has the section step alone",
+        help="default: opus-mt; what is shipped has no section opening",
     )
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"what is shipped, default {CHECKPOINT}")
     add("--threads", type=int, default=2, help="of torch, default 2")
     add("--repeats", type=int, default=9, help="of each way, default 9")
     add("--starts", type=int, default=3, help="new processes for each way of opening, default 3")
+    add("--tokens", type=int, default=1 << 20, help="of the visitors' longer text; default: as many as may be")
     add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
     add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
     args = parser.parse_args(argv)
-    if args.shapes == [SHIPPED] and "step" not in args.sections:
-        parser.error(f"what is shipped has the section step alone, and no {' or '.join(args.sections)}")
+    if args.shapes == [SHIPPED] and args.sections == ["opening"]:
+        parser.error("what is shipped has no section opening")
     return args
 
 

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from model.analysis.trust import FILE
 from model.program import command_line, program
+from model.truth import report
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, FOLDER = ROOT / "docs" / "results.md", ROOT / "docs" / "results"
@@ -73,13 +75,37 @@ SECTIONS = (
         "python -m bench.why --json {file}",
         "Each beside its bar, and beside the time of its products at the speed that the machine reaches.",
     ),
+    Section(
+        "Circuits",
+        "circuits.json",
+        "python -m bench.circuits --json {file}",
+        "What 5 % of the edges keep alone, on pairs that they were not found with, with a 95 % bootstrap interval, "
+        "beside whole nodes and edges drawn by lot. Then times, each beside its bar; of OPUS-MT's size with random "
+        "weights and norms first.",
+    ),
+    Section(
+        "How far to trust a translation",
+        "trust.json",
+        "python -m bench.trust --json {file}",
+        "The line under a translation, the panel Trust, dropout's passes and two models on one sentence, each beside "
+        "its bar.",
+    ),
+    Section(
+        "What edits cost those who make none",
+        "since.json",
+        "python -m bench.since --json {file}",
+        "Processor time of a translation and of its steps beside the commit before edits came, in turns; `more` is by "
+        "how much, with the 95 % interval of its median, and `noise` the same of that commit beside itself.",
+    ),
     Section("Training in the page", "toy.json", "python -m bench.toy --json {file}", "The tab Train's default."),
     Section(
         "Large models of other families",
         "own.json",
-        "python -m bench.own --shapes shipped opus-mt nllb-600m --json {file}",
+        "python -m bench.own --shapes shipped opus-mt nllb-600m t5-base --json {file}",
         "At the sizes of public checkpoints, with random weights; shipped: the German → English Transformer, for "
-        "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run.",
+        "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run; t5-base "
+        "was measured where memory gives half of what it gave the others. Visitors: five at once with 512 tokens each, "
+        "by `--sections visitors --visitors 5 --tokens 512`.",
     ),
     Section("On a GPU", "cuda.json", "python -m bench.cuda --json {file}", "Every part with its own seconds."),
 )
@@ -99,6 +125,8 @@ def page(checkpoints: Path, folder: Path) -> str:
         "within one table; between machines, compare ratios.",
         "## Translation quality",
         quality(checkpoints),
+        "## Beside labelled data",
+        labelled(checkpoints),
         "## Kinds of language",
         kinds(folder / "domains"),
     ]
@@ -141,6 +169,15 @@ def quality(checkpoints: Path) -> str:
     return f"{text}\n\n" + table(
         ("direction", "checkpoint", "test set", "sentences", "decoding", "protocol", "BLEU", "chrF"), rows
     )
+
+
+def labelled(checkpoints: Path) -> str:
+    """What model.truth left beside each checkpoint's weights."""
+    found = [
+        f"### {path.parent.name}\n\n{report.tables(json.loads(path.read_text(encoding='utf-8')), level=4)}"
+        for path in sorted(checkpoints.glob(f"*/{FILE}"))
+    ]
+    return "\n\n".join(["`python -m model.truth --data data --checkpoint checkpoints/NAME` measures this.", *found])
 
 
 def kinds(folder: Path) -> str:

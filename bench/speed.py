@@ -26,6 +26,7 @@ from model.nets.layer import SourceMemory
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
 from model.program import add_checkpoint, command_line, program, whole
+from model.serve.device import finish
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.translation import TranslationTrace
@@ -237,8 +238,7 @@ def timed(work: Callable[[], object], device: torch.device) -> float:
     """Wall-clock seconds, the device's queue included."""
     started = time.perf_counter()
     work()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    finish(device)
     return time.perf_counter() - started
 
 

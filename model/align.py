@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
 from model.analysis.alignment.choose import (
     Chosen,
+    Maps,
     averaged,
     best_of_columns,
     best_of_rows,
@@ -32,6 +34,7 @@ from model.analysis.alignment.choose import (
     score_maps,
     voters,
 )
+from model.analysis.alignment.monotone import probable, warped
 from model.analysis.alignment.words import pieces
 from model.nets.networks import check_transformer
 from model.program import add_checkpoint, command_line, program, whole
@@ -44,6 +47,11 @@ from model.translator import Translator
 
 FORWARD, BACKWARD = "forward", "backward"
 LINES = 64  # at once
+# In the order of the words, as far as it goes: the sentences of a batch together.
+ORDERED: Mapping[str, Callable[[Sequence[np.ndarray]], list[Links]]] = {
+    "path": lambda scores: [*map(warped, scores)],
+    "jumps": probable,
+}
 
 Pair = tuple[list[str], list[str]]
 
@@ -110,27 +118,41 @@ class Aligner:
         )
 
     def align(self, pairs: Sequence[Pair], chosen: Chosen, how: str) -> list[Links]:
-        """Links of each pair; none for a pair with an empty side. how: "forward" or "backward", by the heads of one
-        side; or a symmetrisation. With a model of the other direction, that joins the best of rows and the best of
-        columns of both models' scores together: where one hesitates, the other's certainty decides."""
+        """Links of each pair, as link() finds them; none for a pair with an empty side."""
         real = [at for at, pair in enumerate(pairs) if all(pair)]
         found: list[Links] = [frozenset()] * len(pairs)
-        maps = score_maps(self.translator, [pieces(self.translator, self.direction, *pairs[at]) for at in real])
-        rows = [averaged(one, chosen.forward) for one in maps]
-        columns = rows if how == FORWARD else [averaged(one, chosen.backward) for one in maps]
+        kept = [pairs[at] for at in real]
+        maps = score_maps(self.translator, [pieces(self.translator, self.direction, *pair) for pair in kept])
+        others = None
         if self.reverse and how != FORWARD:
-            other = score_maps(self.reverse, [pieces(self.reverse, self.back, *pairs[at][::-1]) for at in real])
-            columns = [averaged(one, chosen.backward).T for one in other]
-            if how != BACKWARD:
-                rows = columns = [mine + theirs for mine, theirs in zip(rows, columns)]
-        forward, backward = map(best_of_rows, rows), map(best_of_columns, columns)
-        for at, a, b in zip(real, forward, backward):
-            found[at] = a if how == FORWARD else b if how == BACKWARD else SYMMETRISATIONS[how](a, b)
+            others = score_maps(self.reverse, [pieces(self.reverse, self.back, *pair[::-1]) for pair in kept])
+        for at, links in zip(real, link(maps, others, chosen, how)):
+            found[at] = links
         return found
 
 
+def link(maps: Maps, others: Maps | None, chosen: Chosen, how: str) -> list[Links]:
+    """Links from score_maps() of one direction, and of the other one where a model translates back. how: "forward" or
+    "backward", by the heads of one side; a symmetrisation; or one of ORDERED. All but the first two take both models'
+    scores together: where one hesitates, the other's certainty decides."""
+    rows = [averaged(one, chosen.forward) for one in maps]
+    if how == FORWARD:
+        return [*map(best_of_rows, rows)]
+    if others is None:
+        columns = [averaged(one, chosen.backward) for one in maps]
+    else:
+        columns = [averaged(one, chosen.backward).T for one in others]
+        if how != BACKWARD:
+            rows = columns = [mine + theirs for mine, theirs in zip(rows, columns)]
+    if how == BACKWARD:
+        return [*map(best_of_columns, columns)]
+    if how in ORDERED:
+        return ORDERED[how](rows)
+    return [SYMMETRISATIONS[how](best_of_rows(a), best_of_columns(b)) for a, b in zip(rows, columns)]
+
+
 def _voters(translator: Translator) -> list:
-    return voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
+    return voters(translator.model.num_layers[AttentionKind.CROSS], translator.model.num_heads[AttentionKind.CROSS])
 
 
 def described(chosen: Chosen) -> str:
@@ -188,9 +210,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--reverse", type=Path, metavar="FOLDER", help="a checkpoint that translates back")
     add(
         "--symmetrise",
-        choices=(FORWARD, BACKWARD, *SYMMETRISATIONS),
+        choices=(FORWARD, BACKWARD, *SYMMETRISATIONS, *ORDERED),
         default="grow-diag-final-and",
-        help="how both directions are put together; default grow-diag-final-and",
+        help="how both directions are put together; default grow-diag-final-and. jumps is nearest to links by hand: it "
+        "learns from the lines, some at a time, how far one goes from word to word; path never goes back",
     )
     add("--choose-on", type=whole(), default=100, metavar="N", help="lines to choose heads on; default 100")
     add("--score", nargs=2, type=Path, metavar=("GOLD", "LINKS"), help="score a file of links and do nothing else")

@@ -124,7 +124,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--parts", type=Path, help="also write the finished checkpoints there, in parts of 15 MiB")
     add("--join", type=Path, help="instead of anything else, put such parts together into --out")
     add("--minutes", type=float, help="stop after so many minutes; start again to go on")
-    add("--device", help="cpu or cuda")
+    add("--device", help="cpu, cuda or mps")
     add("--processes", type=int, default=1, help="train with so many processes (torchrun)")
     add("--commands", action="store_true", help="print the commands instead of running them")
     args = parser.parse_args(argv)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from model.trace import is_number, is_whole
+from model.trace.kinds import Side
 
 # Upper bounds on what a config file may ask for. They are far above anything this project trains, and exist so
 # that a damaged or hostile file is refused before any memory is allocated.
@@ -34,7 +35,7 @@ def check_whole_number(name: str, value: object, low: int, high: int | None = No
         raise ValueError(f"{name} must be at least {low}{upper}, found {value}")
 
 
-def _check_truth(name: str, value: object) -> None:
+def check_truth(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be true or false, found {value!r}")
 
@@ -72,7 +73,7 @@ class Norm(str, Enum):
 
 
 class PositionCode(str, Enum):
-    """What tells a model where a token stands (section 3.5): added to the embedding, but for the last two."""
+    """What tells a model where a token stands (section 3.5): added to the embedding, but for relative ones."""
 
     INTERLEAVED = "interleaved"  # the paper's: sine and cosine of a pair side by side, wavelengths base^(2i / d_model)
     HALVES = "halves"  # Marian: the same numbers, all sines and then all cosines
@@ -80,6 +81,17 @@ class PositionCode(str, Enum):
     LEARNED = "learned"  # mBART: a table of parameters for each side
     RELATIVE = "relative"  # T5: a number for each head and distance, added to the scores of self-attention
     NONE = "none"  # nothing: the encoder then sees a bag of tokens
+    # What else one might add, for a toy to be tried with (model/nets/positions.py): no published model does.
+    COUNT = "count"
+    NORMALISED = "normalised"
+    BINARY = "binary"
+    SINE = "sine"
+    TUTORIAL = "tutorial"
+
+    @property
+    def has_waves(self) -> bool:
+        """Whether it is made of pairs of a sine and a cosine that turn at one rate."""
+        return self in (PositionCode.INTERLEAVED, PositionCode.HALVES, PositionCode.FAIRSEQ)
 
 
 @dataclass(frozen=True)
@@ -98,8 +110,9 @@ class ModelConfig:
     d_feedforward: int = 1024
     dropout: float = 0.1  # on embeddings and on each sub-layer's output (section 5.4)
     attention_dropout: float = 0.0  # on the attention weights
+    feedforward_dropout: float = 0.0  # on the active units of the feed-forward
     norm_first: bool = True  # True: pre-norm; False: post-norm, as in the paper
-    max_length: int = 256  # tokens a side that the Translator accepts, symbols included
+    max_length: int = 256  # tokens a side, symbols included, that it was made for
     position_base: float = 10_000.0  # of the sinusoids' wavelengths (section 3.5)
     pad_id: int = 0
     activation: Activation = Activation.RELU
@@ -124,16 +137,19 @@ class ModelConfig:
     position_buckets: int = 32  # of relative positions: how many distances are told apart
     position_reach: int = 128  # and from which distance on none are
     layer_positions: bool = False  # a table of relative positions in each layer, not one for a stack: UMT5
+    norm_before_positions: bool = False  # the decoder's norm on embeddings stands before positions: Blenderbot-small
+    decoder_num_heads: int | None = None  # None: as many as the encoder has
+    decoder_d_feedforward: int | None = None  # None: as many as the encoder has
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
             check_whole_number(name, getattr(self, name), 1, limit)
         check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "feedforward_dropout"):
             check_fraction(name, getattr(self, name))
         for field in dataclasses.fields(self):
             if isinstance(field.default, bool):
-                _check_truth(field.name, getattr(self, field.name))
+                check_truth(field.name, getattr(self, field.name))
         _check_member(self, "activation", Activation)
         _check_member(self, "position_code", PositionCode)
         _check_member(self, "norm", Norm)
@@ -143,10 +159,15 @@ class ModelConfig:
             raise ValueError(f"position_base must be above 1 and at most 1e9, found {self.position_base!r}")
         if not is_number(self.norm_epsilon) or not 0.0 < self.norm_epsilon <= 1e-2:
             raise ValueError(f"norm_epsilon must be above 0 and at most 0.01, found {self.norm_epsilon!r}")
+        for name in ("num_heads", "d_feedforward"):
+            if getattr(self, f"decoder_{name}") is not None:
+                check_whole_number(f"decoder_{name}", getattr(self, f"decoder_{name}"), 1, LIMITS[name])
         if self.head_width is not None:
             check_whole_number("head_width", self.head_width, 1, MAX_HEAD_WIDTH)
-        elif self.d_model % self.num_heads:
-            raise ValueError(f"d_model {self.d_model} is not divisible by num_heads {self.num_heads}")
+        else:
+            for heads in (self.num_heads, self.of(Side.DECODER).num_heads):
+                if self.d_model % heads:
+                    raise ValueError(f"d_model {self.d_model} is not divisible by num_heads {heads}")
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (sine and cosine come in pairs), found {self.d_model}")
 
@@ -170,21 +191,40 @@ class ModelConfig:
 
     def map_numbers(self, source: int, target: int) -> int:
         """Weights in all attention maps of a sentence of so many tokens a side."""
-        return self.num_heads * (
-            self.num_encoder_layers * source**2 + self.num_decoder_layers * target * (target + source)
-        )
+        read, wrote = (self.of(side).num_heads for side in Side)
+        return read * self.num_encoder_layers * source**2 + wrote * self.num_decoder_layers * target * (target + source)
 
     def pass_numbers(self, source: int, target: int) -> int:
         """Numbers that lie in memory at most while a sentence of a batch is decoded and recorded: its maps twice (the
         pass's and the trace's), a layer's scores and softmax, in each layer projections, streams before and after each
         sub-layer, active units, the decoder's cache, and logits with their softmax."""
-        d, longest = max(self.d_model, self.num_heads * self.d_head), max(source, target)
-        wide = (1 + self.gated) * self.d_feedforward
-        encoder = source * (7 * d + wide)  # queries, keys, values; what each of 2 sub-layers adds and leaves
-        decoder = target * (10 * d + wide) + (2 * source + 4 * max(target, 16)) * d  # cross keys and values; the cache
+        heads, width, *wide = self._widest
+        d, longest = max(self.d_model, width), max(source, target)
+        encoder = source * (7 * d + wide[0])  # queries, keys, values; what each of 2 sub-layers adds and leaves
+        decoder = (
+            target * (10 * d + wide[1]) + (2 * source + 4 * max(target, 16)) * d
+        )  # cross keys and values; the cache
         streams = self.num_encoder_layers * encoder + self.num_decoder_layers * decoder
-        passing = 3 * self.num_heads * longest**2 + longest * (8 * d + 2 * wide) + 4 * self.num_target_tokens
+        passing = 3 * heads * longest**2 + longest * (8 * d + 2 * max(wide)) + 4 * self.num_target_tokens
         return 2 * self.map_numbers(source, target) + streams + passing
+
+    def held_numbers(self, source: int, target: int) -> int:
+        """As pass_numbers, of a long sentence: of its maps queries and keys are held, and nothing else is recorded."""
+        heads, width, *wide = self._widest
+        longest = max(source, target)
+        held = 2 * self.num_encoder_layers * source + self.num_decoder_layers * (3 * target + source)
+        decoding = self.num_decoder_layers * (2 * source + 4 * max(target, 16))  # cross keys and values; the cache
+        row = max(self.d_model, width) * 8 + 2 * max(wide)
+        bias = 2 * longest**2 * heads if self.position_code is PositionCode.RELATIVE else 0
+        passing = 3 * heads * longest**2 + bias + longest * row + 4 * self.num_target_tokens
+        return (held + decoding) * width + passing
+
+    @property
+    def _widest(self) -> tuple[int, int, int, int]:
+        """The larger side's heads, and their width together; the numbers between each side's feed-forward."""
+        sides = [self.of(side) for side in Side]
+        wide = [(1 + self.gated) * side.d_feedforward for side in sides]
+        return max(one.num_heads for one in sides), max(one.num_heads * one.d_head for one in sides), *wide
 
     @property
     def reach(self) -> int:
@@ -211,55 +251,21 @@ class ModelConfig:
         """Whether positions are a vector that is added to an embedding."""
         return self.position_code not in (PositionCode.RELATIVE, PositionCode.NONE)
 
+    def of(self, side: Side) -> ModelConfig:
+        """The same with both sides as wide as this one: what its layers are made from."""
+        if self.decoder_num_heads is None and self.decoder_d_feedforward is None:
+            return self
+        own = {}
+        if side is Side.DECODER:
+            own["num_heads"] = self.decoder_num_heads or self.num_heads
+            own["d_feedforward"] = self.decoder_d_feedforward or self.d_feedforward
+        return dataclasses.replace(self, decoder_num_heads=None, decoder_d_feedforward=None, **own)
+
     @property
     def d_head(self) -> int:
-        """Width of one head: d_k = d_v, in the paper d_model / num_heads (section 3.2.2)."""
+        """Width of one head: d_k = d_v, in the paper d_model / num_heads (section 3.2.2). Where the sides differ, the
+        encoder's: of() has the other's."""
         return self.d_model // self.num_heads if self.head_width is None else self.head_width
-
-
-@dataclass(frozen=True)
-class RecurrentConfig:
-    """The shape of a recurrent encoder-decoder (model/nets/recurrent.py). Raises ValueError, with the field and its
-    value, for anything that cannot be built."""
-
-    vocabulary_size: int
-    d_model: int = 256  # of embeddings, decoder states and the output
-    dropout: float = 0.1  # on embeddings and on what the output projection reads
-    attention: bool = True  # Bahdanau et al. 2015; False: one vector of the source, as Sutskever et al. 2014
-    max_length: int = 256  # tokens a side that the Translator accepts, symbols included
-    pad_id: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("vocabulary_size", "d_model", "max_length"):
-            check_whole_number(name, getattr(self, name), 1, LIMITS[name])
-        check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
-        check_fraction("dropout", self.dropout)
-        _check_truth("attention", self.attention)
-        if self.d_model % 2:
-            raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
-
-    banned_ids = ()  # tokens that decoding never chooses
-    reach = 2**31  # a recurrence has no longest sentence
-    num_heads = num_encoder_layers = num_decoder_layers = 1
-    without = ()
-
-    def map_numbers(self, source: int, target: int) -> int:
-        """As ModelConfig.map_numbers: one alignment."""
-        return source * target
-
-    def pass_numbers(self, source: int, target: int) -> int:
-        """As ModelConfig.pass_numbers: what reads and writes the tokens, a step's scores, and logits."""
-        d = self.d_model
-        return 2 * source * target + (source + target) * 12 * d + source * 8 * d + 4 * self.num_target_tokens
-
-    @property
-    def d_encoder(self) -> int:
-        """Width of the state that reads in one direction."""
-        return self.d_model // 2
-
-    @property
-    def num_target_tokens(self) -> int:
-        return self.vocabulary_size
 
 
 def from_json(cls: type, values: object):

@@ -15,6 +15,7 @@ from model.files import replace_file
 from model.program import check_free, command_line, program
 from model.text.pieces import PieceTokenizer
 from model.trace.directions import parse_direction
+from model.trace.kinds import Side
 
 CARD = """---
 {front}
@@ -92,6 +93,7 @@ def check_directions(wanted: list[str], found: checkpoint.Checkpoint) -> None:
 def card(found: checkpoint.Checkpoint, about: Origin) -> str:
     """The converted model's card. What strangers wrote stands in it as plain words."""
     config = found.model.config
+    read, wrote = (config.of(side).num_heads for side in Side)
     known = about.licence.replace("-", "").replace(".", "").isalnum()
     return CARD.format(
         front=f"license: {about.licence if known else 'other'}",
@@ -101,7 +103,7 @@ def card(found: checkpoint.Checkpoint, about: Origin) -> str:
         parameters=found.metrics["parameters"],
         encoder=config.num_encoder_layers,
         decoder=config.num_decoder_layers,
-        heads=config.num_heads,
+        heads=read if read == wrote else f"{read} and {wrote}",
         width=config.d_model,
         directions=", ".join(found.directions),
         notes="".join(f"\n* {note}" for note in found.metrics["notes"]),

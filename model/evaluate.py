@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 
-import numpy as np
 import sacrebleu
 import torch
 
@@ -26,7 +25,6 @@ from model.training import corpora
 from model.training.sources.readers import Corpus, read_aligned
 from model.translator import Translator
 
-UNUSUAL_PERCENTILE = 2  # a translation less probable than this share of dev translations is called unusual
 KEY = ("data", "split", "direction", "beam", "length_penalty", "protocol")  # plain sacreBLEU names no protocol
 
 PROTOCOLS = {WU2021: wu2021_bleu}
@@ -66,9 +64,6 @@ def main(argv: list[str] | None = None) -> None:
     if args.precision:
         metrics["precision"] = precision_report(translator, args.precision, found, args.limit)
         print(json.dumps(metrics["precision"], indent=2))
-    dev = [(d, [s for s, _ in c.oriented(d)]) for split, d, c in found if split == "dev"]
-    if dev and args.limit is None and (args.replace or "unusual_log_probability" not in metrics):
-        metrics["unusual_log_probability"] = round(unusual_log_probability(translator, dev), 3)
     if args.out or (args.limit is None and not args.dry_run):
         checkpoint.write_json(args.out or args.checkpoint / checkpoint.METRICS, metrics)
 
@@ -140,15 +135,6 @@ def held_out(args: argparse.Namespace, directions: list[str]) -> list[tuple[str,
         for split in args.splits
         if getattr(splits, split).oriented(direction)
     ]
-
-
-def unusual_log_probability(translator: Translator, dev: list[tuple[str, list[str]]]) -> float:
-    """The mean log-probability a token that only 2 % of greedy dev translations fall below."""
-    means = []
-    for direction, texts in dev:
-        sources = [translator.encode(text, direction) for text in texts]
-        means += map(np.mean, translator.log_probabilities(sources, translator.generate(sources, direction)))
-    return float(np.percentile(means, UNUSUAL_PERCENTILE))
 
 
 def precision_report(translator: Translator, run: Path, found: list, limit: int | None) -> dict:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+Read = TypeVar("Read")
+log = logging.getLogger(__name__)
 
 BEFORE = "## Limits"  # of a card: a section's place where it is new
 MAX_CONFIG_BYTES = 1_000_000
@@ -37,6 +42,18 @@ def read_json(path: Path, *, limit: int = MAX_CONFIG_BYTES) -> object:
         return json.loads(read_bytes(path, limit).decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
+
+
+def read_or_none(path: Path, read: Callable[[Path], Read]) -> Read | None:
+    """What `read` makes of a file; None where there is none, or where it raises ValueError, as for a damaged file or
+    one of other weights: the log says so."""
+    if not path.is_file():
+        return None
+    try:
+        return read(path)
+    except ValueError as error:
+        log.warning("%s", error)
+        return None
 
 
 def write_json(path: Path, value: object) -> None:

@@ -3,6 +3,17 @@
 Attention only: such a model is not this project's, so that nothing can be switched off in it, stepped through or
 checked, and its traces say so. An extra: `pip install transformers`; this module takes its objects and imports nothing
 of it.
+
+>>> from tokenizers import Tokenizer, models, pre_tokenizers
+>>> from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+>>> words = Tokenizer(models.WordLevel({"<pad>": 0, "</s>": 1, "<unk>": 2, "small": 3, "house": 4}, "<unk>"))
+>>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+>>> marks = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+>>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, **marks)
+>>> sizes = {"vocab_size": 5, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
+>>> config = T5Config(**sizes, decoder_start_token_id=0, attn_implementation="eager")
+>>> trace_of(T5ForConditionalGeneration(config).eval(), tokenizer, "small house").cross.weights.shape[:2]
+(1, 2)
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Fit the lenses of a checkpoint, for what its streams say before their time: python -m model.lenses --help
 
-Writes lenses.safetensors, with the digest of the weights that it is of. On two cores the shipped models take minutes.
+Writes lenses.safetensors, with the digest of the weights that it is of. On two cores the shipped models take minutes;
+started again after a kill, it goes on with what lies in lenses.parts beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tqdm import tqdm
 from model.analysis.lenses.fit import SLOPES, fit
 from model.analysis.lenses.fitted import FILE, Found, Lenses, save
 from model.analysis.lenses.measure import found_words
-from model.analysis.why.averages import own_sentences
+from model.analysis.why.averages import asked_sentences
 from model.evaluation import everyday
 from model.program import add_checkpoint, add_output, command_line, destination, program, whole
 from model.trace.directions import parse_direction
@@ -29,15 +31,19 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     path = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
-    with tqdm(unit=" sentences") as bar:
+    folder = path.with_suffix(".parts")  # whoever starts again goes on there
+    with tqdm(unit=" parts") as bar:
 
         def watch(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        lenses = fit(translator, texts(args, translator), slopes=args.slopes, watch=watch)
+        lenses = fit(
+            translator, asked_sentences(translator, args.sentences), slopes=args.slopes, folder=folder, watch=watch
+        )
     lenses = replace(lenses, found=found_in(translator, lenses, args.data))
     save(path, lenses)
+    shutil.rmtree(folder)
     print(f"{path}: {lenses.sentences} sentences, {path.stat().st_size:,} bytes")
     for name, one in lenses.found.items():
         print(f"{name}, {one.sentences} sentences: own {one.own}, another's {one.other}")
@@ -57,19 +63,6 @@ def found_in(translator: Translator, lenses: Lenses, data: Path | None) -> dict[
         for name, some in pairs.items():
             found.setdefault(name, found_words(translator, lenses, some, direction))
     return found
-
-
-def texts(args: argparse.Namespace, translator: Translator) -> dict[str, list[str]]:
-    """Sentences by direction: of a file, or the project's own. ValueError for none."""
-    if args.sentences:
-        lines = args.sentences.read_text(encoding="utf-8").splitlines()
-        return {direction: lines for direction in translator.directions}
-    if not (found := own_sentences(translator)):
-        raise ValueError(
-            "there are no sentences of this project's own in the source languages of "
-            f"{', '.join(translator.directions)}: name a file with --sentences"
-        )
-    return {direction: list(lines) for direction, lines in found.items()}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.analysis.why.averages import FILE, collect, own_sentences, save
+from model.analysis.why.averages import FILE, asked_sentences, collect, save
 from model.program import add_checkpoint, add_output, command_line, destination, program
 from model.translator import Translator
 
@@ -19,16 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     path = destination(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
-    if args.sentences:
-        lines = args.sentences.read_text(encoding="utf-8").splitlines()
-        texts = {translator.check_direction(d): lines for d in args.directions or translator.directions}
-    else:
-        texts = own_sentences(translator)
-        if not texts:
-            raise ValueError(
-                "there are no sentences of this project's own in the source languages of "
-                f"{', '.join(translator.directions)}: name a file with --sentences"
-            )
+    texts = asked_sentences(translator, args.sentences, args.directions)
     with tqdm(total=sum(map(len, texts.values())), unit=" sentences") as bar:
         means = collect(translator, texts, watch=lambda done: bar.update(done - bar.n))
     save(path, means)

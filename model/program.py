@@ -64,7 +64,7 @@ def command_line(name: str, about: str) -> argparse.ArgumentParser:
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     """Which model, and where it computes."""
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
-    parser.add_argument("--device", help="cpu or cuda")
+    parser.add_argument("--device", help="cpu, cuda or mps")
 
 
 def add_output(parser: argparse.ArgumentParser, file: str) -> None:

@@ -192,6 +192,8 @@ def main(argv: list[str] | None = None) -> None:
     args = options.parse(argv, __doc__)
     device = choose_device(args.device)
     with processes.side_by_side("nccl" if device.type == "cuda" else "gloo"):
+        if device.type == "mps" and processes.count() > 1:
+            raise ValueError("several processes share a batch on CUDA or on the CPU: not on mps")
         train(args, device)
 
 

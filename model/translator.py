@@ -25,6 +25,7 @@ from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,6 +34,8 @@ from model.checkpoint import Checkpoint
 from model.decode import scoring
 from model.decode.beam import BeamResult, beam_search
 from model.decode.greedy import greedy
+from model.decode.held import Held
+from model.decode.recipes import difference, with_vectors
 from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
 from model.decode.runs import Run, batched, chunks, run
 from model.decode.trace_builder import Request, TraceBuilder
@@ -41,6 +44,7 @@ from model.nets.networks import check_transformer
 from model.nets.places.registry import Place, places
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes, Sweep, edited, joined
+from model.nets.transformer import Transformer
 from model.serve.batching import Batcher
 from model.serve.cores import map_over_cores
 from model.serve.device import choose_device
@@ -48,7 +52,7 @@ from model.serve.limits import FLOAT, BatchLimits
 from model.text.tidy import tidy
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.directions import parse_direction
-from model.trace.edits import Edit
+from model.trace.edits import Edit, Recipe
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.language import Refusal
 from model.trace.tokens import whole_ids
@@ -112,9 +116,20 @@ class Translator:
         """
         check_transformer(self.model)
         changed = copy.copy(self)
-        changed.changes = joined(self.changes, edited(edits))
+        changed.changes = self._with_vectors(joined(self.changes, edited(edits)))
         self.model.check(changed.changes, batch=1)
         return changed
+
+    def _with_vectors(self, changes: Changes, direction: str | None = None) -> Changes:
+        """The same with the vectors that recipes make in this model unchanged."""
+
+        def vector(recipe: Recipe, place: str) -> np.ndarray:
+            plain = copy.copy(self)
+            plain.changes = NO_INTERVENTIONS
+            texts, languages = [recipe.towards, recipe.away], recipe.languages or direction
+            return difference(plain.run(texts, names=[place], direction=languages), place)
+
+        return with_vectors(changes, vector)
 
     def __enter__(self) -> Translator:
         return self
@@ -246,7 +261,9 @@ class Translator:
         request = self.request(text, direction, interventions, decoding, source_ids)
         if whole is not None or begun:
             return self._traced([replace(request, target=whole, prefix=begun)])[0]
-        key = (request.interventions, decoding, self.forced_prefix(request.direction))
+        # A long text goes through alone: padding would change how its maps' rows are summed.
+        alone = object() if self._is_long(request) else None
+        key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
         return self.requests(request, length=len(request.source_ids), key=key)
 
     def _begun(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
@@ -258,7 +275,10 @@ class Translator:
         self, texts: Sequence[str], direction: str | None = None, *, interventions: Changes = NO_INTERVENTIONS
     ) -> list[TranslationTrace]:
         """Translate many in one batch. Decoding finds the ids; one teacher-forced pass over them gives every map."""
-        return self._traced([self.request(text, direction, interventions) for text in texts])
+        requests = [self.request(text, direction, interventions) for text in texts]
+        if not any(map(self._is_long, requests)):
+            return self._traced(requests)
+        return [self._traced([request])[0] for request in requests]
 
     def request(
         self,
@@ -269,7 +289,8 @@ class Translator:
         source_ids: Sequence[int] | None = None,
     ) -> Request:
         """A text tidied and encoded, with what it asks for. ValueError, in words, for what cannot be served."""
-        direction, interventions = self.check_direction(direction), joined(self.changes, interventions)
+        direction = self.check_direction(direction)
+        interventions = self._with_vectors(joined(self.changes, interventions), direction)
         self.model.check(interventions, batch=1)
         if source_ids is None:
             ids = self.encode(text := text or "", direction)
@@ -278,6 +299,12 @@ class Translator:
             text = self.tokenizer.decode_source(ids) if text is None else text
         interventions.check_positions(len(ids), self.max_tokens)
         return Request(tidy(text), tuple(ids), direction, interventions, decoding)
+
+    def _is_long(self, request: Request) -> bool:
+        """Whether a pass over this text and its translation would hold too much of its maps."""
+        source = len(request.source_ids)
+        target = len(request.target) if request.target is not None else self._limits([request.source_ids], ())[0]
+        return isinstance(self.model, Transformer) and self.requests.limits.holds(self.config, source, target)
 
     def _traced(self, requests: Sequence[Request]) -> list[TranslationTrace]:
         """Traces of requests of equal interventions, decoding and forced prefixes, in one batch."""
@@ -303,6 +330,7 @@ class Translator:
             device=str(self.device),
             checkpoint=self.name,
             digest=self.digest,
+            room=self.requests.limits.trace_bytes,
         )
         return [build(row, request, targets[row]) for row, request in enumerate(requests)]
 
@@ -423,7 +451,7 @@ class Translator:
         """
         prefix = tuple(prefix) or self.forced_prefix(direction)
         sources = [whole_ids(ids, self.config.vocabulary_size) for ids in sources]
-        interventions = joined(self.changes, interventions)
+        interventions = self._with_vectors(joined(self.changes, interventions), direction)
         memory = self.model.encode(self._padded(sources), interventions=interventions)
         return beam_search(
             self.model,
@@ -506,15 +534,30 @@ class Translator:
             yield from self.trace_batch(part, direction)
 
     def inspect(
-        self, source_ids: Sequence[int], target_ids: Sequence[int], *, interventions: Changes = NO_INTERVENTIONS
+        self,
+        source_ids: Sequence[int],
+        target_ids: Sequence[int],
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        beside: Sequence[Sequence[int]] = (),
     ) -> ForwardOutput:
         """One recorded teacher-forced pass of a batch of one, or of as many rows as a sweep has. target_ids: y1 .. yT,
-        `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t]."""
-        interventions = joined(self.changes, interventions)
+        `</s>` or not; the decoder reads `<s>` and all of them but the last, so that row t predicts target_ids[t].
+        beside: other sources of the same target, rows that follow. A Refusal for texts of which a batch has no room for
+        all that a pass leaves behind."""
+        interventions = self._with_vectors(joined(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
         source = whole_ids(source_ids, self.config.vocabulary_size)
         target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
-        return self._inspect([source] * rows, [target] * rows, interventions)
+        if FLOAT * self.config.pass_numbers(len(source), len(target)) > self.requests.limits.batch_bytes:
+            raise Refusal(
+                "All that happens in a pass over texts of {source} and {target} tokens does not fit into memory: ask "
+                "about a shorter text.",
+                source=len(source),
+                target=len(target),
+            )
+        sources = [*[source] * rows, *map(list, beside)]
+        return self._inspect(sources, [target] * len(sources), interventions)
 
     def _decoder_ids(self, target_ids: Sequence[int]) -> list[int]:
         return [self.tokenizer.begin_id, *target_ids[:-1]]
@@ -535,6 +578,8 @@ class Translator:
         searched."""
         forced, interventions = self.forced_prefix(asked.direction), asked.interventions
         prefix = asked.prefix or forced
+        held = Held(self.model, interventions) if self._is_long(asked) else None
+        watched = interventions if held is None else held.watched
         if asked.target is None and asked.decoding.width > 1:
             found = self.beam(
                 sources,
@@ -545,9 +590,10 @@ class Translator:
                 prefix=prefix,
             )
             ids = [list(result.hypotheses[0].ids) for result in found]
-            output = self._inspect(sources, [self._decoder_ids(row) for row in ids], interventions)
-            return ids, with_distributions(self.model, output, ids, interventions)
-        memory = self.model.encode(self._padded(sources), interventions=interventions, record=True)
+            inputs = self._padded([self._decoder_ids(row) for row in ids])
+            output = self.model(self._padded(sources), inputs, interventions=watched, record=held is None)
+            return ids, with_distributions(self.model, output, ids, interventions, held)
+        memory = self.model.encode(self._padded(sources), interventions=watched, record=held is None)
         if asked.target is not None:
             return [list(asked.target)], forced_with_records(
                 self.model,
@@ -557,6 +603,7 @@ class Translator:
                 # What is no choice of a translation, it would have read in one pass.
                 given=len(forced) if asked.target[: len(forced)] == forced else 0,
                 interventions=interventions,
+                held=held,
             )
         return greedy_with_records(
             self.model,
@@ -566,6 +613,7 @@ class Translator:
             end_id=self.tokenizer.end_id,
             prefix=prefix,
             interventions=interventions,
+            held=held,
         )
 
     @torch.inference_mode()

@@ -15,9 +15,10 @@ from hypothesis import settings
 
 from bench.ports import free_port, is_free
 from model import checkpoint
-from model.config import ModelConfig, RecurrentConfig
-from model.nets.recurrent import Recurrent
+from model.config import ModelConfig
+from model.nets.recurrent import Recurrent, RecurrentConfig
 from model.nets.transformer import Transformer
+from model.serve.limits import BatchLimits
 from model.text.tokenizer import Tokenizer
 from model.trace.maps import AttentionMaps
 from model.trace.tokens import told_by_spelling
@@ -63,6 +64,10 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en", "fr"))
 
 
+# No text of the tests is longer than what the tiny models were made for; what long ones do has tests of its own.
+TINY_LIMITS = BatchLimits(tokens=64)
+
+
 def build_tiny_model(tokenizer: Tokenizer, *, seed: int = 7, **changes) -> Transformer:
     """2 encoder layers, 3 decoder layers, 4 heads: a swapped axis or stack does not go unnoticed."""
     sizes = {
@@ -105,7 +110,7 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_model: Transf
 
 @pytest.fixture(scope="session")
 def tiny_translator(tiny_checkpoint) -> Translator:
-    return Translator.load(tiny_checkpoint, device="cpu")
+    return Translator.load(tiny_checkpoint, device="cpu", limits=TINY_LIMITS)
 
 
 HOSTILE_SOURCE = told_by_spelling(

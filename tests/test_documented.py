@@ -26,6 +26,16 @@ def test_each_page_has_an_example_that_runs(name, shipped_checkpoints, monkeypat
     assert found.attempted and not found.failed
 
 
+def test_the_reference_has_what_readme_and_notebooks_import():
+    texts = [ROOT / "README.md", *(ROOT / "notebooks").glob("*.ipynb")]
+    used = {
+        name for path in texts for name in re.findall(r"\bfrom (model[.\w]*) import ", path.read_text(encoding="utf-8"))
+    }
+    packages = {"model.trace.edits": "model.trace.edits.values", "model.analysis": "model.analysis.why"}
+    packages |= {"model.trace": "model.trace.storage", "model.families": "model.families.hub"}
+    assert {packages.get(name, name) for name in used} <= {*DOCUMENTED}
+
+
 @pytest.mark.long
 def test_the_reference_is_a_page_for_each_and_no_other(tmp_path):
     recipe = re.search(r"^\t\S+ (-m pdoc .*)$", MAKEFILE, re.MULTILINE)[1]

@@ -38,10 +38,11 @@ MODEL = (
         "model.convert",
         "model.means",
         "model.lenses",
+        "model.dictionary",
         "model.faithfulness",
         "model.survey",
         "model.align",
-        "model.curves",
+        "model.truth",
     ),
 )
 VIZ = (
@@ -60,8 +61,8 @@ EXCEPTIONS = {
     ("model.derived", "model.lenses"),
     ("model.derived", "model.survey"),
     ("model.derived", "model.faithfulness"),
-    ("model.derived", "model.curves"),
-    ("model.curves", "model.align"),
+    ("model.derived", "model.truth"),
+    ("model.truth.alignment", "model.align"),
     ("viz.wire.readback", "viz.figures"),
 }
 WITHOUT_TORCH = (

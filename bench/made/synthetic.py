@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.trace.maps import AttentionMaps
+from model.decode.held import in_torch
+from model.trace.maps import AttentionMaps, ComputedWeights
 from model.trace.tokens import told_by_spelling
 from model.trace.translation import TranslationTrace
 
 CANDIDATES = 10
 
 
-def random_trace(source: int, target: int, *, layers: int = 6, heads: int = 8, seed: int = 0) -> TranslationTrace:
-    """source and target tokens a side, special ones included; softmax of normal scores (standard deviation 2)."""
+def random_trace(
+    source: int, target: int, *, layers: int = 6, heads: int = 8, seed: int = 0, held: bool = False
+) -> TranslationTrace:
+    """source and target tokens a side, special ones included; softmax of normal scores (standard deviation 2). held: as
+    of a long text, of queries and keys 64 wide, from which maps are computed. Six parameters: the sizes of a trace, and
+    what is kept of it."""
     random = np.random.default_rng(seed)
 
     def maps(queries: tuple[str, ...], keys: tuple[str, ...], *, causal: bool = False) -> AttentionMaps:
+        if held:
+            sides = (random.standard_normal((layers, heads, len(side), 64), np.float32) for side in (queries, keys))
+            return AttentionMaps(
+                ComputedWeights(*(1.4 * side for side in sides), causal=causal, kernel=in_torch), queries, keys
+            )
         scores = 2 * random.standard_normal((layers, heads, len(queries), len(keys)))
         if causal:
             scores = np.where(np.tri(len(queries), len(keys), dtype=bool), scores, -np.inf)

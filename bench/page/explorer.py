@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from playwright.sync_api import Page
@@ -91,6 +92,72 @@ def payload_size(stage: Stage) -> Iterator[Measurement]:
     page.wait_for_timeout(1000)
     yield Measurement("payload_30", round(sum(sizes) / 1000, 1), "kB")
     page.context.close()
+
+
+def large_map(stage: Stage) -> Iterator[Measurement]:
+    """An encoder's map of 1,024 x 1,024 tokens, of queries and keys: from the answer to a translation until its cells
+    are painted at the level that fills the screen; another head; frames a second while it is moved and zoomed; heap."""
+    page = stage.random_page(64, source=1024)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    page.wait_for_selector(".large .plot image", timeout=60_000)
+    page.evaluate("""() => {
+      const root = document.querySelector('.atlas-explorer');
+      root.addEventListener('atlas-received', () => {
+        window.__begin = performance.now();
+        window.__old = new Set([...root.querySelectorAll('.large .plot image')].map((one) => one.href.baseVal));
+      });
+    }""")
+    every = "[...document.querySelectorAll('.large .plot image')]"
+    sharp = "document.querySelectorAll('.large .plot image').length >= 4"
+    fresh = f"{every}.every((one) => !window.__old.has(one.href.baseVal))"
+
+    def translate(_: int) -> float:
+        return timed(page, "document.querySelector('#translate').click()", f"window.__old && {sharp} && {fresh}")
+
+    translated = [translate(i) for i in range(2)]  # then the page has both
+    yield Measurement("large_map_1024", round(max(translated), 1), "ms")
+
+    def another(i: int) -> float:
+        mark = (
+            "window.__old = new Set([...document.querySelectorAll('.large .plot image')].map((o) => o.href.baseVal));"
+        )
+        click = f"document.querySelector(\".thumbnail[data-layer='0'][data-head='{1 + i % 7}']\").click()"
+        return timed(page, mark + click, f"{sharp} && {fresh}")
+
+    yield Measurement("large_map_head_1024", round(statistics.median(another(i) for i in range(7)), 1), "ms")
+    page.evaluate("document.querySelector('.large').focus()")
+    frames = page.evaluate(MOVED)
+    yield Measurement("large_map_frames_1024", round(frames, 1), "frames/s")
+    for _ in range(3):
+        session.send("HeapProfiler.collectGarbage")
+    found = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
+    yield Measurement("large_map_heap_1024", round(found["JSHeapUsedSize"] / 1e6, 1), "MB")
+    page.context.close()
+
+
+# Runs in the page: the wheel turned in, a drag, the wheel turned out, an event a frame, again and again for six
+# seconds; frames painted a second.
+MOVED = """async () => {
+  const root = document.querySelector('.large'), box = root.getBoundingClientRect();
+  const x = box.left + box.width / 2, y = box.top + box.height / 2;
+  const send = (Event, type, more) => root.dispatchEvent(new Event(type, {clientX: x, clientY: y, bubbles: true,
+    cancelable: true, pointerId: 1, button: 0, ...more}));
+  root.setPointerCapture = () => {};
+  const begin = performance.now();
+  let frames = 0, at = 0;
+  while (performance.now() - begin < 6000) {
+    const turn = frames % 90;
+    if (turn < 20) send(WheelEvent, 'wheel', {deltaY: -40});
+    else if (turn === 20) send(PointerEvent, 'pointerdown');
+    else if (turn < 69) send(PointerEvent, 'pointermove', {clientX: x + 6 * (at = turn - 20), clientY: y + 3 * at});
+    else if (turn === 69) send(PointerEvent, 'pointerup', {clientX: x + 6 * at, clientY: y + 3 * at});
+    else send(WheelEvent, 'wheel', {deltaY: 40});
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
+    frames += 1;
+  }
+  return 1000 * frames / (performance.now() - begin);
+}"""
 
 
 def growth(stage: Stage) -> Iterator[Measurement]:

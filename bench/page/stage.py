@@ -42,9 +42,10 @@ class Stage:
         page.goto(url)
         return page
 
-    def random_page(self, tokens: int) -> Page:
-        """bench/page/app.py over random attention of this many tokens a side."""
-        page = self.page(self._serve("-m", "bench.page.app", "--tokens", str(tokens)))
+    def random_page(self, tokens: int, *, source: int | None = None) -> Page:
+        """bench/page/app.py over random attention of this many tokens a side, or of another number of source ones."""
+        more = ("--source", str(source)) if source else ()
+        page = self.page(self._serve("-m", "bench.page.app", "--tokens", str(tokens), *more))
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector("#plot .js-plotly-plot")
         return page

@@ -103,7 +103,8 @@ def stack(
             Station(say("softmax"), logits, names, "logits", {}, (_small(best.T),)),
         ]
     if config.norm_embedding:
-        entry.append(Station(say("norm"), width, axes, "embedding", on))
+        early = config.norm_before_positions and not encoder
+        entry.insert(1 if early else len(entry), Station(say("norm"), width, axes, "embedding", on))
     parts = records[shown].sublayers
     found = (_sublayer(side, records[shown], part, shown, number) for number, part in enumerate(parts, 1))
     return Stack(side, tuple(entry), len(records), shown, tuple(found), tuple(ends))

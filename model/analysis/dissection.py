@@ -162,4 +162,13 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def in_numpy(tensor: torch.Tensor) -> np.ndarray:
     """float64, on the CPU."""
-    return tensor.detach().double().cpu().numpy()
+    return tensor.detach().cpu().double().numpy()
+
+
+def dropped(weights: np.ndarray, rate: float, *, seed: int = 0) -> np.ndarray:
+    """One draw of what training with dropout on the weights multiplies the values by (Srivastava et al. 2014): each
+    weight is left out with probability `rate`, and what is left is 1 / (1 - rate) times as large, so that the mean of
+    many draws is the weights. rate: at least 0 and below 1."""
+    assert 0.0 <= rate < 1.0, rate
+    kept = np.random.default_rng(seed).random(weights.shape) >= rate
+    return weights * kept / (1.0 - rate)

@@ -13,6 +13,7 @@ from torch import Tensor
 from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.masks import causal_mask
 from model.nets.records import ForwardOutput
+from model.serve.device import finish
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 
@@ -139,10 +140,8 @@ def random_attention(sizes: Sizes, device: torch.device, *, seed: int = 0) -> At
 
 
 def _seconds(function: Callable, given: AttentionInput) -> float:
-    if given.queries.is_cuda:
-        torch.cuda.synchronize(given.queries.device)
+    finish(given.queries.device)
     started = time.perf_counter()
     function(given)
-    if given.queries.is_cuda:
-        torch.cuda.synchronize(given.queries.device)
+    finish(given.queries.device)
     return time.perf_counter() - started

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.nets.blocks import exact
 from model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.kinds import Side, SubLayerName
@@ -69,9 +70,8 @@ def embedding_rows(
     scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
     entered, added_positions = records[0].before[0], code(0, len(ids), used)
     positions = torch.zeros_like(scaled) if added_positions is None else added_positions
-    normed = translator.config.norm_embedding
-    added = scaled + positions if normed else entered
-    error = (stack.entry(scaled + positions) - entered).abs().max()
+    added = scaled + positions if translator.config.norm_embedding and not stack.norm_before_positions else entered
+    error = (stack.entered(scaled, positions) - entered).abs().max()
     return EmbeddingRows(_numpy(scaled), _numpy(positions), _numpy(added), float(error))
 
 
@@ -181,7 +181,7 @@ def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
     read, norm = record.norm_input[0, token], record.norm
     rms = norm.bias is None
     bias = torch.zeros_like(norm.gain) if rms else norm.bias
-    x, gain, bias, recorded = (tensor.detach().double().cpu().numpy() for tensor in (read, norm.gain, bias, norm(read)))
+    x, gain, bias, recorded = (tensor.detach().cpu().double().numpy() for tensor in (read, norm.gain, bias, norm(read)))
     mean = 0.0 if rms else float(x.mean())
     squares = float(((x - mean) ** 2).sum())
     size = len(x)
@@ -230,7 +230,7 @@ def next_token(translator: Translator, output: ForwardOutput, step: int, *, coun
     if not 0 <= step < steps:
         raise ValueError(f"steps are 0 to {steps - 1}, found {step}")
     with torch.inference_mode():
-        logits = output.project(output.hidden[0, step]).double()
+        logits = exact(output.project(output.hidden[0, step]))
     log_probabilities = logits.log_softmax(-1)
     probabilities = log_probabilities.exp()
     best, ids = logits.topk(min(count, len(logits)))

@@ -14,10 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.again import translated
+from model.decode.recipes import difference
 from model.trace.edits import Add
 from model.trace.interventions import Interventions
-from model.trace.kinds import Side
-from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
@@ -28,14 +27,7 @@ def direction(
     """What a place holds of the one sentence less what it holds of the other, each averaged over its tokens: float32
     [width]. At a place of the decoder the model's own translations are read. languages: such as "de-en"; None: the
     checkpoint's first. ValueError for a text or a place that cannot be used; a Refusal for two texts that are one."""
-    if translator.encode(towards, languages) == translator.encode(away, languages):
-        raise Refusal("The two sentences are the same: between them there is no direction.")
-    run = translator.run([towards, away], names=[place], direction=languages)
-    masks = run.source_mask if place.startswith(Side.ENCODER.value) else run.mask
-    if run[place].ndim != 3:
-        raise ValueError(f"{place} has heads or keys of its own: a direction is of [batch, position, width]")
-    one, other = (rows[mask].double().mean(0) for rows, mask in zip(run[place], masks))
-    return (one - other).float().cpu().numpy()
+    return difference(translator.run([towards, away], names=[place], direction=languages), place)
 
 
 def steered(translator: Translator, trace: TranslationTrace, place: str, added: Add) -> TranslationTrace:

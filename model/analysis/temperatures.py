@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from model.analysis.lenses.decoder import DecoderLens, decoder_lens
-from model.analysis.lenses.fitted import Lens, stored
+from model.analysis.lenses.fitted import Lens
+from model.analysis.lenses.own import fitted_to
 from model.nets.blocks import blocks
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.translator import Translator
@@ -46,7 +47,7 @@ def details(
     hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
     with torch.inference_mode():
         found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
-    fitted = stored(translator.folder, translator.config, translator.digest)
+    fitted = fitted_to(translator)
     lenses = {Lens.LOGIT: decoder_lens(translator.model, output, ids)}
     for lens in (Lens.TUNED, Lens.JACOBIAN) if fitted else ():
         lenses[lens] = decoder_lens(translator.model, output, ids, fitted.of_decoder(lens))

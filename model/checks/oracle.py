@@ -76,7 +76,7 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
         kind,
         config.d_model,
         1,  # its attentions are put in below
-        config.d_feedforward,
+        config.of(ours.kind.side).d_feedforward,
         dropout=0.0,
         batch_first=True,
         activation=inner.activation,

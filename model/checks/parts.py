@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 
@@ -31,13 +33,21 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     return error, say("{n} tokens of a vocabulary of {size}", n=ids.shape[1], size=len(matrix))
 
 
-@torch.inference_mode()
 def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """nn.MultiheadAttention told of the padding and of the future, against what the model added to the stream: the
     largest difference at any real token of the batch."""
-    output, trace = evidence.padded_output, evidence.trace
-    padding = [_padding(ids, len(own)) for ids, own in zip(evidence.padded, (trace.source_ids, trace.decoder_ids))]
-    errors = []
+    return max(error for _, error in _masked_errors(evidence)), _masked(evidence)
+
+
+def masked_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
+    """The same of the weights of every head, what is masked among them."""
+    return max(error for error, _ in _masked_errors(evidence)), _masked(evidence)
+
+
+@torch.inference_mode()
+def _masked_errors(evidence: Evidence) -> Iterator[tuple[float, float]]:
+    """Of the weights and of the output of each attention in the padded batch."""
+    output, padding = evidence.padded_output, _paddings(evidence)
     for kind in TRANSFORMER_KINDS:
         queries_padded = padding[kind is not AttentionKind.ENCODER_SELF]
         keys_padded = padding[kind is AttentionKind.DECODER_SELF]
@@ -45,18 +55,29 @@ def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
         for layer in range(len(output.records(kind))):
             passed = output.layer(kind, layer).sublayer(kind.sublayer)
             keys = output.memory if kind is AttentionKind.CROSS else passed.read
-            module, bias = evidence.translator.model.attention(kind, layer), output.attention(kind, layer).bias
-            theirs, _ = oracle.torch_attention(module, bias)(
+            module, record = evidence.translator.model.attention(kind, layer), output.attention(kind, layer)
+            theirs, weights = oracle.torch_attention(module, record.bias)(
                 passed.read,
                 keys,
                 keys,
                 key_padding_mask=keys_padded,
-                need_weights=False,
+                average_attn_weights=False,
                 attn_mask=future if kind is AttentionKind.DECODER_SELF else None,
             )
-            errors.append(float((theirs - passed.added)[~queries_padded].abs().max()))
-    return max(errors), say(
-        "{n} attentions, {cells} padded tokens", n=len(errors), cells=sum(int(mask.sum()) for mask in padding)
+            apart = (weights - record.weights).abs().amax((1, 3))[~queries_padded].max()  # over heads and keys
+            yield float(apart), float((theirs - passed.added)[~queries_padded].abs().max())
+
+
+def _paddings(evidence: Evidence) -> list[torch.Tensor]:
+    own = evidence.trace.source_ids, evidence.trace.decoder_ids
+    return [_padding(ids, len(one)) for ids, one in zip(evidence.padded, own)]
+
+
+def _masked(evidence: Evidence) -> str:
+    return say(
+        "{n} attentions, {cells} padded tokens",
+        n=sum(len(evidence.padded_output.records(kind)) for kind in TRANSFORMER_KINDS),
+        cells=sum(int(mask.sum()) for mask in _paddings(evidence)),
     )
 
 

@@ -133,6 +133,13 @@ CHECKS = (
         claims.largest_stream,
     ),
     Check(
+        say("Masked weights = torch's"),
+        say("And with both masks every head attends as torch's does."),
+        WEIGHTS,
+        parts.masked_weights_equal_torch,
+        claims.largest_weight,
+    ),
+    Check(
         say("Encoder layer = torch's"),
         say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
         LOGITS,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.decode.steps import StepDecoder
+from model.nets.blocks import exact
 from model.nets.layer import SourceMemory
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
@@ -213,7 +214,7 @@ def _best_tokens(logits: Tensor, count: int) -> tuple[list[list[float]], list[li
     logits = logits.float()
     # Ranked by the logits themselves: the softmax rounds, and could tie what greedy decoding tells apart.
     top, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
-    return (top.double() - logits.logsumexp(-1, keepdim=True).double()).tolist(), ids.tolist()
+    return (exact(top) - exact(logits.logsumexp(-1, keepdim=True))).tolist(), ids.tolist()
 
 
 def _rearrange(decoder: StepDecoder, rows: list[int], *, same_sources: bool) -> None:

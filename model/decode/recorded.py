@@ -11,6 +11,7 @@ from torch import Tensor
 
 from model.decode.distributions import Choices, Distributions, joined, summarised
 from model.decode.greedy import greedy
+from model.decode.held import Held
 from model.decode.steps import StepDecoder
 from model.nets.blocks import blocks
 from model.nets.layer import SourceMemory
@@ -21,15 +22,16 @@ from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import AttentionKind
+from model.trace.maps import ComputedWeights
 
 
 class Maps(Protocol):
-    """What a trace needs of a recorded pass, as ForwardOutput has it."""
+    """What a trace needs of a recorded pass, as ForwardOutput has it, and Held of a long text."""
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]: ...
 
-    def maps(self, kind: AttentionKind, row: int) -> Tensor: ...
+    def maps(self, kind: AttentionKind, row: int) -> Tensor | ComputedWeights: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +52,19 @@ def greedy_with_records(
     end_id: int,
     prefix: Sequence[int] = (),
     interventions: Changes = NO_INTERVENTIONS,
+    held: Held | None = None,
 ) -> tuple[list[list[int]], Recorded]:
     """greedy(), with the prefix in front of the new ids, then one recorded teacher-forced pass over them, which gives
-    every map. The distributions are those that each token was chosen by, and are not computed again.
-    Seven parameters: those of greedy().
+    every map. The distributions are those that each token was chosen by, and are not computed again. held: what the
+    encoder's pass was watched by, which then watches this one in place of a record.
+    Eight parameters: those of greedy(), and that one.
     """
     seen = Choices(len(limits))
     found = greedy(
         model, source, limits, begin_id=begin_id, end_id=end_id, prefix=prefix, interventions=interventions, seen=seen
     )
     found = [[*prefix, *ids] for ids in found]
-    return found, _recorded(model, source, found, seen.of_each(), begin_id, interventions)
+    return found, _recorded(model, source, found, seen.of_each(), begin_id, interventions, held)
 
 
 def forced_with_records(
@@ -71,11 +75,12 @@ def forced_with_records(
     begin_id: int,
     given: int = 0,
     interventions: Changes = NO_INTERVENTIONS,
+    held: Held | None = None,
 ) -> Recorded:
     """What greedy_with_records gives for one sentence, of y1 .. yT that are given. One step for each of them, too: its
     own ids then give what it gave to the last digit, and not only to what float32 leaves of sums in another order.
     given: how many of the first ids were its prefix, which it read in one pass.
-    Six parameters: those of greedy(), with the ids in place of a limit."""
+    Seven parameters: those of greedy_with_records(), with the ids in place of a limit."""
     given = min(given, len(ids) - 1)
     decoder = StepDecoder(
         model,
@@ -89,7 +94,7 @@ def forced_with_records(
         seen.add([0], decoder.logits, chosen)
         if step < len(ids) - given - 1:
             decoder.append(chosen)
-    return _recorded(model, source, [list(ids)], seen.of_each(), begin_id, interventions)
+    return _recorded(model, source, [list(ids)], seen.of_each(), begin_id, interventions, held)
 
 
 def _recorded(
@@ -99,11 +104,12 @@ def _recorded(
     steps: list[Distributions],
     begin_id: int,
     interventions: Changes,
+    held: Held | None,
 ) -> Recorded:
-    """Six parameters: what both callers have in hand when their ids are found."""
+    """Seven parameters: what both callers have in hand when their ids are found."""
     device = source.memory.device
     inputs = pad([[begin_id, *ids[:-1]] for ids in found], model.config.pad_id).to(device)
-    output = model.read(source, inputs, interventions=interventions, record=True)
+    output = model.read(source, inputs, interventions=held.watched if held else interventions, record=held is None)
     whole = []
     for row, (ids, last) in enumerate(zip(found, steps)):
         first = len(ids) - len(last)  # of those that were read in one pass, nothing is known yet
@@ -119,7 +125,7 @@ def _recorded(
                 ]
             )
         )
-    return Recorded(output, whole)
+    return Recorded(held or output, whole)
 
 
 def with_distributions(
@@ -127,11 +133,12 @@ def with_distributions(
     output: ForwardOutput,
     found: Sequence[Sequence[int]],
     interventions: Changes = NO_INTERVENTIONS,
+    held: Held | None = None,
 ) -> Recorded:
-    """A recorded pass over the ids of each sentence, with what it says of them itself."""
+    """A recorded pass over the ids of each sentence, or one that `held` watched, with what it says of them itself."""
     rows = [torch.tensor(ids, device=output.hidden.device) for ids in found]
     return Recorded(
-        output,
+        held or output,
         [
             joined(distributions(model, output.hidden[row, : len(ids)], ids, interventions))
             for row, ids in enumerate(rows)

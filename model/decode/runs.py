@@ -109,17 +109,18 @@ def batched(items: Iterable, size: int) -> Iterator[tuple]:
 
 def kept_bytes(config: ModelConfig, names: Sequence[str], source: int, target: int) -> int:
     """What these places hold of one sentence."""
-    sizes = {
-        "heads": config.num_heads,
-        "d_head": config.d_head,
-        "d_model": config.d_model,
-        "d_feedforward": config.d_feedforward,
-        "vocabulary": config.num_target_tokens,
-        "batch": 1,
-        "1": 1,
-    }
     total = 0
     for place in registry.matching(names, config):
+        own = config.of(place.stack)
+        sizes = {
+            "heads": own.num_heads,
+            "d_head": own.d_head,
+            "d_model": config.d_model,
+            "d_feedforward": own.d_feedforward,
+            "vocabulary": config.num_target_tokens,
+            "batch": 1,
+            "1": 1,
+        }
         rows = source if place.side is Side.ENCODER else target
         keys = source if ".cross." in place.name or place.side is Side.ENCODER else target
         numbers = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +14,7 @@ from model.nets.sweep import Changes, in_trace
 from model.trace.decoding import GREEDY, Decoding
 from model.trace.interventions import NO_INTERVENTIONS
 from model.trace.kinds import AttentionKind
-from model.trace.maps import AttentionMaps
+from model.trace.maps import AttentionMaps, ComputedWeights
 from model.trace.tokens import Token
 from model.trace.translation import TranslationTrace, tokens_of
 
@@ -51,13 +52,23 @@ class TraceBuilder:
     """Turns rows of a recorded batch into traces, without their padding."""
 
     def __init__(
-        self, recorded: Recorded, tokenizer: Names, *, seconds: float, device: str, checkpoint: str, digest: str
+        self,
+        recorded: Recorded,
+        tokenizer: Names,
+        *,
+        seconds: float,
+        device: str,
+        checkpoint: str,
+        digest: str,
+        room: float = math.inf,
     ) -> None:
-        """The last four are the traces' own record of where they come from.
+        """seconds to digest are the traces' own record of where they come from. room: bytes up to which maps of queries
+        and keys that a pass held are computed here and now.
 
-        Six parameters: each of those is a field of the trace.
+        Seven parameters: each of those is a field of the trace, but for the room.
         """
         self.output, self.distributions, self.tokenizer = recorded.output, recorded.distributions, tokenizer
+        self.room = room
         self.origin = {"seconds": seconds, "device": device, "checkpoint": checkpoint, "digest": digest}
 
     def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
@@ -96,9 +107,15 @@ class TraceBuilder:
     def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
         """The maps of one row by kind, without its padding; None for a kind that the model does not have."""
         found: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
-        for kind in self.output.kinds:
+        # Row by row: all rows' maps at once would lie in memory beside the pass's own and the traces'.
+        mine = {kind: self.output.maps(kind, row) for kind in self.output.kinds}  # [layers, heads, query, key]
+        held = [maps for maps in mine.values() if isinstance(maps, ComputedWeights)]
+        fits = sum(maps.size * maps.dtype.itemsize for maps in held) <= self.room
+        for kind, maps in mine.items():
             queries, keys = tokens_of(kind, source, inputs)
-            # Row by row: all rows' maps at once would lie in memory beside the pass's own and the traces'.
-            mine = self.output.maps(kind, row)[:, :, : len(queries), : len(keys)]  # [layers, heads, query, key]
-            found[kind.value] = AttentionMaps(np.ascontiguousarray(mine.float().cpu().numpy()), queries, keys)
+            if not isinstance(maps, ComputedWeights):
+                maps = np.ascontiguousarray(maps[:, :, : len(queries), : len(keys)].float().cpu().numpy())
+            elif fits:
+                maps = maps[:]
+            found[kind.value] = AttentionMaps(maps, queries, keys)
         return found

@@ -1,10 +1,13 @@
-"""BART (Lewis et al. 2020), PEGASUS (Zhang et al. 2020) and Blenderbot (Roller et al. 2021): of one language, for
-summaries, answers and whatever else they were tuned for. Nothing in a text or a vocabulary names a direction.
+"""BART (Lewis et al. 2020), PEGASUS (Zhang et al. 2020), Blenderbot and the small one (Roller et al. 2021): of one
+language, for summaries, answers and whatever else they were tuned for. Nothing in a text or a vocabulary names a
+direction.
 
-              norms   on embeddings  positions             decoder begins with  pieces
-BART          after   yes            learned, 2 unused     </s>                 merged bytes
-PEGASUS       before  no             sines in halves       <pad>                SentencePiece's, 103 symbols first
-Blenderbot    before  no             learned               <s>                  merged bytes, a space first
+                  norms   on embeddings  positions          decoder begins with  pieces
+BART              after   yes            learned, 2 unused  </s>                 merged bytes
+PEGASUS           before  no             sines in halves    <pad>                SentencePiece's, 103 symbols first
+Blenderbot        before  no             learned            <s>                  merged bytes, a space first
+Blenderbot-small  after   yes, in the    learned            <s>                  merged letters in lower case, and
+                          decoder before positions                               nothing around a source
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from model.families.folder import Folder, Weights
 from model.families.pieces.splitter import FAST, fast
 from model.families.pieces.vocabulary import SPIECE, UNNAMED, merges, named, piece_ids
 from model.families.settings import Settings
-from model.text.pieces import PieceTokenizer, SideVocabulary, Symbols
+from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
+from model.text.splitters import MergedBytes, MergedLetters
 
 UNUSED_ROWS = 2  # of BART's table of positions, a legacy of fairseq's padding symbol
 PEGASUS_SYMBOLS = ("<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{n}>" for n in range(2, 103)))
+SMALL_SYMBOLS = ("__null__", "__start__", "__end__", "__unk__")
 Vocabulary = tuple[dict[str, int], bytes]  # ids of all pieces, and what splits
 
 
@@ -41,6 +46,9 @@ class Form:
     activation: str
     vocabulary: Callable[[Folder, Settings], Vocabulary]
     wrapped: bool = False
+    norm_before_positions: bool = False
+    unknown: str = "<unk>"
+    row: SourceRow = SourceRow.PLAIN
 
 
 def read(form: Form) -> Callable[[Folder, Settings, Weights], Opened]:
@@ -51,6 +59,7 @@ def read(form: Form) -> Callable[[Folder, Settings, Weights], Opened]:
             settings.network(activation=form.activation, scale_embedding=False, pad=form.pad),
             norm_first=form.norm_first,
             norm_embedding=form.norm_embedding,
+            norm_before_positions=form.norm_before_positions,
             position_code=form.position_code,
             position_offset=form.position_offset,
             logits_bias=tensors.BIAS in weights.shapes,
@@ -79,18 +88,20 @@ def _banned(settings: Settings, nameless: list[int], config: ModelConfig) -> tup
 def _tokenizer(form: Form, folder: Folder, settings: Settings, config: ModelConfig) -> tuple[PieceTokenizer, list[int]]:
     """The tokenizer, and the ids that have no piece."""
     ids, model = form.vocabulary(folder, settings)
-    if "<unk>" not in ids:
-        raise ValueError(f"{folder.path}: the vocabulary has no <unk>")
+    unknown = ids.get(form.unknown)
+    if unknown is None:
+        raise ValueError(f"{folder.path}: the vocabulary has no {form.unknown}")
     pieces, nameless = named(ids, config.vocabulary_size)
     begin, end = settings.token("bos_token_id", 0), settings.token("eos_token_id", form.end)
     forced = settings.token("forced_bos_token_id")
-    symbols = {"<s>", "<mask>", *PEGASUS_SYMBOLS}
-    special = {config.pad_id, end, ids["<unk>"], *nameless, *(i for piece, i in ids.items() if piece in symbols)}
+    symbols = {"<s>", "<mask>", *PEGASUS_SYMBOLS, *SMALL_SYMBOLS}
+    special = {config.pad_id, end, unknown, *nameless, *(i for piece, i in ids.items() if piece in symbols)}
     described = Symbols(
         pad_id=config.pad_id,
         begin_id=settings.token("decoder_start_token_id", form.begin),
         end_id=end,
-        unknown_id=ids["<unk>"],
+        unknown_id=unknown,
+        source_row=form.row,
         special_ids=tuple(sorted(special | ({begin} if form.wrapped else set()))),
         source_begin=(begin,) if form.wrapped else (),
         target_begin=() if forced is None else (forced,),
@@ -101,7 +112,7 @@ def _tokenizer(form: Form, folder: Folder, settings: Settings, config: ModelConf
 
 def _merged_bytes(folder: Folder, settings: Settings, *, space_first: bool) -> Vocabulary:
     space_first = settings.tokenizer.get("add_prefix_space", space_first) is True
-    return merges(folder, space_first=space_first)
+    return merges(folder, mark=MergedBytes.PREFIX * space_first)
 
 
 def _pegasus(folder: Folder, settings: Settings) -> Vocabulary:
@@ -139,11 +150,26 @@ BLENDERBOT = Form(
     activation="gelu",
     vocabulary=lambda folder, settings: _merged_bytes(folder, settings, space_first=True),
 )
+BLENDERBOT_SMALL = Form(
+    False,
+    True,
+    PositionCode.LEARNED,
+    0,
+    pad=0,
+    begin=1,
+    end=2,
+    activation="gelu",
+    vocabulary=lambda folder, settings: merges(folder, mark=MergedLetters.MARK),
+    norm_before_positions=True,
+    unknown="__unk__",
+    row=SourceRow.BARE,
+)
 FAMILIES = tuple(
     Family(model_type, (f"{name}ForConditionalGeneration",), read(form))
     for model_type, name, form in (
         ("bart", "Bart", BART),
         ("pegasus", "Pegasus", PEGASUS),
         ("blenderbot", "Blenderbot", BLENDERBOT),
+        ("blenderbot-small", "BlenderbotSmall", BLENDERBOT_SMALL),
     )
 )

@@ -1,6 +1,9 @@
 """From a name to a folder: one that is here, or a repository of the Hugging Face Hub, of which comes what is needed.
 
 Only whoever runs a program names models. A token for gated ones is the library's affair: nothing here reads it.
+
+>>> locate("checkpoints/de-en")  # a folder that is here; "Helsinki-NLP/opus-mt-de-en" would be fetched
+PosixPath('checkpoints/de-en')
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ FAMILIES: dict[str, Family] = {
 # Why some that people will try are not among them.
 REASONS = {
     "nllb-moe": "its layers are a mixture of experts",
-    "blenderbot-small": "its decoder norms embeddings before it adds positions",
     "led": "its encoder's attention has windows",
     "longt5": "its encoder's attention has windows",
     "pegasus_x": "its encoder's attention has windows",

@@ -48,15 +48,10 @@ class Settings:
             raise ValueError(f"{self.path}/{CONFIG}: {name} must be true or false, found {value!r}")
         return value
 
-    def both(self, name: str) -> int:
-        """A number that encoder and decoder must share. ValueError, with both, if they do not."""
+    def decoders_own(self, name: str) -> int | None:
+        """A number of the decoder, None where it is the encoder's."""
         encoder, decoder = self.whole(f"encoder_{name}"), self.whole(f"decoder_{name}")
-        if encoder != decoder:
-            raise ValueError(
-                f"{self.path}: encoder_{name} is {encoder} and decoder_{name} {decoder}: only networks "
-                "whose two sides are equally wide can be opened"
-            )
-        return encoder
+        return None if encoder == decoder else decoder
 
     def activation(self, default: str) -> Activation:
         name = self.config.get("activation_function", default)
@@ -96,10 +91,12 @@ class Settings:
         return ModelConfig(
             vocabulary_size=self.whole("vocab_size"),
             d_model=self.whole("d_model"),
-            num_heads=self.both("attention_heads"),
+            num_heads=self.whole("encoder_attention_heads"),
+            decoder_num_heads=self.decoders_own("attention_heads"),
             num_encoder_layers=self.whole("encoder_layers"),
             num_decoder_layers=self.whole("decoder_layers"),
-            d_feedforward=self.both("ffn_dim"),
+            d_feedforward=self.whole("encoder_ffn_dim"),
+            decoder_d_feedforward=self.decoders_own("ffn_dim"),
             max_length=min(self.whole("max_position_embeddings", 1024), LIMITS["max_length"]),
             pad_id=self.whole("pad_token_id", pad),
             activation=self.activation(activation),

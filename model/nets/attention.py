@@ -21,14 +21,18 @@ from model.trace.language import Refusal
 AtPart = Callable[[str, Tensor], Tensor]
 
 
-def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None = None, *, scaled: bool = True) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)), the left half of equation 1; scaled False: without the division.
+def attention_weights(
+    queries: Tensor, keys: Tensor, mask: Tensor | None = None, *, bias: Tensor | None = None, scaled: bool = True
+) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)), the left half of equation 1; bias: what is added to the scores; scaled False: without
+    the division.
 
     queries [batch, heads, query, d_head], keys [batch, heads, key, d_head], mask: True = may attend, None = all.
     Returns [batch, heads, query, key]; rows sum to 1, masked cells are exactly 0. Every row of the mask needs at
     least one True: the functions below that build masks guarantee it.
     """
-    return _softmax(attention_scores(queries, keys, scaled=scaled), mask)
+    scores = attention_scores(queries, keys, scaled=scaled)
+    return _softmax(scores if bias is None else scores + bias, mask)
 
 
 def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
@@ -111,11 +115,11 @@ class MultiHeadAttention(nn.Module):
 
     def split_heads(self, x: Tensor) -> Tensor:
         """[batch, length, width] -> [batch, heads, length, d_head]"""
-        return x.unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)
+        return x.view(*x.shape[:-1], self.num_heads, self.d_head).transpose(1, 2)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one sequence x [batch, length, d_model]: self-attention."""
-        joined = self.projection(x).unflatten(-1, (3, self.num_heads, self.d_head))
+        joined = self.projection(x).view(*x.shape[:-1], 3, self.num_heads, self.d_head)
         queries, keys, values = joined.permute(2, 0, 3, 1, 4).unbind()  # each [batch, heads, length, d_head]
         return queries, keys, values
 

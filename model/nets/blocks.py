@@ -1,5 +1,5 @@
-"""Logits some rows at a time: those of a long sentence over 256,000 tokens are 170 MB, those of a lens through twelve
-layers 2 GB."""
+"""Numbers that not every device has room for: float64, and logits, which are taken some rows at a time. Those of a long
+sentence over 256,000 tokens are 170 MB, those of a lens through twelve layers 2 GB."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ def log_probabilities(
 
 def _of_block(project: Callable[[Tensor], Tensor], rows: Tensor, ids: Tensor, dtype: torch.dtype) -> Tensor:
     def found(rows: Tensor) -> Tensor:
-        logits = project(rows).to(dtype)
-        return logits.gather(-1, ids[:, None])[:, 0] - logits.logsumexp(-1)
+        logits = project(rows)
+        logits = exact(logits) if dtype == torch.float64 else logits.to(dtype)
+        return logits.gather(-1, ids[:, None].to(logits.device))[:, 0] - logits.logsumexp(-1)
 
     if not (torch.is_grad_enabled() and rows.requires_grad):
         return found(rows)
     at = rows.detach().requires_grad_()
     value = found(at)
     (slope,) = torch.autograd.grad(value.sum(), at)  # of a row's value by that row alone
-    return value.detach() + ((rows - at.detach()) * slope).sum(-1)  # the second is 0, and has the slope
+    nothing = ((rows - at.detach()) * slope).sum(-1)  # 0, with the slope
+    return value.detach() + nothing.to(value.device)
 
 
 def most_probable(project: Callable[[Tensor], Tensor], hidden: Tensor, vocabulary: int) -> Tensor:
@@ -55,3 +57,13 @@ def largest(logits: Tensor) -> Tensor:
     if logits.device.type == "cpu" and logits.dtype == torch.float32 and not logits.requires_grad:
         return torch.from_numpy(logits.numpy().argmax(-1))  # ten times faster than torch's
     return logits.argmax(-1)
+
+
+def exact(x: Tensor) -> Tensor:
+    """x in float64; differentiable."""
+    return with_float64(x).double()
+
+
+def with_float64(x: Tensor) -> Tensor:
+    """x where there is float64: Apple's mps has none, so on the CPU from there."""
+    return x.cpu() if x.device.type == "mps" else x

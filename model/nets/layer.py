@@ -92,7 +92,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation, self.dropout = ACTIVATIONS[config.activation], Dropout(config.feedforward_dropout)
         narrow, wide = config.d_model, config.d_feedforward
         self.expand = nn.Linear(narrow, wide, bias=config.biases)
         self.gate = nn.Linear(narrow, wide, bias=config.biases) if config.gated else None
@@ -111,7 +111,7 @@ class FeedForward(nn.Module):
             gate = self.gate(x)
             active = active * (gate if at is None else at("gate", gate))
         active = active if at is None else at("post", active)
-        return self.contract(active), active
+        return self.contract(self.dropout(active)), active
 
 
 class Layer(nn.Module):
@@ -121,11 +121,12 @@ class Layer(nn.Module):
         super().__init__()
         self.index, self.config = index, config
         self.kind = AttentionKind.DECODER_SELF if decoder else AttentionKind.ENCODER_SELF
+        own = config.of(self.kind.side)
 
         def attention() -> MultiHeadAttention:
             return MultiHeadAttention(
                 config.d_model,
-                config.num_heads,
+                own.num_heads,
                 config.attention_dropout,
                 scaled=config.scale_scores,
                 d_head=config.head_width,
@@ -134,7 +135,7 @@ class Layer(nn.Module):
 
         self.self_attention = attention()
         self.cross_attention = attention() if decoder else None
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FeedForward(own)
         self.sublayers = nn.ModuleList(SubLayer(config) for _ in range(3 if decoder else 2))
 
     def forward(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from model.config import ModelConfig, RecurrentConfig
-from model.nets.recurrent import Recurrent
+from model.config import ModelConfig
+from model.nets.recurrent import Recurrent, RecurrentConfig
 from model.nets.transformer import Transformer
 from model.trace.language import Refusal
 
@@ -17,8 +17,8 @@ class Network:
     """How a checkpoint's config becomes a network.
 
     config   a frozen dataclass of JSON's values that raises ValueError for what cannot be built. Everything here reads
-             vocabulary_size, num_target_tokens, pad_id, banned_ids and max_length, and asks map_numbers and
-             pass_numbers how large a sentence becomes; panels read more of a Transformer's
+             vocabulary_size, num_target_tokens, pad_id, banned_ids, max_length and reach, and asks map_numbers,
+             pass_numbers and held_numbers how large a sentence becomes; panels read more of a Transformer's
     network  a module that is made from that config alone, also on torch's memoryless "meta" device, and does what
              Transformer does: encode, decode, new_cache, project, read, forward and check. Its ForwardOutput holds what
              it recorded; a kind of attention that it does not have is absent there and in every trace

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig, PositionCode
 from model.trace.interventions import Positions
+from model.trace.kinds import Side
 from model.trace.language import Refusal
 
 
@@ -50,10 +51,56 @@ def fairseq_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0)
     return torch.cat((angles.sin(), angles.cos()), dim=1)  # [length, d_model]
 
 
+def count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    """PE(pos) = pos: the position itself. [length, 1]"""
+    return positions.double()[:, None]
+
+
+def normalised_count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    """PE(pos) = pos / (length - 1): from 0 at the first to 1 at the last token of THIS sentence. [length, 1]"""
+    return positions.double()[:, None] / max(1, length - 1)
+
+
+def binary_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    """PE(pos, i) = bit i of pos, the lowest first: 0 or 1. [length, d_model]"""
+    bits = torch.arange(min(d_model, 62), device=positions.device)
+    encoding = ((positions.long()[:, None] >> bits) & 1).double()
+    return torch.nn.functional.pad(encoding, (0, d_model - len(bits)))
+
+
+def sine_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    """PE(pos, i) = sin(pos / base^(i / d_model)): one wave a dimension, without its cosine. [length, d_model]"""
+    exponents = torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
+    return (positions.double()[:, None] / base**exponents).sin()
+
+
+def tutorial_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    """PE(pos, i) = sin(pos / base^(2i / d_model)) and PE(pos, i + 1) = cos(pos / base^(2(i + 1) / d_model)) for even i:
+    a mistake that tutorials copy from one another. i already steps by two, and the cosine has a frequency of its own,
+    so no pair turns as one. [length, d_model]"""
+    exponents = 2 * torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
+    angles = positions.double()[:, None] / base**exponents
+    return torch.where(torch.arange(d_model, device=positions.device) % 2 == 0, angles.sin(), angles.cos())
+
+
+# Codes that no published model adds, and a toy can be trained with. The length that one of them looks at is the longest
+# that the toy reads: while it writes, nobody knows how long the sentence will be.
+CONTRASTS = {
+    PositionCode.COUNT: count_encoding,
+    PositionCode.NORMALISED: normalised_count_encoding,
+    PositionCode.BINARY: binary_encoding,
+    PositionCode.SINE: sine_encoding,
+    PositionCode.TUTORIAL: tutorial_encoding,
+}
+
+
 def encoding(config: ModelConfig, positions: Tensor) -> Tensor:
     """The code that a model of this config computes for positions [length]: float32 [length, d_model]."""
     assert config.adds_positions and config.position_code is not PositionCode.LEARNED
     where = positions + config.position_offset
+    if found := CONTRASTS.get(config.position_code):
+        rows = found(where, config.d_model, length=config.max_length, base=config.position_base)
+        return rows.float().expand(-1, config.d_model)  # a count is added to every dimension
     if config.position_code is PositionCode.FAIRSEQ:
         return fairseq_encoding(where, config.d_model, base=config.position_base)
     rows = sinusoidal_encoding(where, config.d_model, base=config.position_base)
@@ -77,8 +124,8 @@ class ComputedPositions(nn.Module):
         start = first + positions.shift
         if start >= 0 and start + length <= len(self.table):
             return self.table[start : start + length]
-        rows = encoding(self.config, torch.arange(start, start + length, device=self.table.device))
-        return rows.to(self.table.dtype)
+        # On the CPU, too: not every device has the float64 that they are computed in.
+        return encoding(self.config, torch.arange(start, start + length, device="cpu")).to(self.table)
 
 
 class NoPositions(nn.Module):
@@ -150,7 +197,8 @@ class RelativePositions(nn.Module):
         self.later = config.position_buckets // 2  # the first bucket of keys after the query
         count = self.later if both_ways else config.position_buckets
         self.register_buffer("buckets", distance_buckets(count, self.reach), persistent=False)
-        self.weight = nn.Parameter(torch.zeros(config.position_buckets, config.num_heads))
+        heads = config.of(Side.ENCODER if both_ways else Side.DECODER).num_heads
+        self.weight = nn.Parameter(torch.zeros(config.position_buckets, heads))
 
     def bucket(self, distances: Tensor) -> Tensor:
         """The bucket of each distance, the key's position less the query's, any whole numbers -> int64, same shape."""

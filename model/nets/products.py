@@ -42,10 +42,11 @@ class Affine:
             self.bags = partial(_bags, inputs, apart, self.bag_shares)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._as_bags(x) if len(x) <= self.few else self.product(x)
+        # A tensor's len() is Python, and this is called some fifty times a step.
+        return self._as_bags(x) if x.size(0) <= self.few else self.product(x)
 
     def _as_bags(self, x: Tensor) -> Tensor:
-        batch = len(x)
+        batch = x.size(0)
         by = x.reshape(-1) if batch == 1 else x.unflatten(1, (self.bag_shares, -1)).transpose(0, 1).reshape(-1)
         found = torch.embedding_bag(self.table, *self.bags(batch), False, 0, False, by)[0]  # [shares * batch, out]
         if self.bag_shares == 2:  # of two, adding takes less than a sum's reduction

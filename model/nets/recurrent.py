@@ -9,14 +9,65 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import RecurrentConfig
+from model.config import LIMITS, check_fraction, check_truth, check_whole_number
 from model.nets.layer import Dropout
 from model.nets.masks import padding_mask
 from model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from model.nets.sweep import Changes
 from model.trace.interventions import NO_INTERVENTIONS
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Refusal
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """The shape of a recurrent encoder-decoder (model/nets/recurrent.py). Raises ValueError, with the field and its
+    value, for anything that cannot be built."""
+
+    vocabulary_size: int
+    d_model: int = 256  # of embeddings, decoder states and the output
+    dropout: float = 0.1  # on embeddings and on what the output projection reads
+    attention: bool = True  # Bahdanau et al. 2015; False: one vector of the source, as Sutskever et al. 2014
+    max_length: int = 256  # tokens a side that the Translator accepts, symbols included
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary_size", "d_model", "max_length"):
+            check_whole_number(name, getattr(self, name), 1, LIMITS[name])
+        check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
+        check_fraction("dropout", self.dropout)
+        check_truth("attention", self.attention)
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
+
+    banned_ids = ()  # tokens that decoding never chooses
+    reach = 2**31  # a recurrence has no longest sentence
+    num_heads = num_encoder_layers = num_decoder_layers = 1
+    without = ()
+
+    def of(self, side: Side) -> RecurrentConfig:
+        """As ModelConfig.of: there is one shape."""
+        return self
+
+    def map_numbers(self, source: int, target: int) -> int:
+        """As ModelConfig.map_numbers: one alignment."""
+        return source * target
+
+    def pass_numbers(self, source: int, target: int) -> int:
+        """As ModelConfig.pass_numbers: what reads and writes the tokens, a step's scores, and logits."""
+        d = self.d_model
+        return 2 * source * target + (source + target) * 12 * d + source * 8 * d + 4 * self.num_target_tokens
+
+    held_numbers = pass_numbers  # its one alignment is small
+
+    @property
+    def d_encoder(self) -> int:
+        """Width of the state that reads in one direction."""
+        return self.d_model // 2
+
+    @property
+    def num_target_tokens(self) -> int:
+        return self.vocabulary_size
 
 
 class GatedUnit(nn.Module):
@@ -127,6 +178,11 @@ class Recurrent(nn.Module):
     def num_layers(self) -> dict[AttentionKind, int]:
         """The attentions that the model has, and in how many layers each."""
         return {AttentionKind.ALIGNMENT: 1} if self.config.attention else {}
+
+    @property
+    def num_heads(self) -> dict[AttentionKind, int]:
+        """How many heads each has in a layer."""
+        return self.num_layers
 
     def check(self, interventions: Changes, *, batch: int) -> None:
         """ValueError, in words, for any intervention: there is no head, position or edge to change."""

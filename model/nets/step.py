@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from functools import partial
+from itertools import repeat
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from model.config import ModelConfig
 from model.nets.attention import MultiHeadAttention
 from model.nets.cache import KeyValueCache, LayerCache
-from model.nets.layer import Layer, SourceMemory, SubLayer
+from model.nets.layer import Layer, SourceMemory
 from model.nets.places.visit import Visit, has_visits, visit, visited
 from model.nets.products import Affine
 from model.nets.sweep import Changes, Sweep, attention_edit
@@ -42,10 +43,15 @@ class DecoderStep:
         self.embedding = model.target_matrix
         self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
         self.config, self.changes = model.config, interventions if has_visits(interventions) else None
-        self.scale, self.output_scale = model.scale, model.output_scale
-        self.entry, self.biases = model.decoder.entry, partial(model.decoder.biases, new=1, changes=interventions)
+        # As tensors: of a plain number, a product makes one each time, which takes ten times as long.
+        self.scale, self.output_scale = map(self.embedding.new_tensor, (model.scale, model.output_scale))
+        self.scales_output = model.output_scale != 1.0
         self.layers = [_LayerStep(layer, interventions) for layer in model.decoder.layers]
-        self.norm = model.decoder.norm
+        self.biases = None
+        if model.decoder.relative:
+            self.biases = partial(model.decoder.biases, new=1, changes=interventions)
+        self.entry, self.norm = _norm(model.decoder.entry), _norm(model.decoder.norm)
+        self.norm_before_positions = model.decoder.norm_before_positions
         self.logits = Affine(model.output_matrix, model.output_bias)
 
     @staticmethod
@@ -63,14 +69,18 @@ class DecoderStep:
         if at is not None:
             x = at("embed", x[:, None])[:, 0]
             encoding = None if encoding is None else at("pos", encoding[None])[0]
-        x = self.entry(x if encoding is None else x + encoding)
-        for layer, layer_cache, bias in zip(self.layers, cache.layers, self.biases(position)):
-            x = layer(x, source, layer_cache, bias, position, self._at(f"decoder.{layer.layer.index}", position))
+        if self.norm_before_positions:
+            x = self.entry(x)
+        x = x if encoding is None else x + encoding
+        x = x if self.norm_before_positions else self.entry(x)
+        biases = repeat(None) if self.biases is None else self.biases(position)
+        for layer, layer_cache, bias in zip(self.layers, cache.layers, biases):
+            x = layer(x, source, layer_cache, bias, position, self._at(layer.name, position))
         cache.length += 1
         x = self.norm(x)
         if at is not None:
             x = at("final", x[:, None])[:, 0]
-        logits, at = self.logits(x if self.output_scale == 1.0 else x * self.output_scale), self._at("", position)
+        logits, at = self.logits(x * self.output_scale if self.scales_output else x), self._at("", position)
         return logits if at is None else at("logits", logits[:, None])[:, 0]
 
     def _at(self, prefix: str, position: int) -> Visit | None:
@@ -81,10 +91,10 @@ class _LayerStep:
     """What model.nets.layer.Layer does in the decoder, for one row x [batch, d_model] a sentence."""
 
     def __init__(self, layer: Layer, interventions: Changes) -> None:
-        self.layer = layer
+        self.layer, self.name = layer, f"decoder.{layer.index}"
         self.norm_first, self.residual = layer.sublayers[0].norm_first, layer.sublayers[0].residual
         self.scale = None if layer.self_attention.scaled else 1.0  # None: 1 / sqrt(d_k)
-        self.norms = [_norm(sublayer) for sublayer in layer.sublayers]
+        self.norms = [_norm(sublayer.norm) for sublayer in layer.sublayers]
         self.heads, self.d_head = layer.self_attention.num_heads, layer.self_attention.d_head
         self.projection = _linear(layer.self_attention.projection)
         self.output = _linear(layer.self_attention.output)
@@ -108,7 +118,7 @@ class _LayerStep:
         at: Visit | None = None,
     ) -> Tensor:
         """x after the layer. Six parameters: what a layer reads, and what may change it."""
-        batch, heads, d_head = len(x), self.heads, self.d_head
+        batch, heads, d_head = x.size(0), self.heads, self.d_head
         around_self, around_cross, around_feed_forward = self.norms
 
         if at is not None:
@@ -200,9 +210,12 @@ def _gate(attention: MultiHeadAttention, interventions: Changes, kind: Attention
     return edit.gate_for(attention.output.weight.new_empty(1, attention.num_heads, 1, 1))
 
 
-def _norm(sublayer: SubLayer) -> Norm:
-    norm = sublayer.norm
-    shape = norm.normalized_shape
-    if isinstance(norm, nn.RMSNorm):
-        return lambda x: torch.rms_norm(x, shape, norm.weight, norm.eps)
-    return lambda x: torch.layer_norm(x, shape, norm.weight, norm.bias, norm.eps)
+def _norm(module: nn.Module) -> Norm:
+    """What a norm, or nothing in its place, does, without a look at the module each time."""
+    if isinstance(module, nn.Identity):
+        return lambda x: x
+    shape, weight, epsilon = module.normalized_shape, module.weight, module.eps
+    if isinstance(module, nn.RMSNorm):
+        return lambda x: torch.rms_norm(x, shape, weight, epsilon)
+    bias = module.bias
+    return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)

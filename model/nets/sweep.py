@@ -123,14 +123,14 @@ class Sweep:
             values={patch: PatchValue(taken(v.value), taken(v.weight)) for patch, v in self.values.items()},
         )
 
-    def check(self, num_layers: dict[AttentionKind, int], num_heads: int) -> None:
+    def check(self, num_layers: dict[AttentionKind, int], num_heads: dict[AttentionKind, int]) -> None:
         """Raise ValueError if a layer or head does not exist in a model of this size."""
         self.interventions.check(num_layers, num_heads)
         for found, what in ((self.gates, "gates"), (self.instead, "replacements")):
             for kind, tensor in found.items():
                 if kind not in num_layers:
                     raise ValueError(f"this model has no {kind.value} attention")
-                expected = (num_layers[kind], num_heads)
+                expected = (num_layers[kind], num_heads[kind])
                 if tuple(tensor.shape[1:3]) != expected:
                     raise ValueError(
                         f"{what} of {kind.value} must be [batch, {expected[0]} layers, {expected[1]} heads"
@@ -147,7 +147,9 @@ class Sweep:
 Changes = Interventions | Sweep
 
 
-def check(changes: Changes, num_layers: dict[AttentionKind, int], num_heads: int, *, batch: int) -> None:
+def check(
+    changes: Changes, num_layers: dict[AttentionKind, int], num_heads: dict[AttentionKind, int], *, batch: int
+) -> None:
     """Raise ValueError, in words, if a model of this size cannot run them on this many rows: what they name does not
     exist, patches come without their values, or a sweep is of another batch."""
     changes.check(num_layers, num_heads)

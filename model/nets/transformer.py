@@ -32,10 +32,18 @@ class Stack(nn.Module):
         num_layers = config.num_decoder_layers if decoder else config.num_encoder_layers
         self.layers = nn.ModuleList(Layer(config, index, decoder=decoder) for index in range(num_layers))
         self.side, self.config = Side.DECODER if decoder else Side.ENCODER, config
+        self.norm_before_positions = decoder and config.norm_before_positions
         self.norm = norm(config) if config.norm_first else nn.Identity()
         self.entry = norm(config) if config.norm_embedding else nn.Identity()
         tables = 0 if config.position_code is not PositionCode.RELATIVE else num_layers if config.layer_positions else 1
         self.relative = nn.ModuleList(RelativePositions(config, both_ways=not decoder) for _ in range(tables))
+
+    def entered(self, rows: Tensor, code: Tensor | None) -> Tensor:
+        """What the first layer reads of embedded rows and the code of their positions."""
+        if self.norm_before_positions:
+            rows = self.entry(rows)
+            return rows if code is None else rows + code
+        return self.entry(rows if code is None else rows + code)
 
     def biases(self, first: int, new: int, changes: Changes = NO_INTERVENTIONS) -> list[Tensor | None]:
         """What relative positions add to each layer's scores of the rows from position `first` on: [1, heads, new,
@@ -106,6 +114,11 @@ class Transformer(nn.Module):
         """The attentions that the model has, and in how many layers each."""
         return {kind: len(self._stack(kind.side).layers) for kind in TRANSFORMER_KINDS}
 
+    @property
+    def num_heads(self) -> dict[AttentionKind, int]:
+        """How many heads each has in a layer."""
+        return {kind: self.config.of(kind.side).num_heads for kind in TRANSFORMER_KINDS}
+
     def attention(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """The module of one attention."""
         found = self._stack(kind.side).layers[layer]
@@ -114,7 +127,7 @@ class Transformer(nn.Module):
     def check(self, interventions: Changes, *, batch: int) -> None:
         """ValueError, in words, if interventions cannot be run on this model and a batch of this size."""
         if interventions:
-            check(interventions, self.num_layers, self.config.num_heads, batch=batch)
+            check(interventions, self.num_layers, self.num_heads, batch=batch)
             check_places(interventions, self.config)
 
     def _stack(self, side: Side) -> Stack:
@@ -150,7 +163,7 @@ class Transformer(nn.Module):
         if (at := visit(changes, stack.side.value, first, self.config)) is not None:
             rows = at("embed", rows)
             added = None if added is None else at("pos", added[None])
-        return self.dropout(stack.entry(rows if added is None else rows + added))
+        return self.dropout(stack.entered(rows, added))
 
     def embed(
         self, ids: Tensor, changes: Changes = NO_INTERVENTIONS, *, first: int = 0, decoder: bool = False

@@ -10,15 +10,16 @@ from pathlib import Path
 import torch
 
 DEVICE_VARIABLE = "ATTENTION_ATLAS_DEVICE"
+DEVICES = "'cpu', 'cuda' or 'mps'"
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -2, -3, -4, -8  # of <malloc.h>
 TOP_PAD = 100_000_000  # bytes to ask the system for at once
 
 
 def choose_device(name: str | None = None) -> torch.device:
-    """The device called `name`, else the one in ATTENTION_ATLAS_DEVICE, else (or for "auto") CUDA if present, else the
-    CPU.
+    """The device called `name` ("cpu", "cuda", "cuda:1", "mps"), else the one in ATTENTION_ATLAS_DEVICE, else (or for
+    "auto") CUDA if present, else the CPU. Apple's GPU is taken where it is named.
 
-    ValueError for a name torch does not know, or for CUDA where there is none.
+    ValueError for a name torch does not know, and for a device that this machine has not.
     """
     name = name or os.environ.get(DEVICE_VARIABLE) or "auto"
     if name == "auto":
@@ -26,14 +27,22 @@ def choose_device(name: str | None = None) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ValueError(f"unknown device {name!r}: use 'cpu' or 'cuda'") from error
-    if device.type not in ("cpu", "cuda"):
-        raise ValueError(f"unknown device {name!r}: use 'cpu' or 'cuda'")
+        raise ValueError(f"unknown device {name!r}: use {DEVICES}") from error
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(f"unknown device {name!r}: use {DEVICES}")
+    if device.type == "mps" and (device.index or not torch.backends.mps.is_available()):
+        raise ValueError(f"device {name!r} was asked for, but this machine has none that torch knows")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(
             f"device {name!r} was asked for, but this machine has {torch.cuda.device_count()} CUDA devices"
         )
     return device
+
+
+def finish(device: torch.device) -> None:
+    """Wait until a device has done all that it was asked, as the CPU has when a call returns."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
 
 
 def share_cores(at_once: int) -> None:

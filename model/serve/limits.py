@@ -35,7 +35,9 @@ class BatchLimits:
 
     rows         requests in one batch
     batch_bytes  of one batch: its maps, records and logits. A request alone goes through whatever it takes
-    trace_bytes  of the maps of one trace: what bounds the length of a text
+    trace_bytes  of the maps of one trace: where a text's would be more, the trace keeps queries and keys in their
+                 place, and computes a map when it is looked at (model.trace.maps)
+    tokens       of each side of a text, where the model has a code for so many positions
     at_once      batches that run at the same time
     waiting      requests that may stand in line
     seconds      how long one may stand there
@@ -45,13 +47,14 @@ class BatchLimits:
     rows: int = 16
     batch_bytes: int = 768_000_000
     trace_bytes: int = 64_000_000
+    tokens: int = 1024
     at_once: int = 1
     waiting: int = 256
     seconds: float = 60.0
     cores: Cores | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows", "batch_bytes", "trace_bytes", "at_once", "waiting", "seconds"):
+        for name in ("rows", "batch_bytes", "trace_bytes", "tokens", "at_once", "waiting", "seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, found {getattr(self, name)}")
 
@@ -60,24 +63,28 @@ class BatchLimits:
         return nullcontext() if self.cores is None else self.cores.share()
 
     def longest(self, config: ModelConfig) -> int:
-        """Tokens that each side of a text may have: as many as the model takes, unless the maps of so many would be
-        larger than a trace may be, or one such sentence larger than a batch. ValueError if not even 8 fit."""
+        """Tokens that each side of a text may have: as many as there are positions for, unless one such sentence would
+        be larger than a batch. ValueError if not even 8 fit."""
+        most = min(config.reach, self.tokens)
         fitting = (
             bisect_right(
-                range(config.max_length + 1),
+                range(most + 1),
                 False,
-                key=lambda n: (
-                    not (
-                        FLOAT * config.map_numbers(n, n) <= self.trace_bytes
-                        and FLOAT * config.pass_numbers(n, n) <= self.batch_bytes
-                    )
-                ),
+                key=lambda n: FLOAT * config.held_numbers(n, n) > self.batch_bytes,
             )
             - 1
         )
-        if fitting < min(LEAST, config.max_length):
+        if fitting < min(LEAST, most):
             raise ValueError(
-                f"this model is too large: the maps of one text of {LEAST} tokens do not fit into "
-                f"{self.trace_bytes:,} bytes, or what leads to them into {self.batch_bytes:,}"
+                f"this model is too large: what a text of {LEAST} tokens leads to does not fit into "
+                f"{self.batch_bytes:,} bytes"
             )
         return fitting
+
+    def holds(self, config: ModelConfig, source: int, target: int) -> bool:
+        """Whether of a text of so many tokens, and as many as its translation may get, queries and keys are held: its
+        maps might be larger than a trace may be, or what leads to them larger than a batch."""
+        return (
+            FLOAT * config.map_numbers(source, target) > self.trace_bytes
+            or FLOAT * config.pass_numbers(source, target) > self.batch_bytes
+        )

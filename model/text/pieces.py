@@ -21,6 +21,7 @@ UNKNOWN = "<unk>"
 class SourceRow(str, Enum):
     """What an encoder reads around a text x."""
 
+    BARE = "bare"  # x: Blenderbot-small
     PLAIN = "plain"  # x </s>: Marian for one pair of languages, T5 with its prefix as a part of x
     TARGET_FIRST = "target first"  # >>xxx<< x </s>: Marian for many targets, MADLAD-400 (Johnson et al. 2017)
     LANGUAGE_FIRST = "language first"  # src x </s>: M2M100, NLLB, mBART-50
@@ -144,6 +145,8 @@ class PieceTokenizer(TextTokenizer):
         prefix = self._prefixes.get(f"{source_language}-{target_language}", "")
         ids = self._numbered(self._split(self._source, prefix + text), self._source_ids)
         row = self.symbols.source_row
+        if row is SourceRow.BARE:
+            return ids
         if row is SourceRow.PLAIN:
             return [*self.symbols.source_begin, *ids, self.end_id]
         if row is SourceRow.TARGET_FIRST:
@@ -181,6 +184,9 @@ class PieceTokenizer(TextTokenizer):
             else:
                 before = []  # the text has begun
         return tuple(names)
+
+    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+        return super().in_words(self._target.in_place(tokens))
 
     def decode(self, ids: Iterable[int]) -> str:
         return self._target.join([self.target.pieces[i] for i in map(int, ids) if i not in self.special_ids])

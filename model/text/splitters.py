@@ -1,10 +1,11 @@
-"""From a text to the pieces of a vocabulary and back: by SentencePiece, byte by byte, or by merging bytes."""
+"""From a text to the pieces of a vocabulary and back: by SentencePiece, byte by byte, by merging bytes or letters."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -31,6 +32,10 @@ class Splitter(ABC):
     @abstractmethod
     def token(self, piece: str) -> Token:
         """A piece as it is shown: a space is SPACE, a byte that is no character "<0xC3>"."""
+
+    def in_place(self, tokens: Sequence[Token]) -> Sequence[Token]:
+        """The tokens of a sentence, where what stands before a piece says how it is shown."""
+        return tokens
 
 
 class SentencePieces(Splitter):
@@ -88,6 +93,34 @@ WORDS = re.compile(" ?L+| ?N+| ?O+|[S ]+(?![^S ])|[S ]+")  # of a text's classes
 BLANKS = {*"\t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000", *map(chr, range(0x2000, 0x200B))}
 
 
+HEADER = "#version: 0.2"  # of a list of merges
+
+
+def _ranks(merges: str) -> dict[tuple[str, str], int]:
+    """Which pair was learned when. merges: a line of two pieces each, best first, after the header. ValueError for
+    anything else."""
+    header, *lines = merges.rstrip("\n").split("\n")
+    pairs = [tuple(line.split(" ")) for line in lines]
+    if not header.startswith(HEADER) or not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise ValueError("not a list of merges: each line has two pieces")
+    return {pair: rank for rank, pair in enumerate(pairs)}
+
+
+def _merged(parts: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
+    """The parts of a word after all merges (Sennrich et al. 2016, algorithm 1)."""
+    while len(parts) > 1:
+        pair = min(pairwise(parts), key=lambda pair: ranks.get(pair, len(ranks)))
+        if pair not in ranks:
+            break
+        joined, at = [], 0
+        while at < len(parts):
+            both = tuple(parts[at : at + 2]) == pair
+            joined.append("".join(pair) if both else parts[at])
+            at += 1 + both
+        parts = joined
+    return parts
+
+
 class MergedBytes(Splitter):
     """Byte pair encoding (Sennrich et al. 2016) over the bytes of UTF-8 (Radford et al. 2019): BART's.
 
@@ -95,16 +128,12 @@ class MergedBytes(Splitter):
     numbers, of anything else. In each the pair of pieces that was learned first is merged, again and again.
     """
 
-    HEADER, PREFIX = "#version: 0.2", "a space first"  # of the list of merges; and what is added to it for Blenderbot
+    PREFIX = "a space first"  # what is added to the header for Blenderbot
 
     def __init__(self, merges: str) -> None:
         """merges: a line of two pieces each, best first, after the header. ValueError for anything else."""
-        header, *lines = merges.rstrip("\n").split("\n")
-        self.put_first = LETTERS[0x20] if header.endswith(self.PREFIX) else ""
-        pairs = [tuple(line.split(" ")) for line in lines]
-        if not header.startswith(self.HEADER) or not all(len(pair) == 2 and all(pair) for pair in pairs):
-            raise ValueError("not a list of merges: each line has two pieces")
-        self.ranks = {pair: rank for rank, pair in enumerate(pairs)}
+        self.put_first = LETTERS[0x20] if merges.split("\n")[0].endswith(self.PREFIX) else ""
+        self.ranks = _ranks(merges)
         self.merged = lru_cache(maxsize=10_000)(self._merged)
 
     def split(self, text: str) -> list[str]:
@@ -125,18 +154,7 @@ class MergedBytes(Splitter):
         return kind if kind in "LN" else "S" if character in BLANKS else "O"
 
     def _merged(self, word: str) -> tuple[str, ...]:
-        parts = list(word)
-        while len(parts) > 1:
-            pair = min(pairwise(parts), key=lambda pair: self.ranks.get(pair, len(self.ranks)))
-            if pair not in self.ranks:
-                break
-            joined, at = [], 0
-            while at < len(parts):
-                both = tuple(parts[at : at + 2]) == pair
-                joined.append("".join(pair) if both else parts[at])
-                at += 1 + both
-            parts = joined
-        return tuple(parts)
+        return tuple(_merged(list(word), self.ranks))
 
     def join(self, pieces: list[str]) -> str:
         return self._spelled(pieces).decode("utf-8", errors="replace").strip()
@@ -152,11 +170,57 @@ class MergedBytes(Splitter):
             return Token(f"<0x{spelled[0]:02X}>", TokenKind.BYTE) if len(spelled) == 1 else Token(piece)
 
 
+class MergedLetters(Splitter):
+    """Byte pair encoding over the letters of words in lower case, where "@@" says that a word goes on (Sennrich et al.
+    2016): Blenderbot-small's. Full stops, commas and the like begin a word, an apostrophe is one."""
+
+    MARK, LAST, GOES_ON = "lower case, @@", "</w>", "@@"  # of the header; of a word's last letter; of what is not last
+    UNKNOWN = "<unk>"
+    WORDS = re.compile(f"[^ {''.join(sorted(BLANKS))}]+\n?")
+
+    def __init__(self, merges: str) -> None:
+        """As MergedBytes."""
+        self.ranks = _ranks(merges)
+        self.merged = lru_cache(maxsize=10_000)(self._merged)
+
+    def split(self, text: str) -> list[str]:
+        pieces = []
+        for found in self.WORDS.findall(text):
+            apart = re.sub("'", " ' ", re.sub("([.,!?()])", r" \1", found))
+            apart = re.sub("[ \n]{2,}", " ", apart).replace("\n", " __newln__")
+            pieces += [piece for word in apart.split(" ") if word for piece in self.merged(word.lower())]
+        return pieces
+
+    def _merged(self, word: str) -> tuple[str, ...]:
+        *parts, last = _merged([*word[:-1], word[-1] + self.LAST], self.ranks)
+        return *(part + self.GOES_ON for part in parts), last.removesuffix(self.LAST)
+
+    def join(self, pieces: list[str]) -> str:
+        return " ".join(pieces).replace(f"{self.GOES_ON} ", "").removesuffix(self.GOES_ON).strip()
+
+    def token(self, piece: str) -> Token:
+        return Token(piece)
+
+    def in_place(self, tokens: Sequence[Token]) -> Sequence[Token]:
+        """As SentencePiece writes them: a space before what begins a word."""
+        found, begins = [], True
+        for token in tokens:
+            bare = token.removesuffix(self.UNKNOWN)
+            text = bare.removesuffix(self.GOES_ON)
+            if token.kind is TokenKind.SYMBOL:
+                found.append(token)
+            else:
+                found.append(Token(SPACE * begins + text + token[len(bare) :], token.kind))
+            begins = token.kind is TokenKind.SYMBOL or text == bare
+        return found
+
+
 def splitter_of(model: bytes) -> Splitter:
     """From what a vocabulary's file holds: nothing for bytes, a list of merges, or a SentencePiece model. ValueError
     for what is none of these."""
     if not model:
         return Bytes()
-    if model.startswith(MergedBytes.HEADER.encode()):
-        return MergedBytes(model.decode("utf-8"))
+    if model.startswith(HEADER.encode()):
+        merges = model.decode("utf-8")
+        return (MergedLetters if merges.split("\n")[0].endswith(MergedLetters.MARK) else MergedBytes)(merges)
     return SentencePieces(model)

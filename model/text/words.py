@@ -64,3 +64,24 @@ class WordTokenizer(TextTokenizer):
     def write(self, folder: Path) -> dict:
         """ValueError: what has such a vocabulary lives as long as a visit, and is not saved."""
         raise ValueError("a vocabulary of whole words is not written to a checkpoint")
+
+
+class TwoWordTokenizers(WordTokenizer):
+    """A table of words for each side: an id is another word in the source than in the target."""
+
+    def __init__(self, sources: Iterable[str], targets: Iterable[str]) -> None:
+        super().__init__(targets)
+        self.source = WordTokenizer(sources)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.source.pieces), len(self.pieces)
+
+    def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
+        return self.source.encode_source(text, target_language, source_language)
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+        return self.source.tokens(ids)
+
+    def decode_source(self, ids: Iterable[int]) -> str:
+        return self.source.decode(ids)

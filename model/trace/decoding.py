@@ -47,6 +47,8 @@ class Decoding:
         search = say("greedy") if self.width == 1 else say("beam {width}", width=self.width)
         if self.width > 1 and self.length_penalty:
             search = say("beam {width}, length penalty {alpha}", width=self.width, alpha=f"{self.length_penalty:g}")
+        if self.given == 1:
+            return say("1 token given, then {search}", search=search)
         return say("{n} tokens given, then {search}", n=self.given, search=search) if self.given else search
 
 

@@ -169,7 +169,7 @@ class Interventions:
         )
         return None if edit == LayerEdit() else edit
 
-    def check(self, num_layers: dict[AttentionKind, int], num_heads: int) -> None:
+    def check(self, num_layers: dict[AttentionKind, int], num_heads: dict[AttentionKind, int]) -> None:
         """Raise ValueError if they cannot be run: a layer or head does not exist in a model of this size, patches
         overlap, or they are known in words only."""
         if self.in_words:
@@ -183,8 +183,8 @@ class Interventions:
                 raise ValueError(f"this model has no {kind.value} attention")
             if layer is not None and not 0 <= layer < num_layers[kind]:
                 raise ValueError(f"{kind.value} has layers 0 to {num_layers[kind] - 1}, found {layer}")
-            if head is not None and not 0 <= head < num_heads:
-                raise ValueError(f"heads are 0 to {num_heads - 1}, found {head}")
+            if head is not None and not 0 <= head < num_heads[kind]:
+                raise ValueError(f"heads are 0 to {num_heads[kind] - 1}, found {head}")
         for edge in edges:
             if edge.query < 0 or edge.key < 0:
                 raise ValueError(f"an edge's positions count from 0, found {edge}")

@@ -1,4 +1,10 @@
-"""The kinds of attention that an encoder-decoder has, and where they stand. Importable without torch."""
+"""The kinds of attention that an encoder-decoder has, and where they stand. Importable without torch.
+
+Whatever takes one of these takes its value, too:
+
+>>> AttentionKind("cross").side
+<Side.DECODER: 'decoder'>
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,22 @@ from enum import Enum
 from typing import Any
 
 
-class Side(str, Enum):
+class Named(str, Enum):
+    """An enumeration whose members people name: another name is refused in words."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise ValueError(f"{value!r} is none of {', '.join(cls)}")
+
+
+class Side(Named):
     """The two stacks of layers."""
 
     ENCODER = "encoder"
     DECODER = "decoder"
 
 
-class SubLayerName(str, Enum):
+class SubLayerName(Named):
     """The functions that a layer adds to the residual stream, in this order (Vaswani et al. 2017, section 3.1)."""
 
     SELF_ATTENTION = "self_attention"
@@ -21,7 +35,7 @@ class SubLayerName(str, Enum):
     FEED_FORWARD = "feed_forward"
 
 
-class AttentionKind(str, Enum):
+class AttentionKind(Named):
     """The three attentions of an encoder-decoder Transformer (Vaswani et al. 2017, section 3.2.3), and the one of the
     recurrent networks before it."""
 

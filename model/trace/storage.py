@@ -12,6 +12,8 @@ maps.py); the maps are nested by kind:
 "attention_only": true, of a model of another library; else false or absent.
 "token_facts" says of each token whether it is text, a symbol or a byte, and of which word; where a file lacks it, the
 spelling has to tell.
+Version 3 is NPZ of a text so long that its maps are not kept: in place of "cross.weights" stand "cross.queries",
+"cross.keys" and perhaps "cross.bias", and under "computed" how maps follow from them (model.trace.maps).
 NPZ: the arrays under "cross.weights", "top_ids", ..; everything else as JSON text under "fields". No pickle.
 Importable without torch.
 
@@ -28,17 +30,20 @@ import json
 import zipfile
 import zlib
 from dataclasses import fields
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from model.trace import decoding, interventions_file
+from model.trace import decoding, interventions_file, is_whole
 from model.trace.interventions import Interventions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from model.trace.maps import AttentionMaps
+from model.trace.language import Refusal
+from model.trace.maps import AttentionMaps, ComputedWeights
 from model.trace.tokens import facts, told_by_spelling, with_facts
 from model.trace.translation import TranslationTrace, tokens_of
 
-SCHEMA, VERSION, READABLE = "attention-atlas-trace", 2, (1, 2)
+SCHEMA, VERSION, COMPUTED, READABLE = "attention-atlas-trace", 2, 3, (1, 2, 3)
 _KINDS = tuple(kind.value for kind in AttentionKind)
 _ARRAYS = {
     "top_ids": np.int32,
@@ -48,13 +53,17 @@ _ARRAYS = {
     "log_probability": np.float32,
 }
 _SENTENCES = ("source_tokens", "decoder_inputs", "target_tokens")
-_NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data")}
+_NEEDED = {1: ("interventions",), 2: ("kinds", "interventions_data"), 3: ("kinds", "interventions_data", "computed")}
+_HELD = ("queries", "keys", "bias")  # the arrays of ComputedWeights
 _OWN_FORM = ("interventions", "decoding", "attention_only")
 _PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, *_OWN_FORM))
 
 
 def to_json(trace: TranslationTrace) -> str:
-    """The trace as JSON text; from_json() gives it back equal."""
+    """The trace as JSON text; from_json() gives it back equal. A Refusal for one so long that its maps are not kept:
+    its numbers would be gigabytes of text."""
+    if any(trace.maps(kind).computed for kind in trace.kinds):
+        raise Refusal("This translation is too long for JSON: take NPZ, which holds what its maps are computed from.")
     found = {"schema": SCHEMA, "version": VERSION, **_plain(trace)}
     found.update({name: _numbers(getattr(trace, name)) for name in _ARRAYS})
     for kind in trace.kinds:
@@ -84,10 +93,26 @@ def from_json(text: str) -> TranslationTrace:
 def to_npz(trace: TranslationTrace) -> bytes:
     """The trace as the bytes of a compressed .npz file; from_npz() gives it back equal."""
     written = io.BytesIO()
-    text = json.dumps({"schema": SCHEMA, "version": VERSION, **_plain(trace)}, ensure_ascii=False)
-    weights = {f"{kind.value}.weights": trace.maps(kind).weights for kind in trace.kinds}
-    np.savez_compressed(written, fields=np.array(text), **weights, **{name: getattr(trace, name) for name in _ARRAYS})
+    write_npz(trace, written)
     return written.getvalue()
+
+
+def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
+    """to_npz()'s bytes into a file, an array at a time."""
+    found = {"schema": SCHEMA, "version": VERSION, **_plain(trace)}
+    arrays, computed = {}, {}
+    for kind in trace.kinds:
+        weights = trace.maps(kind).weights
+        if isinstance(weights, ComputedWeights):
+            held = {name: getattr(weights, name) for name in _HELD}
+            arrays |= {f"{kind.value}.{name}": array for name, array in held.items() if array is not None}
+            computed[kind.value] = {"causal": weights.causal, "scaled": weights.scaled, "cut": weights.cut}
+        else:
+            arrays[f"{kind.value}.weights"] = weights
+    if computed:
+        found |= {"version": COMPUTED, "computed": computed}
+    arrays |= {name: getattr(trace, name) for name in _ARRAYS}
+    np.savez_compressed(file, fields=np.array(json.dumps(found, ensure_ascii=False)), **arrays)
 
 
 def from_npz(data: bytes) -> TranslationTrace:
@@ -99,9 +124,36 @@ def from_npz(data: bytes) -> TranslationTrace:
     except (OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, json.JSONDecodeError) as error:
         raise ValueError(f"not a trace in NPZ format: {error}") from error
     _check(found)
-    return _trace(
-        found, {name: arrays.get(name) for name in _ARRAYS}, {kind: arrays.get(f"{kind}.weights") for kind in _KINDS}
-    )
+    weights = {kind: arrays.get(f"{kind}.weights") for kind in _KINDS}
+    if found["version"] == COMPUTED:
+        weights |= {kind: _computed(kind, how, arrays) for kind, how in dict(found.get("computed") or {}).items()}
+    return _trace(found, {name: arrays.get(name) for name in _ARRAYS}, weights)
+
+
+def _computed(kind: str, how: dict, arrays: dict) -> ComputedWeights:
+    """What computes a kind's maps, of untrusted fields. ValueError for what cannot."""
+    queries, keys, bias = (arrays.get(f"{kind}.{name}") for name in _HELD)
+    for array in (queries, keys):
+        if array is None or array.ndim != 4 or array.dtype != np.float32 or not np.isfinite(array).all():
+            raise ValueError(f"the {kind} maps need finite queries and keys, float32 with four axes")
+    heads = (queries.shape[0], queries.shape[1], queries.shape[3])
+    if heads != (keys.shape[0], keys.shape[1], keys.shape[3]):
+        raise ValueError(f"the {kind} queries are of {list(queries.shape)}, the keys of {list(keys.shape)}")
+    if bias is not None and (
+        bias.ndim != 3
+        or bias.dtype != np.float32
+        or len(bias) not in (1, heads[0])
+        or bias.shape[1:] != (heads[1], queries.shape[2] + keys.shape[2] - 1)
+    ):
+        raise ValueError(f"the {kind} bias of {list(bias.shape)} does not fit its queries and keys")
+    cut = how.get("cut", ())
+    edges = [edge for layer in cut for edge in layer]
+    if len(cut) not in (0, heads[0]) or not all(
+        len(edge) == 3 and all(part is None or is_whole(part, 0) for part in edge) for edge in edges
+    ):
+        raise ValueError(f"the {kind} edges that are cut must be (query, key, head) by layer")
+    causal, scaled = bool(how.get("causal")), bool(how.get("scaled", True))
+    return ComputedWeights(queries, keys, bias, causal, scaled, _tuples(cut))
 
 
 def _plain(trace: TranslationTrace) -> dict:
@@ -150,7 +202,7 @@ def _trace(found: dict, arrays: dict, weights: dict) -> TranslationTrace:
         kind: None
         if kind not in kinds
         else AttentionMaps(
-            np.asarray(weights[kind], np.float32),
+            weights[kind] if isinstance(weights[kind], ComputedWeights) else np.asarray(weights[kind], np.float32),
             *tokens_of(AttentionKind(kind), plain["source_tokens"], plain["decoder_inputs"]),
         )
         for kind in _KINDS

@@ -134,7 +134,11 @@ class TranslationTrace:
         """Write it, exact to the last bit: as JSON where the name ends in .json, else as NPZ (model.trace.storage)."""
         from model.trace import storage  # which knows this class
 
-        Path(path).write_bytes(storage.to_json(self).encode() if _is_json(path) else storage.to_npz(self))
+        if _is_json(path):
+            Path(path).write_bytes(storage.to_json(self).encode())
+        else:
+            with Path(path).open("wb") as file:
+                storage.write_npz(self, file)
 
     @staticmethod
     def load(path: str | Path) -> TranslationTrace:

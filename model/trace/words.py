@@ -9,6 +9,8 @@ from model.trace.scores import Groups
 from model.trace.tokens import Token, is_byte, is_symbol
 
 SPACE = "\u2581"  # how SentencePiece writes a space
+STOPS, WIDE_STOPS = (".", "!", "?", "…"), ("。", "！", "？")  # the latter stand in scripts without spaces
+CLOSING = "\"'”’»«“)]」』"
 
 
 def word_groups(tokens: Sequence[str]) -> Groups:
@@ -39,6 +41,23 @@ def words_by_spaces(tokens: Sequence[str]) -> Groups:
             groups.append([])
         groups[-1].append(i)
     return tuple(part for group in groups for part in _without_final_punctuation(tokens, group))
+
+
+def sentence_ends(tokens: Sequence[str]) -> tuple[int, ...]:
+    """Positions of the tokens after which another sentence begins: of a document one less than it has sentences. As far
+    as punctuation tells: what ends in a full stop, or a mark like it, before a space or, in scripts without, before
+    anything, with the closing quotes and brackets after it; "z. B." then ends one, too."""
+    texts = ["" if is_symbol(token) else token.removeprefix(SPACE) for token in tokens]
+    found = []
+    for i, text in enumerate(texts[:-1]):
+        bare = text.rstrip(CLOSING)
+        before = next((one.rstrip(CLOSING) for one in reversed(texts[:i]) if one.rstrip(CLOSING)), "")
+        ended = (bare or before).endswith((*STOPS, *WIDE_STOPS)) and (bare or i) and text
+        wide = (bare or before).endswith(WIDE_STOPS)
+        after = tokens[i + 1]
+        if ended and texts[i + 1] and (after.startswith(SPACE) or (wide and texts[i + 1].strip(CLOSING))):
+            found.append(i)
+    return tuple(found)
 
 
 def _without_final_punctuation(tokens: Sequence[str], group: list[int]) -> list[tuple[int, ...]]:

@@ -14,6 +14,7 @@ from model.training.mixture import Mixture
 from model.training.sources.folder import read_folder
 from model.training.sources.marks import read_marks, without
 from model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
+from model.training.sources.words import familiar
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +89,7 @@ def find(args: argparse.Namespace, wanted: list[str]) -> list[Splits]:
         found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
     held_out = [part for splits in found for part in (splits.dev, splits.test)]
     marks = read_marks(getattr(args, "without", ()))
-    clean = [Splits(without(without_leaks(s.train, held_out), marks), s.dev, s.test) for s in found]
+    clean = [Splits(without(without_leaks(s.train, held_out), marks), s.dev, s.test) for s in familiar(found)]
     for direction in wanted:
         if not any(splits.train.oriented(direction) for splits in clean):
             raise ValueError(f"{direction}: every training pair shares a side with a held-out (dev or test) pair")

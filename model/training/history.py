@@ -1,4 +1,4 @@
-"""What a model makes of a few fixed sentences while it trains: their maps, translations and loss, in history.npz.
+"""What a model makes of a few fixed sentences while it trains: maps, states, translations and loss, in history.npz.
 
 The first record is of the weights before the first update; then come updates 1, 2, 4 and so on, and at the end they
 are spread evenly, some twenty in all. A run that starts from a checkpoint with a history goes on counting from there.
@@ -7,6 +7,7 @@ are spread evenly, some twenty in all. A run that starts from a checkpoint with 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from model.checkpoint import Checkpoint
 from model.files import read_json, replace_file
 from model.nets.transformer import Transformer
 from model.text.interface import TextTokenizer
+from model.trace.alignment.between import words_of
 from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
+from model.trace.scores import Groups
 from model.translator import Translator
 
 NAME, PROBES = "history.npz", "probes.json"  # in a run's folder
@@ -123,7 +126,10 @@ class History:
         self.save()
 
     def save(self) -> None:
-        arrays = {name: np.stack([record[name] for record in self.records]) for name in self.records[0]}
+        arrays = {  # NaN: an earlier version did not record it
+            name: np.stack([r[name] if name in r else np.full_like(last, np.nan) for r in self.records])
+            for name, last in self.records[-1].items()
+        }
         tokens = [
             {
                 "source": self.tokenizer.tokens(self.tokenizer.encode(probe.source)),
@@ -164,9 +170,12 @@ def export(run: Path, out: Path, model: Transformer, tokenizer: TextTokenizer, d
 def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokenizer) -> dict[str, np.ndarray]:
     """One record: loss float32 [probes], nats a target token, teacher-forced on the reference; translation str
     [probes], greedy; maps_<kind>_<probe> uint8 [layers, heads, query, key], teacher-forced, with all symbols;
-    entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all probes."""
+    log_probability_<probe> float32 [target], of the reference's tokens and the end; of a Transformer
+    products_<side>_<probe> float32 [layers, word, word], inner products of each layer's centred states, means over a
+    word's pieces; entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all
+    probes."""
     device = next(model.parameters()).device
-    losses, translations, maps = [], [], {}
+    losses, translations, maps, states = [], [], {}, {}
     rows: dict[AttentionKind, list[torch.Tensor]] = {}
     for number, probe in enumerate(probes):
         source_language, target_language = parse_direction(probe.direction)
@@ -176,16 +185,34 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokeniz
         inputs = torch.tensor([[tokenizer.begin_id, *target]], device=device)
         output = model(source, inputs, record=True)
         wanted = torch.tensor([*target, tokenizer.end_id], device=device)
-        losses.append(torch.nn.functional.cross_entropy(output.logits[0].float(), wanted).item())
+        surprise = torch.nn.functional.cross_entropy(output.logits[0].float(), wanted, reduction="none").cpu()
+        losses.append(surprise.mean().item())
+        states[f"log_probability_{number}"] = -surprise.numpy()
+        if isinstance(model, Transformer):
+            sides = tokenizer.source_tokens(source_ids, probe.source), tokenizer.tokens(wanted.tolist())
+            for side, tokens in zip((Side.ENCODER, Side.DECODER), sides):
+                after = [record.after[0] for record in output.layers(side)]
+                states[f"products_{side.value}_{number}"] = _products(after, words_of(tokens))
         for kind in output.kinds:
             weights = output.weights(kind)[:, 0].float().cpu()  # [layers, heads, query, key]
             maps[f"maps_{kind.value}_{number}"] = (weights * LEVELS).round().to(torch.uint8).numpy()
             rows.setdefault(kind, []).append(weights)
         translator = Translator(Checkpoint("", model, tokenizer, (probe.direction,), {}, ""), device)
         translations.append(translator.translate_batch([probe.source])[0])
-    record = {"loss": np.array(losses, dtype=np.float32), "translation": np.array(translations, dtype="U120"), **maps}
+    record = {
+        "loss": np.array(losses, dtype=np.float32),
+        "translation": np.array(translations, dtype="U120"),
+        **maps,
+        **states,
+    }
     for kind, weights in rows.items():
         entropy = [-(w * w.clamp_min(1e-12).log2()).sum(-1).mean(-1) for w in weights]  # each [layers, heads]
         record[f"entropy_{kind.value}"] = torch.stack(entropy).mean(0).numpy()
         record[f"largest_{kind.value}"] = torch.stack([w.amax(-1).mean(-1) for w in weights]).mean(0).numpy()
     return record
+
+
+def _products(layers: Sequence[torch.Tensor], words: Groups) -> np.ndarray:
+    pooled = torch.stack([torch.stack([one[list(word)].double().mean(0) for word in words]) for one in layers])
+    centred = pooled - pooled.mean(1, keepdim=True)
+    return (centred @ centred.transpose(1, 2)).float().cpu().numpy()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from model.trace.directions import parse_direction
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
+from model.trace.tokens import Token, told_by_spelling
 from model.training.history import NAME
 
 LOG = "metrics.jsonl"
@@ -38,11 +40,27 @@ class Learned:
         """float32 [records, layers, heads, query, key]; rows sum to 1 as far as 8 bits a weight allow."""
         return self.arrays[f"maps_{kind.value}_{probe}"].astype(np.float32) / self.levels
 
-    def sides(self, kind: AttentionKind, probe: int) -> tuple[list[str], list[str]]:
-        """The tokens of a map's rows and columns: pieces with the symbols around them."""
+    def sentences(self, probe: int) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+        """The tokens of a source and of its reference, y1 .. yT: pieces with the symbols around them."""
         _, target = parse_direction(self.probes[probe]["direction"])
-        source = [f"<2{target}>", *self.tokens[probe]["source"], "</s>"]
-        read = ["<s>", *self.tokens[probe]["target"]]
+        found = self.tokens[probe]
+        return told_by_spelling((f"<2{target}>", *found["source"], "</s>")), told_by_spelling(
+            (*found["target"], "</s>")
+        )
+
+    def log_probability(self, probe: int) -> np.ndarray | None:
+        """Natural, of each of the reference's tokens: float [records, target]; None where it was not recorded. NaN in
+        records from before it was."""
+        return self.arrays.get(f"log_probability_{probe}")
+
+    def products(self, side: Side, probe: int) -> np.ndarray | None:
+        """Of each layer's states between words, float [records, layers, word, word]; None and NaN as above."""
+        return self.arrays.get(f"products_{side.value}_{probe}")
+
+    def sides(self, kind: AttentionKind, probe: int) -> tuple[Sequence[str], Sequence[str]]:
+        """The tokens of a map's rows and columns: pieces with the symbols around them."""
+        source, target = self.sentences(probe)
+        read = ("<s>", *target[:-1])
         return (
             source if kind is AttentionKind.ENCODER_SELF else read,
             read if kind is AttentionKind.DECODER_SELF else source,

@@ -74,7 +74,7 @@ def parse(argv: list[str] | None, description: str) -> argparse.Namespace:
     )
     add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
     add("--updates-before", type=int, default=0, help="updates behind the weights of --init that no history counts")
-    add("--device", help="cpu or cuda")
+    add("--device", help="cpu, cuda or mps")
     add("--bf16", action="store_true", help="bfloat16 autocast")
     add("--tokenizer", type=Path, help="a tokenizer.model to use instead of training one")
     add(

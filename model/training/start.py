@@ -7,8 +7,9 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from model import checkpoint
-from model.config import ModelConfig, RecurrentConfig, from_json
+from model.config import ModelConfig, from_json
 from model.nets import networks
+from model.nets.recurrent import RecurrentConfig
 from model.text.interface import TextTokenizer
 from model.text.tokenizer import Tokenizer
 from model.training import corpora, options

@@ -63,8 +63,8 @@ class TrainingState:
             for moment, value in self.optimizer.state.get(parameter, {}).items():
                 tensors[f"{moment}.{name}"] = value
         tensors["random.cpu"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
+        if (kind := self.loss_sum.device.type) != "cpu":
+            tensors[f"random.{kind}"] = torch.get_device_module(kind).get_rng_state()
         place = json.dumps(
             {
                 "update": self.update,
@@ -101,8 +101,9 @@ class TrainingState:
                 for moment in ("step", "exp_avg", "exp_avg_sq")
             }
         torch.set_rng_state(file.get_tensor("random.cpu"))
-        if torch.cuda.is_available() and "random.cuda" in file.keys():
-            torch.cuda.set_rng_state(file.get_tensor("random.cuda"))
+        kind = self.loss_sum.device.type
+        if kind != "cpu" and f"random.{kind}" in file.keys():
+            torch.get_device_module(kind).set_rng_state(file.get_tensor(f"random.{kind}"))
 
 
 class Log:

@@ -1,4 +1,4 @@
-"""On a CUDA device: the ids of the CPU and its maps to 1e-3, over 200 generated sentences. pytest -m cuda"""
+"""On a CUDA device or Apple's: the ids of the CPU, and its maps to 1e-3, of 200 generated sentences. pytest -m cuda"""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from model.trace.kinds import TRANSFORMER_KINDS
 from model.train import SummedLoss
 from model.translator import Translator
 
+GPU = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None
 pytestmark = [
     pytest.mark.cuda,
-    pytest.mark.skipif(
-        not torch.cuda.is_available(), reason="this machine has no CUDA device (torch.cuda.is_available() is False)"
-    ),
+    pytest.mark.skipif(GPU is None, reason="this machine has neither a CUDA device nor Apple's (torch finds none)"),
 ]
 
 ARTICLES, NOUNS = ("Ein", "Der kleine", "Kein", "Ein alter"), ("Hund", "Mann", "Vogel", "Zug", "Baum")
@@ -33,7 +32,7 @@ def sentences() -> list[str]:
 def pair(request, tiny_checkpoint) -> tuple[Translator, Translator]:
     """The same checkpoint on the CPU and on the GPU."""
     folder = tiny_checkpoint if request.param == "tiny" else request.getfixturevalue("shipped_checkpoints") / "de-en"
-    return Translator.load(folder, device="cpu"), Translator.load(folder, device="cuda")
+    return Translator.load(folder, device="cpu"), Translator.load(folder, device=GPU)
 
 
 def test_the_ids_are_those_of_the_cpu(pair, sentences):
@@ -47,7 +46,7 @@ def test_the_maps_are_those_of_the_cpu(pair, sentences):
     for start in range(0, len(sentences), 50):
         batch = sentences[start : start + 50]
         for a, b in zip(cpu.trace_batch(batch), cuda.trace_batch(batch)):
-            assert a.target_ids == b.target_ids and b.device.startswith("cuda")
+            assert a.target_ids == b.target_ids and b.device.startswith(GPU)
             for kind in TRANSFORMER_KINDS:
                 np.testing.assert_allclose(b.maps(kind).weights, a.maps(kind).weights, atol=1e-3)
             np.testing.assert_allclose(b.log_probability, a.log_probability, atol=1e-2)
@@ -62,7 +61,7 @@ def test_a_wider_beam_agrees(pair, sentences):
 def test_loss_and_gradient_agree(tiny_model):
     source, inputs, outputs = (torch.tensor([ids]) for ids in ([4, 20, 31, 2], [1, 30, 41], [30, 41, 2]))
     gradients = []
-    for device in ("cpu", "cuda"):
+    for device in ("cpu", GPU):
         model = Transformer(tiny_model.config).to(device).eval()
         model.load_state_dict(tiny_model.state_dict())
         SummedLoss(model, 0.1)(source.to(device), inputs.to(device), outputs.to(device)).backward()

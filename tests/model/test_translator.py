@@ -165,7 +165,7 @@ def test_a_folder_without_checkpoints_is_refused(tmp_path):
         Translators.load(tmp_path)
 
 
-@pytest.mark.parametrize("device", ["toaster", "cuda:99", "meta"])
+@pytest.mark.parametrize("device", ["toaster", "cuda:99", "meta", "mps:7"])
 def test_a_device_that_is_not_there_is_refused(tiny_checkpoint, device):
     with pytest.raises(ValueError, match=device):
         Translator.load(tiny_checkpoint, device=device)

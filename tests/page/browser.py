@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator,
 
 from tests import ROOT
 from viz.assets import WEB
+from viz.wire.blocks import THOUSANDS
 
 SCREENSHOTS = ROOT / "screenshots"
 # The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
@@ -37,6 +38,8 @@ AXE = """async ([context, all]) => {
 
 # What Gradio tells the console when a page is loaded anew: of a page whose test says so, `reloads`.
 CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
+# Of a page whose test says so, `outlives`, when its server is gone.
+GONE = ("Unexpected error Server stopped", "Failed to load resource: net::ERR_", "TypeError: network error", *CUT_OFF)
 EMPTY = "http://127.0.0.1:1/"  # where load_modules() has a page; nothing is asked of a network
 MODULES = """async (names) => {
   const web = new URL(document.querySelector("meta[name=atlas-modules]")?.content ?? "", document.baseURI);
@@ -82,6 +85,11 @@ def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
     expect(opened.or_(in_menu).first).to_be_visible()
     if not opened.count():
         in_menu.click()
+
+
+def spaced(number: int) -> str:
+    """As the page writes it in English."""
+    return f"{number:,}".replace(",", THOUSANDS)
 
 
 def pick_example(page: Page, number: int) -> None:
@@ -154,8 +162,8 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
 
     def console(message: ConsoleMessage) -> None:
-        cut_off = getattr(page, "reloads", False) and message.text.startswith(CUT_OFF)
-        if message.type == "error" and not cut_off:
+        expected = CUT_OFF * getattr(page, "reloads", False) + GONE * getattr(page, "outlives", False)
+        if message.type == "error" and not message.text.startswith(expected):
             problems.append(f"console: {message.text}")
 
     def failed(error: Error) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.page.browser import no_violations, open_tab, screenshot
+from tests.page.browser import no_violations, open_tab, screenshot, spaced
+from viz.ui import tabs
 
 pytestmark = pytest.mark.browser
 
@@ -59,8 +60,8 @@ def test_errors_are_words_and_nothing_is_lost(app_url, open_page, shipped_transl
     page.wait_for_selector("#translation-text")
     before = page.inner_text("#translation-text")
     box = page.locator("#source-text textarea, #source-text input").first
-    limit = next(iter(shipped_translators.values())).config.max_length
-    for text, words in (("   ", "The text is empty"), ("Hund " * 400, f"the limit is {limit} tokens")):
+    limit = next(iter(shipped_translators.values())).max_tokens
+    for text, words in (("   ", "The text is empty"), ("Hund " * 1100, f"the limit is {spaced(limit)} tokens")):
         box.fill(text)
         box.press("Enter")
         page.wait_for_function(
@@ -92,3 +93,34 @@ def test_no_two_scores_of_a_model_look_alike(app_url, open_page):
         "rows => rows.map((row) => [...row.cells].slice(0, -2).map((cell) => cell.textContent).join('|'))"
     )
     assert len(rows) > 3 and len(set(rows)) == len(rows), rows
+
+
+def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page):
+    """As a window of 1280 x 800 pixels is at that zoom."""
+    page = open_page(app_url, width=640, height=400)
+    page.wait_for_selector("#translation-text")
+    for title, *_ in tabs.TABS:
+        open_tab(page, str(title))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 640, title
+    box = page.locator("#translation").bounding_box()
+    assert box["height"] < 160, "what stays in sight leaves room for the rest"
+    page.locator(".atlas-title .tour").click()
+    expect(page.locator(".atlas-tour")).to_have_attribute("aria-busy", "false")
+    story = page.locator(".atlas-tour .story")
+    line = story.locator(".text").evaluate("node => parseFloat(getComputedStyle(node).lineHeight)")
+    seen = story.evaluate("node => Math.min(node.clientHeight, node.scrollHeight)")
+    screenshot(page, "tour-200")
+    assert seen >= 4 * line, (seen, line)
+
+
+def test_it_prints_in_its_colours_without_what_one_presses(app_url, open_page):
+    page = open_page(app_url)
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    page.emulate_media(media="print")
+    expect(page.locator("#translate")).to_be_hidden()
+    expect(page.locator(".atlas-translation .sentences")).to_be_visible()
+    chip = page.locator(".atlas-translation .chip.shaded").first
+    assert chip.evaluate("node => getComputedStyle(node).printColorAdjust") == "exact"
+    assert page.locator("#translation").evaluate("node => getComputedStyle(node).position") == "static"
+    page.emulate_media(media="screen")
+    expect(page.locator("#translate")).to_be_visible()

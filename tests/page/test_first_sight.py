@@ -66,11 +66,16 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     page.wait_for_selector(CELLS)
     shifts = page.evaluate(SHIFTS)
     assert sum(value for value, _ in shifts) < 0.05, shifts
-    edges = {}
+    edges, seen = {}, len(shifts)
     for title, _, name in tabs.TABS:
         open_tab(page, str(title))
         expect(page.locator("#tabs > [role=tabpanel]:visible .atlas-root:not(:empty)").first).to_be_visible()
+        busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
+        expect(busy).to_have_count(0, timeout=60_000)
         edges[name] = page.evaluate(LEFT)
+        found = page.evaluate(SHIFTS)
+        assert sum(value for value, _ in found[seen:]) < 0.05, (name, found[seen:])
+        seen = len(found)
     assert all(len(found) > 1 for found in edges.values()), edges
     assert max(map(max, edges.values())) - min(map(min, edges.values())) < 1, edges
 
@@ -195,3 +200,42 @@ def test_what_the_first_view_needs_is_named_at_the_top_of_the_page(app_url, open
     late = {url for url in scripts[:plotly] if url not in named and "iframeResizer" not in url}
     assert len(named) > 50 and len(late) <= 3, late  # three: what no table of Gradio's names
     assert all("/atlas/" not in url for url in scripts[plotly:]), "scripts of ours that the first view does not need"
+
+
+# What each of these tabs is about; several parts are one picture.
+PICTURES = {
+    "Attention": (".atlas-explorer .detail", ".sentence-lines .sheet", ".atlas-explorer .thumbnail"),
+    "Step by step": (".atlas-stepper .sentences", ".atlas-stepper .strip canvas"),
+    "Why": (".why-picture",),
+}
+TWELVE = "Mein kleiner Bruder hat gestern einen roten Apfel gegessen."  # tokens, or some more
+# Where what they belong to begins, the first and last pixel of all parts, how many of what they stand in are scrolled.
+SPAN = """(selectors) => {
+  scrollTo(0, 0);
+  const parts = [...document.querySelectorAll(selectors)].filter((part) => part.getClientRects()[0]);
+  const boxes = parts.map((part) => part.getBoundingClientRect());
+  const around = new Set(parts.map((part) => part.closest(".scroller, .scroll")).filter(Boolean));
+  const cut = [...around].filter((box) => box.scrollWidth > box.clientWidth + 1).length;
+  const whole = parts[0].closest(".atlas-root").getBoundingClientRect();
+  return [whole.top, Math.min(...boxes.map((box) => box.top)), Math.max(...boxes.map((box) => box.bottom)), cut]; }"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_picture_has_the_first_screen(app_url, open_page, shipped_translators, width, height) -> None:
+    """At 1280 x 800 more than half of it, whole, of twelve tokens; on a phone it begins there."""
+    assert len(shipped_translators["de-en"].translate(TWELVE, "de-en").source_ids) >= 12
+    page = open_page(f"{app_url}#text={TWELVE}&direction=de-en", width=width, height=height)
+    expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
+    for title, parts in PICTURES.items():
+        open_tab(page, title)
+        for part in parts:
+            expect(page.locator(f"{part}:visible").first).to_be_visible()
+        busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
+        expect(busy).to_have_count(0, timeout=60_000)
+        screenshot(page, f"first-{title.lower().replace(' ', '-')}-{width}")
+        begins, top, bottom, cut = page.evaluate(SPAN, ", ".join(parts))
+        if width < 600:
+            assert top < height - 200, (title, top)
+        else:
+            assert begins <= 230 and bottom <= height and cut == 0, (title, begins, top, bottom, cut)
+            assert bottom - top >= 0.55 * height, (title, top, bottom)

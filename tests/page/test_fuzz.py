@@ -223,7 +223,7 @@ TYPE = """codes => {
 
 
 @pytest.mark.browser
-@counts(12, 200)
+@counts(12, 60, 200)
 def test_the_page_shows_every_text_as_text(tiny_url, open_page, count):
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")

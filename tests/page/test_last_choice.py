@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from collections.abc import Iterator
 
 import gradio as gr
@@ -13,7 +15,7 @@ import app
 from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
-from tests.page.browser import open_tab
+from tests.page.browser import open_tab, pick_example
 
 pytestmark = pytest.mark.browser
 
@@ -233,3 +235,45 @@ def dropped_by_gradio(demo: gr.Blocks) -> list[str]:
 
 def test_gradio_drops_no_question(demo) -> None:
     assert dropped_by_gradio(demo) == []
+
+
+@pytest.mark.parametrize(
+    "courses", [pytest.param(5, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.endure)]
+)
+def test_whatever_is_typed_clicked_and_switched_the_last_choice_stands(page, monkeypatch, courses) -> None:
+    """Courses at random, seeded, in which each answer takes a time of its own: later ones overtake earlier ones."""
+    chance, translate = random.Random(26), Translator.translate
+
+    def late(self, text: str, *given, **options):
+        time.sleep(chance.choice((0.0, 0.05, 0.2, 0.5)))
+        return translate(self, text, *given, **options)
+
+    monkeypatch.setattr(Translator, "translate", late)
+    known = [*SENTENCES[::2]]
+    examples = [SENTENCES[0], "Ich möchte ein Bier, bitte."]
+    tabs = ("Attention", "Step by step", "Why", "Heads")
+    for course in range(courses):
+        wanted = None
+        for _ in range(chance.randint(3, 8)):
+            move = chance.choice(("type", "type", "example", "tab", "head", "token"))
+            if move == "type":
+                wanted = chance.choice([text for text in known if text != wanted])
+                type_in(page, wanted)
+            elif move == "example":
+                number = chance.randrange(2)
+                wanted = examples[number]
+                pick_example(page, number)
+            elif move == "tab":
+                open_tab(page, chance.choice(tabs))
+            elif move == "head" and page.locator(".atlas-explorer .thumbnail:visible").count():
+                page.locator(".atlas-explorer .thumbnail:visible").nth(chance.randrange(8)).click()
+            elif move == "token":
+                page.evaluate("document.querySelector('.atlas-translation button.chip')?.click()")
+            page.wait_for_timeout(chance.choice((0, 0, 60, 250)))
+        if wanted is None:
+            wanted = chance.choice(known)
+            type_in(page, wanted)
+        try:
+            stands(page, wanted)
+        except AssertionError as error:
+            raise AssertionError(f"course {course}: {wanted!r} does not stand") from error

@@ -37,6 +37,10 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
     expect(page.locator(".atlas-tour .count")).to_be_visible()
     expect(page.locator(".atlas-pointed")).to_be_visible()  # the stop's view is there, and opens no tab any more
     page.get_by_role("button", name="Leave the tour").click()
+    for way, closes in (("Worksheets", "Close the worksheet"), ("My views", "Close my views")):
+        page.locator(".atlas-title .teach summary").click()
+        page.locator(".atlas-title .teach").get_by_role("button", name=way).click()
+        page.get_by_role("button", name=closes).click()
     for title in ("Step by step", "Why", "Train", "Verify", "Attention"):
         open_tab(page, title)
     page.wait_for_function(

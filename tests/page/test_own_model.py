@@ -15,7 +15,7 @@ from model.translator import Translator
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
-from tests.model.families.test_real_weights import trained_marian
+from tests.model.families.test_real_weights import taught, trained_marian
 from tests.page.browser import no_violations, open_details, screenshot
 from tests.page.explorer.page import download
 from tests.page.lab.test_lab import TABS, open_panel
@@ -119,11 +119,21 @@ def test_any_two_of_many_languages_by_name(url, open_page) -> None:
     expect(page.locator("#languages input")).to_have_count(0)
 
 
+FORMS = {  # what walks the whole page, and a word that another path is forced to go on with
+    "opus": (theirs.marian, {}, "castle"),
+    "t5": (theirs.t5, {"own_head": True, "feed_forward_proj": "gated-gelu"}, "the"),
+    "bart": (theirs.bart, {"decoder_attention_heads": 2, "decoder_ffn_dim": 64}, "castle"),  # of unequal sides
+}
+
+
 @pytest.mark.long
-def test_the_whole_page_walked_with_an_opus_model(url, own, open_page, tmp_path: Path) -> None:
-    translator = own.all[0]
+@pytest.mark.parametrize("form", FORMS)
+def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, open_page, tmp_path: Path) -> None:
+    make, changes, forced = FORMS[form]
+    translator = own.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")
     trace = translator.translate(TEXT)
-    page = open_page(url)
+    assert trace.translation == SENTENCES[1]
+    page = open_page(serve(app.build_demo(own if form == "opus" else Translators([translator]))))
     page.wait_for_selector(".atlas-translation .more")
     type_in(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(trace.translation)
@@ -149,8 +159,8 @@ def test_the_whole_page_walked_with_an_opus_model(url, own, open_page, tmp_path:
     idle(page)
     act(page, ".candidate", 1)  # another first token
     assert page.locator(".atlas-stepper .tree .branch").count() == 2
-    expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: 1 tokens given, then greedy.")
-    page.locator(".atlas-stepper .force input[type=text]").fill("castle")
+    expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: 1 token given, then greedy.")
+    page.locator(".atlas-stepper .force input[type=text]").fill(forced)
     act(page, ".force [type=submit]")
     for name, shown in (("compare", ".compared .pair"), ("lens", ".lens td")):
         page.locator(f"[data-panel={name}]").click()

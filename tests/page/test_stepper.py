@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import no_violations, screenshot, use_modules
+from tests.page.browser import no_violations, screenshot, spaced, use_modules
 from viz.maps.branches import Origin, Tree
 from viz.wire import steps
 
@@ -183,9 +183,9 @@ def test_temperature_is_for_show(app_url, open_page, shipped_translators):
 def test_bad_input_gets_words(app_url, open_page, shipped_translators):
     page = open_page(app_url)
     open_stepper(page)
-    before, limit = written(page), shipped_translators["de-en"].config.max_length - 1
+    before, limit = written(page), shipped_translators["de-en"].max_tokens - 1
     page.locator("[data-panel=own]").click()
-    for text, words in (("   ", "There is no text"), ("Boot " * 500, f"the limit is {limit} tokens")):
+    for text, words in (("   ", "There is no text"), ("Boot " * 1100, f"the limit is {spaced(limit)} tokens")):
         page.locator(".atlas-stepper .own textarea").fill(text)
         page.locator(".atlas-stepper .own [type=submit]").click()
         page.wait_for_function(f"words => {STEPPER}.querySelector('.error').textContent.includes(words)", arg=words)

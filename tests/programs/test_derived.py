@@ -40,7 +40,7 @@ def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
     (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
     np.savez(folder / "table.npz", digest=np.array(digest(folder)))
-    absent = ["means.safetensors", "lenses.safetensors", "heads.json", "faithfulness.json", "alignment.json"]
+    absent = ["means.safetensors", "lenses.safetensors", "heads.json", "faithfulness.json", "truth.json"]
     assert derived.stale(folder) == absent  # they are not there yet
     derived.main(["--checkpoints", str(folder.parent), "--data", str(folder)])  # where there are no links by hand
     assert derived.stale(folder) == []

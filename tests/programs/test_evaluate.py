@@ -102,7 +102,6 @@ def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):
         (name, split, beam) for name in ("multi30k", "tatoeba") for split in ("dev", "test") for beam in (1, 2)
     ]
     assert metrics["parameters"] == sum(p.numel() for p in checkpoint.load(folder).model.parameters())
-    assert metrics["unusual_log_probability"] < 0
 
 
 def test_a_score_replaces_only_its_like():

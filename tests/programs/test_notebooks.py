@@ -55,8 +55,8 @@ def html_of(notebook: nbformat.NotebookNode) -> list[str]:
     ]
 
 
-def test_there_are_four_and_two_are_short():
-    assert set(PATHS) == {"first_look", "head_importance", "own_model", "ten_cells"}
+def test_there_are_five_and_two_are_short():
+    assert set(PATHS) == {"circuits", "first_look", "head_importance", "own_model", "ten_cells"}
     cells = [cell.source for cell in nbformat.read(PATHS["ten_cells"], 4).cells if cell.cell_type == "code"]
     assert len(cells) == 12 and all(len(source.splitlines()) <= 4 for source in cells[1:])
     assert len(nbformat.read(PATHS["first_look"], 4).cells) == 12
@@ -125,3 +125,11 @@ def test_an_own_model_agrees_with_transformers(run):
     said = text(now(run, "own_model"))
     logits, weights = re.search(r"log-probability (\S+), of an attention weight (\S+)", said).groups()
     assert float(logits) < 1e-4 and float(weights) < 1e-5
+
+
+@pytest.mark.long
+def test_a_circuit_keeps_the_decision_and_edges_drawn_by_lot_do_not(run):
+    said = text(now(run, "circuits"))
+    best, lot = (float(re.search(rf"{name}: (-?[\d.]+) \[", said)[1]) for name in ("best edges", "by lot"))
+    assert best >= 0.9 and lot <= 0.1
+    assert "man" in re.search(r"5.0% of the edges: (.+)", said)[1].split()

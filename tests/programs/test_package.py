@@ -41,7 +41,7 @@ def test_the_package_asks_for_what_the_requirements_name():
     extras = {name: required(lines) for name, lines in PROJECT["optional-dependencies"].items()}
     assert required(PROJECT["dependencies"]) | extras["app"] == of_files[""]
     assert extras["mcp"] == of_files["-mcp"]
-    assert extras["train"] | extras["plots"] <= of_files[""] | of_files["-dev"]
+    assert extras["train"] | extras["plots"] | extras["metrics"] <= of_files[""] | of_files["-dev"]
 
 
 @pytest.fixture(scope="module")

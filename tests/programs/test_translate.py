@@ -14,13 +14,16 @@ import pytest
 
 from model import translate
 from model.trace import storage
+from model.translator import Translator
 from tests import ROOT
-from tests.conftest import SENTENCES
+from tests.conftest import SENTENCES, TINY_LIMITS
 
 
 @pytest.fixture()
 def run(tiny_checkpoint, capsys, monkeypatch):
     """The program's output lines for standard input and arguments."""
+    load = Translator.load
+    monkeypatch.setattr(Translator, "load", lambda path, device: load(path, device, limits=TINY_LIMITS))
 
     def call(*arguments: str, stdin: bytes = b"") -> list[str]:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin), isatty=lambda: False))

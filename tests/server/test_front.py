@@ -88,6 +88,17 @@ def test_what_is_named_by_its_content_is_kept(tiny_url) -> None:
     assert kept(f"gradio_api/file={path}") == "no-cache"
 
 
+def test_plotly_registers_only_what_is_drawn_and_is_whole_where_it_is_written_otherwise() -> None:
+    whole = assets.PLOTLY.read_text(encoding="utf-8")
+    (every,), sent = assets.REGISTERED.findall(whole), assets.plotly_script(whole)
+    kept = re.search(r"\.register\(\[([\w$]+\(\))\]\)", sent)[1]
+    assert every.count(",") > 40 and kept in every.split(",") and len(sent) < len(whole)
+    handed = "this, () => {\n", "}));", "this, (function () {\n", "})));"
+    assert sent == whole.replace(every, kept).replace(handed[0], handed[2]).removesuffix(handed[1]) + handed[3]
+    other = whole.replace('name:"heatmap"', 'name: "heatmap"').replace("this, ()", "this, ( )")
+    assert assets.plotly_script(other) == other
+
+
 @pytest.mark.parametrize(
     "address",
     [

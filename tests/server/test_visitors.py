@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from math import isqrt
 
 import gradio as gr
 import numpy as np
@@ -126,7 +127,7 @@ def scaled(tokenizer) -> Translator:
     return Translator(
         Checkpoint("scaled", model, tokenizer, ("de-en",), {}, "7" * 16),
         torch.device("cpu"),
-        limits=BatchLimits(trace_bytes=TRACE_BYTES),
+        limits=BatchLimits(trace_bytes=TRACE_BYTES, tokens=isqrt(TRACE_BYTES // (4 * 8 * 12))),
     )
 
 

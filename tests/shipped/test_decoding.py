@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.lenses.decoder import lens_streams
+from model.analysis.lenses.decoder import streams_of
 from model.decode.beam import BeamResult, Fate
 from model.decode.steps import StepDecoder
-from model.trace.kinds import TRANSFORMER_KINDS
+from model.trace.kinds import TRANSFORMER_KINDS, Side
 from viz.maps.branches import compare
 
 SUBJECTS = (
@@ -137,7 +137,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, for
         for trace in pair:
             with torch.inference_mode():
                 output = translator.inspect(trace.source_ids, trace.target_ids)
-                last = translator.model.project(lens_streams(translator.model, output)[-1])
+                last = translator.model.project(translator.model.decoder.norm(streams_of(output, Side.DECODER)[-1]))
             torch.testing.assert_close(last.softmax(-1), output.logits.softmax(-1), atol=1e-6, rtol=0)
 
 

@@ -29,11 +29,13 @@ def traces(transformers, every: int, *, short: bool = False):
                 yield translator, trace
 
 
-@pytest.mark.long
-def test_parts_of_every_word_sum_to_its_logits(shipped_transformers):
+@pytest.mark.parametrize(
+    "every", [pytest.param(36, marks=pytest.mark.long), pytest.param(12, marks=pytest.mark.endure)]
+)
+def test_parts_of_every_word_sum_to_its_logits(shipped_transformers, every):
     """Against the runner-up, and without a contrast; contrasts are linear, part by part."""
     words, worst = 0, 0.0
-    for translator, trace in traces(shipped_transformers, 12):
+    for translator, trace in traces(shipped_transformers, every):
         for step in range(len(trace.target_ids)):
             question = ask(translator, trace, step)
             asked = question.token_id, question.contrast_id
@@ -50,7 +52,7 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_transformers):
                 np.testing.assert_allclose(other.keys[kind] + between.keys[kind], against.keys[kind], atol=1e-5)
             np.testing.assert_allclose(other.feed_forward + between.feed_forward, against.feed_forward, atol=1e-5)
             words += 1
-    assert words >= WORDS and worst <= 1e-4
+    assert words >= WORDS * 12 / every and worst <= 1e-4
 
 
 @pytest.mark.long
@@ -66,13 +68,15 @@ def test_shares_of_every_word_sum_to_one(shipped_transformers):
         assert (source >= 0).all() and (source <= 1 + 1e-6).all()
 
 
-@pytest.mark.long
-def test_integrated_gradients_are_complete_for_nearly_every_word(shipped_transformers):
+@pytest.mark.parametrize(
+    "every", [pytest.param(150, marks=pytest.mark.long), pytest.param(12, marks=pytest.mark.endure)]
+)
+def test_integrated_gradients_are_complete_for_nearly_every_word(shipped_transformers, every):
     """Within 2 % of the gap between the sentence and average words, which passes of their own measure; what is not says
     so, and is at most every twentieth word. Of random models hundreds of words more: test_exact.py. And each position's
     share is what many even steps come to, which know nothing of the gap."""
     words, flagged, off = 0, 0, []
-    for translator, trace in traces(shipped_transformers, 12, short=True):
+    for translator, trace in traces(shipped_transformers, every, short=True):
         means = stored_means(translator)
         for step in range(len(trace.target_ids)):
             case = open_case(translator, trace, ask(translator, trace, step), means=means)
@@ -90,7 +94,7 @@ def test_integrated_gradients_are_complete_for_nearly_every_word(shipped_transfo
             assert found.sum.holds != any("Incomplete" in note for note in found.notes)
             words, flagged = words + 1, flagged + (not found.sum.holds)
         off.append(apart(case, found.values))
-    assert words >= WORDS / 5 and flagged <= words / 20
+    assert words >= WORDS * 12 / (5 * every) and flagged <= words / 20
     assert np.median(off) <= 0.03 and max(off) <= 0.06
 
 

@@ -38,7 +38,7 @@ class Bundle:
             json.dumps(
                 {
                     "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
-                    "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
+                    "plotly": assets.plotly_script(assets.PLOTLY.read_text(encoding="utf-8")),
                     "modules": {assets.name(path): assets.with_names(path) for path in modules},
                     "languages": {language: words.read(path) for language, path in words.files().items()},
                 },

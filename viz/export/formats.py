@@ -35,7 +35,7 @@ class Scope(Generic[Write]):
     read: Callable[[bytes], Mapping[AttentionKind, np.ndarray] | np.ndarray]
 
 
-# A trace, and what a file that can be looked at opens with (viz.ui.session.Selection) or None.
+# A trace, and what a file that can be looked at opens with: viz.ui.session.Selection, a link as text, or None.
 WholeTrace = Callable[[TranslationTrace, object], bytes]
 # A trace, the view of it that is shown, and the map of that view, which may be another than attention's.
 OneMap = Callable[[TranslationTrace, View, ScoreMap], bytes]
@@ -96,7 +96,7 @@ FORMATS: dict[str, Format] = {
         "text/html",
         say("This explorer with this translation as one file that opens without a network"),
         trace=Scope(
-            lambda trace, selection: standalone.to_html(trace, selection).encode(),
+            lambda trace, opens: standalone.to_html(trace, opens).encode(),
             lambda data: standalone.from_html(data.decode()),
         ),
     ),

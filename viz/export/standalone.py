@@ -23,10 +23,13 @@ WAITING = say(
 )
 
 
-def to_html(trace: TranslationTrace, selection: object = None) -> str:
+def to_html(trace: TranslationTrace, opens: object = None) -> str:
     """The explorer with this translation as one HTML file: it opens from disk, asks no network for anything, lets one
-    browse every head, and carries the exact float32 weights."""
-    return document([trace], [for_page(payload(trace, selection, exact=True))], heading=True)
+    browse every head, and carries the exact float32 weights. opens: a selection (viz.ui.session.Selection), or the
+    fields of a link as text, which say all that was chosen: colours, whole words, the view."""
+    found = {"link": opens} if isinstance(opens, str) else {}
+    packed = payload(trace, None if found else opens, exact=True) | found
+    return document([trace], [for_page(packed)], heading=True)
 
 
 def document(

@@ -1,4 +1,4 @@
-"""A circuit as a layered graph: the encoder left, the decoder right, the logits at the end."""
+"""A circuit as a layered graph: from the words of the source to the token, the encoder left, the decoder right."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from model.trace.kinds import Side
 from viz import theme
 from viz.words import Words, join, say
 
-FOR, AGAINST = theme.DIVERGING["light"][4], theme.DIVERGING["light"][0]  # as in the tokens' matrix
+FOR, AGAINST = "#e0701a", "#4b86d9"  # seen on a light page and on a dark one, told apart with any colour vision
 WIDEST = 9.0  # pixels
-NODE = "#5f6b7d"  # white reads on it, and it stands out from either page
-PARTS = {"self": 0, "cross": 1, "ffn": 2}  # from left to right within a layer
-ALONG = {"q": 0.4, "k": 0.5, "v": 0.6}  # where on its way an edge is named: three may lead to one head
+NODE, BAND = "#5f6b7d", "rgba(128, 128, 128, 0.07)"  # white reads on a node, and it stands out from either page
+PARTS = {Side.ENCODER: {"self": 0, "ffn": 1}, Side.DECODER: {"self": 0, "cross": 1, "ffn": 2}}  # columns of a layer
+SYMBOLS = {"self": "circle", "cross": "diamond", "ffn": "square", "embed": "circle", "logits": "circle"}
+APART = {"q": 0.35, "k": 0.0, "v": -0.35}  # rows by which an edge is bent: three may lead into one head
+BENT = 0.06  # rows a column more: an edge passes by what stands on its line
 
 
 @dataclass(frozen=True)
@@ -28,68 +30,164 @@ class Drawn:
     letter: str
     worth: float
 
+    @property
+    def name(self) -> str:
+        return f"{self.sender} → {self.reader}" + (f", {self.letter}" if self.letter else "")
 
-def plot_circuit(edges: Sequence[Drawn], layers: tuple[int, int]) -> go.Figure:
-    """Width by worth, colour by sign; an edge's name and number under the pointer. layers: of encoder and decoder."""
-    names = {name for edge in edges for name in (edge.sender, edge.reader)}
-    places = _places(names, layers)
+    @property
+    def spoken(self) -> Words:
+        return join((spoken(self.sender), " → ", spoken(self.reader), f", {self.letter}" if self.letter else ""))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of the model: a node has its own place, whatever else is drawn. A head's row is its number, feed-forwards stand
+    below all heads; ends: what stands at the source and at the logits, such as a changed word and the token."""
+
+    encoder: int
+    decoder: int
+    heads: int
+    ends: tuple[str, str] = ("", "")
+
+    def column(self, side: Side, layer: int) -> int:
+        """The first one of a layer; of the layer behind the last, the next free one."""
+        before = 0 if side is Side.ENCODER else self.column(Side.ENCODER, self.encoder)
+        return before + 1 + layer * len(PARTS[side])
+
+    def place(self, name: str) -> tuple[float, float]:
+        """x and y of a node."""
+        side, *rest = name.split(".")
+        middle = (1 - self.heads) / 2
+        if name == "logits":
+            return self.column(Side.DECODER, self.decoder), middle
+        if rest == ["embed"]:
+            return self.column(Side(side), 0) - 1, middle
+        column = self.column(Side(side), int(rest[0])) + PARTS[Side(side)][rest[1]]
+        return column, -self.heads if rest[1] == "ffn" else -int(rest[-1])
+
+
+def plot_circuit(edges: Sequence[Drawn], shape: Shape) -> go.Figure:
+    """Width by worth, colour by sign; an edge's name and number under the pointer. A node's point has its name as id,
+    an edge's that in its middle."""
+    names = sorted({name for edge in edges for name in (edge.sender, edge.reader)})
     largest = max((abs(edge.worth) for edge in edges), default=1.0) or 1.0
-    lines, named = [], []
-    for edge in sorted(edges, key=lambda edge: abs(edge.worth)):
-        (x, y), (to_x, to_y) = places[edge.sender], places[edge.reader]
-        worth = edge.worth
-        colour = FOR if worth > 0 else AGAINST
-        lines.append(
-            go.Scatter(
-                x=[x, to_x],
-                y=[y, to_y],
-                mode="lines",
-                line={"width": max(1.0, WIDEST * abs(worth) / largest), "color": colour},
-                opacity=0.55,
-                hoverinfo="skip",
-            )
+    drawn = sorted(edges, key=lambda edge: -abs(edge.worth))
+    ways = [_way(edge, shape) for edge in drawn]
+    lines = [
+        go.Scatter(
+            x=[x for x, _ in way],
+            y=[y for _, y in way],
+            mode="lines",
+            line={
+                "shape": "spline",
+                "width": max(1.0, WIDEST * abs(edge.worth) / largest),
+                "color": _colour(edge),
+            },
+            opacity=0.7,
+            hoverinfo="skip",
         )
-        share = ALONG.get(edge.letter, 0.5)
-        name = f"{edge.sender} → {edge.reader}" + (f", {edge.letter}" if edge.letter else "")
-        named.append((x + share * (to_x - x), y + share * (to_y - y), name, worth))
-    along_x, along_y, words, worths = zip(*named) if named else ((), (), (), ())
+        for edge, way in zip(drawn, ways)
+    ]
     middles = go.Scatter(
-        x=along_x,
-        y=along_y,
+        x=[way[1][0] for way in ways],
+        y=[way[1][1] for way in ways],
         mode="markers",
-        marker={"size": 9, "color": [FOR if worth > 0 else AGAINST for worth in worths]},
-        text=words,
-        customdata=[f"{worth:+.2f}".replace("-", "−") for worth in worths],
-        hovertemplate=join(("%{text}<br>%{customdata} ", say("nats"), "<extra></extra>")),
+        marker={"size": 9, "color": [_colour(edge) for edge in drawn]},
+        text=[edge.spoken for edge in drawn],
+        ids=[edge.name for edge in drawn],
+        customdata=[f"{edge.worth:+.2f}".replace("-", "−") for edge in drawn],
+        hovertemplate=join(("%{text}<br>", say("estimated"), " %{customdata} ", say("nats"), "<extra></extra>")),
     )
+    places = [shape.place(name) for name in names]
     nodes = go.Scatter(
-        x=[places[name][0] for name in places],
-        y=[places[name][1] for name in places],
+        x=[x for x, _ in places],
+        y=[y for _, y in places],
         mode="markers+text",
-        marker={"size": 26, "color": NODE},
-        text=[short(name) for name in places],
+        marker={
+            "size": 26 if shape.heads <= 8 else 20,
+            "color": NODE,
+            "opacity": 1,
+            "symbol": [SYMBOLS[_part(name)] for name in names],
+        },
+        text=[short(name) for name in names],
         textfont={"size": 11, "color": "#ffffff"},
-        customdata=list(places),
+        ids=names,
+        customdata=[spoken(name) for name in names],
         hovertemplate="%{customdata}<extra></extra>",
     )
-    ticks = _ticks(names, layers)
-    axis = {"showgrid": False, "zeroline": False}
-    return go.Figure(
-        [*lines, middles, nodes],
-        theme.figure_layout(
-            showlegend=False,
-            hovermode="closest",
-            margin={"l": 8, "r": 8, "t": 8, "b": 8},
-            xaxis={
-                **axis,
-                "title": {"text": ""},
-                "tickvals": list(ticks),
-                "ticktext": list(ticks.values()),
-                "automargin": True,
-            },
-            yaxis={**axis, "title": {"text": ""}, "visible": False},
-        ),
+    return go.Figure([*lines, middles, nodes, _ends(shape)], _layout(shape))
+
+
+def _ends(shape: Shape) -> go.Scatter:
+    (x, y), (to_x, to_y) = shape.place("encoder.embed"), shape.place("logits")
+    return go.Scatter(
+        x=[x, to_x],
+        y=[y + 0.7, to_y + 0.7],
+        mode="text",
+        text=list(shape.ends),
+        textposition=["top right", "top left"],
+        textfont={"size": 14},
+        hoverinfo="skip",
     )
+
+
+def _layout(shape: Shape) -> dict:
+    """Every layer has its band, whether anything of it is drawn or not."""
+    bands = {
+        _layer(side, layer): (shape.column(side, layer), shape.column(side, layer + 1))
+        for side, layers in ((Side.ENCODER, shape.encoder), (Side.DECODER, shape.decoder))
+        for layer in range(layers)
+    }
+    last, _ = shape.place("logits")
+    axis = {"showgrid": False, "zeroline": False, "title": {"text": ""}}
+    return theme.figure_layout(
+        showlegend=False,
+        hovermode="closest",
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        shapes=[
+            {
+                "type": "rect",
+                "x0": start - 0.5,
+                "x1": end - 0.5,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "fillcolor": BAND,
+                "line": {"width": 0},
+                "layer": "below",
+            }
+            for start, end in list(bands.values())[::2]
+        ],
+        xaxis={
+            **axis,
+            "range": [-0.7, last + 0.7],
+            "tickvals": [(start + end - 1) / 2 for start, end in bands.values()],
+            "ticktext": list(bands),
+            "automargin": True,
+        },
+        yaxis={**axis, "range": [-shape.heads - 1.2, 0.8], "visible": False},
+    )
+
+
+def _way(edge: Drawn, shape: Shape) -> tuple[tuple[float, float], ...]:
+    """Where an edge begins, bends and ends."""
+    (x, y), (to_x, to_y) = shape.place(edge.sender), shape.place(edge.reader)
+    bent = APART.get(edge.letter, 0.0)
+    if y == to_y:
+        bent -= BENT * (to_x - x) + 0.2
+    return (x, y), ((x + to_x) / 2, (y + to_y) / 2 + bent), (to_x, to_y)
+
+
+def _colour(edge: Drawn) -> str:
+    return FOR if edge.worth > 0 else AGAINST
+
+
+def _layer(side: Side, layer: int) -> Words:
+    return say("encoder {n}", n=layer + 1) if side is Side.ENCODER else say("decoder {n}", n=layer + 1)
+
+
+def _part(name: str) -> str:
+    return name if name == "logits" else name.split(".")[2 - name.endswith("embed")]
 
 
 def short(name: str) -> str:
@@ -98,40 +196,16 @@ def short(name: str) -> str:
     return str(int(last) + 1) if last.isdigit() else {"embed": "x", "ffn": "FF", "logits": "p"}[last]
 
 
-def _column(name: str, layers: tuple[int, int]) -> float:
-    """How far along the pass something stands."""
+def spoken(name: str) -> Words:
+    """A node or what it reads, in words."""
     side, *rest = name.split(".")
     if name == "logits":
-        return 3.0 * sum(layers) + 4
-    start = 0.0 if side == Side.ENCODER.value else 3.0 * layers[0] + 1.5
-    return start if rest == ["embed"] else start + 3 * int(rest[0]) + 1 + PARTS[rest[1]]
-
-
-def _places(names: set[str], layers: tuple[int, int]) -> dict[str, tuple[float, float]]:
-    """Where each stands: those of one column one below the other, neighbouring columns half a step apart."""
-    columns: dict[float, list[str]] = {}
-    for name in sorted(names, key=lambda name: (len(name), name)):
-        columns.setdefault(_column(name, layers), []).append(name)
-    places = {}
-    for number, column in enumerate(sorted(columns)):
-        here, shift = columns[column], 0.3 * (number % 3 - 1)
-        for row, name in enumerate(here):
-            places[name] = (column, shift + (len(here) - 1) / 2 - row)
-    return places
-
-
-def _ticks(names: set[str], layers: tuple[int, int]) -> dict[float, Words]:
-    """What stands below the columns that are there."""
-    found: dict[float, Words] = {}
-    for name in names:
-        side, *rest = name.split(".")
-        if name == "logits":
-            found[_column(name, layers)] = say("next token")
-        elif rest == ["embed"]:
-            found[_column(name, layers)] = say("source") if side == Side.ENCODER.value else say("prefix")
-        else:
-            words = (
-                say("encoder {n}", n=int(rest[0]) + 1) if side == "encoder" else say("decoder {n}", n=int(rest[0]) + 1)
-            )
-            found[_column(f"{side}.{rest[0]}.cross", layers)] = words
-    return dict(sorted(found.items()))
+        return say("the logits")
+    if rest == ["embed"]:
+        return say("source embeddings") if side == Side.ENCODER.value else say("prefix embeddings")
+    where = _layer(Side(side), int(rest[0]))
+    if rest[1] == "ffn":
+        return join((where, say("feed-forward")), ", ")
+    head = int(rest[-1]) + 1
+    what = say("head {n}", n=head) if rest[1] == "self" else say("cross-attention head {n}", n=head)
+    return join((where, what), ", ")

@@ -10,6 +10,7 @@ from model.trace.translation import TranslationTrace
 from viz import theme
 from viz.figures.colour import ColourScale
 from viz.figures.heatmap import colour_bar
+from viz.figures.still import Figure
 from viz.maps import labels
 from viz.maps.patterns import head_patterns
 from viz.maps.reduce import pool
@@ -24,7 +25,7 @@ def plot_grid(
     """Every head of a kind as a thumbnail: layers down, heads across, one colour scale for all. Hover names the head,
     its pattern and its entropy."""
     kind, scale = AttentionKind(kind), scale or ColourScale()
-    weights = pool(trace.maps(kind).weights, SIDE)
+    weights = trace.maps(kind).of_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)
@@ -47,7 +48,7 @@ def plot_grid(
         hoverongaps=False,
         colorbar=colour_bar(scale),
     )
-    return go.Figure(
+    return Figure(
         heatmap,
         theme.figure_layout(
             title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},

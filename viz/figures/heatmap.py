@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from model.trace.translation import TranslationTrace
 from viz import theme
 from viz.figures.colour import ColourScale
+from viz.figures.still import Figure
 from viz.maps import labels
 from viz.maps.reduce import View, score_map
 
@@ -40,7 +41,7 @@ def plot_heatmap(trace: TranslationTrace, view: View | None = None, *, scale: Co
         xgap=1,
         ygap=1,
     )
-    return go.Figure(
+    return Figure(
         heatmap,
         theme.figure_layout(
             title={"text": f"{labels.KIND_TITLES[view.kind]}, {_which(view)}: {found.unit}"},

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from model.trace.scores import ScoreMap
 from model.trace.translation import TranslationTrace
 from viz import theme
+from viz.figures.still import Figure
 from viz.maps import labels
 from viz.maps.reduce import Combine, View, score_map
 
@@ -26,7 +27,7 @@ def plot_lines(trace: TranslationTrace, view: View | None = None, *, coverage: f
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage is a share above 0 and up to 1, found {coverage}")
     views = view.apart(trace)
-    figure = go.Figure(
+    figure = Figure(
         layout=theme.figure_layout(
             xaxis={
                 "range": [-0.35, 1.35],

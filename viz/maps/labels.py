@@ -89,7 +89,7 @@ def row_title(kind: AttentionKind, *, predicted: bool) -> Words:
     """The title of the query axis: which of its two tokens a decoder row is named after."""
     if kind == AttentionKind.ENCODER_SELF:
         return say("query: source token")
-    return say("query: token predicted") if predicted else say("query: token read")
+    return say("query: the token it writes") if predicted else say("query: the token it reads")
 
 
 def key_title(kind: AttentionKind, *, joint: bool = False) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,38 +74,48 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     A pattern's share is the mean of its mass over the rows that could follow it and that have a choice (the first
     row of the decoder's self-attention sees one key only).
     """
+    measured, read = _measures(trace, kind)
+    return tuple(tuple(map(read, layer)) for layer in trace.maps(kind).of_heads(measured))
+
+
+def pattern_of(trace: TranslationTrace, kind: AttentionKind) -> Callable[[np.ndarray], Pattern]:
+    """The same of one head, as a function of its weights [query, key]."""
+    measured, read = _measures(trace, kind)
+    return lambda weights: read(measured(weights))
+
+
+def _measures(
+    trace: TranslationTrace, kind: AttentionKind
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], Pattern]]:
+    """What is measured of weights [.., query, key] -> [.., numbers], and the pattern that one head's numbers make."""
     maps = trace.maps(kind)
     causal = kind == AttentionKind.DECODER_SELF
     queries, keys = maps.weights.shape[2:]
     allowed = np.tri(queries, keys, dtype=bool) if causal else np.ones((queries, keys), bool)
     free = allowed.sum(axis=1) > 1  # rows with a choice
-    entropy = entropy_bits(maps.weights).mean(axis=-1)
     if not free.any():
-        return tuple(
-            tuple(Pattern(float(e), say("one key"), 1.0, say("only one key to attend to")) for e in layer)
-            for layer in entropy
+        return (
+            lambda weights: entropy_bits(weights).mean(axis=-1, keepdims=True),
+            lambda numbers: Pattern(float(numbers[0]), say("one key"), 1.0, say("only one key to attend to")),
         )
-    shares = {}
+    masks, chances = {}, {}
     for name, mask in pattern_masks(kind, maps.key_tokens, queries).items():
         rows = (mask & allowed).any(axis=1) & free
         if rows.any():
-            mass = np.einsum("lhqk,qk->lhq", maps.weights[:, :, rows], mask[rows].astype(np.float64)).mean(-1)
-            chance = ((mask & allowed).sum(1) / allowed.sum(1))[rows].mean()
-            shares[name] = mass, chance
-    pointed = maps.weights[:, :, free].max(axis=-1).mean(axis=-1)
+            masks[name] = rows, mask[rows].astype(np.float64)
+            chances[name] = ((mask & allowed).sum(1) / allowed.sum(1))[rows].mean()
     most = float(np.log2(allowed.sum(axis=1)).mean())
-    return tuple(
-        tuple(
-            _pattern(
-                {name: (float(mass[layer, head]), chance) for name, (mass, chance) in shares.items()},
-                float(entropy[layer, head]),
-                most,
-                float(pointed[layer, head]),
-            )
-            for head in range(maps.num_heads)
-        )
-        for layer in range(maps.num_layers)
-    )
+
+    def measured(weights: np.ndarray) -> np.ndarray:
+        masses = [np.einsum("...qk,qk->...q", weights[..., rows, :], mask).mean(-1) for rows, mask in masks.values()]
+        pointed = weights[..., free, :].max(axis=-1).mean(axis=-1)
+        return np.stack([entropy_bits(weights).mean(axis=-1), pointed, *masses], axis=-1)
+
+    def read(numbers: np.ndarray) -> Pattern:
+        entropy, pointed, *masses = map(float, numbers)
+        return _pattern({name: (mass, chances[name]) for name, mass in zip(masks, masses)}, entropy, most, pointed)
+
+    return measured, read
 
 
 def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float, pointed: float) -> Pattern:
@@ -138,11 +149,12 @@ def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float
 
 def most_telling(trace: TranslationTrace) -> View:
     """The cross-attention head that points most clearly: highest mean, over the rows that predict a word, of the
-    largest weight on a source word, times the share of different words it points at."""
+    largest weight on a source word, times the share of different words it points at. Of a text so long that a map is
+    computed when it is looked at, the first one."""
     kind = trace.kinds[-1]  # of a Transformer the cross-attention, of a recurrent network its alignment
     sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
     rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
-    if not sources or not rows:
+    if not sources or not rows or trace.maps(kind).computed:
         return View(kind)
     weights = trace.maps(kind).weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
     pointed = weights.argmax(-1)

@@ -12,6 +12,7 @@ from model.trace import is_whole
 from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal, Words
 from model.trace.translation import TranslationTrace
+from model.translator import Translator
 from model.translators import Translators
 from viz.export.formats import FORMATS
 from viz.maps.reduce import View, score_map
@@ -29,11 +30,14 @@ from viz.wire.overlay import descriptor
 from viz.wire.payload import LARGEST, block, key_of, payload, selection_dict, thumbnails
 from viz.wire.summary import INVITATION
 from viz.wire.survey import marks
+from viz.wire.tiles import strip, tiles
+from viz.words import say
 
 REMEMBERED = 6  # translations whose layers and exports stay available, as in explorer.js
+LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
 
-EVENTS = ("select", "layers", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open")
+EVENTS = ("select", "layers", "tiles", "cell", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open")
 
 
 def build(translators: Translators | None, header: Header) -> None:
@@ -67,6 +71,8 @@ def build(translators: Translators | None, header: Header) -> None:
 
     states = [history, session.selection, session.asked]
     desk.answers("layers", about(lambda message, scene: layers(scene.trace, message.data)), [history])
+    desk.answers("tiles", about(lambda message, scene: tiled(scene.trace, message.data)), [history])
+    desk.answers("cell", about(lambda message, scene: cell(scene.trace, message.data)), [history])
     # What needs the model waits for its turn, where one is lent a GPU; what needs the trace alone does not.
     for prefix, turn in (("", {}), ("model_", MODEL)):
         overlay = about(lambda message, scene: overlaid(scene, message.data))
@@ -84,7 +90,23 @@ def sent(translators: Translators | None, trace: TranslationTrace, selection: Se
     surveyed."""
     made_by = translators.made(trace.digest) if translators else None
     survey = made_by.survey if made_by else None
-    return {**payload(trace, selection), "marks": marks(survey.directions.get(trace.direction) if survey else None)}
+    return {
+        **payload(trace, selection),
+        "marks": marks(survey.directions.get(trace.direction) if survey else None),
+        "beyond": _beyond(made_by, trace) if made_by else None,
+    }
+
+
+def _beyond(made_by: Translator, trace: TranslationTrace) -> Words | None:
+    """Where a text is longer than those that its model was made for."""
+    made_for = made_by.config.max_length
+    if max(len(trace.source_ids), len(trace.target_ids)) <= made_for:
+        return None
+    return say(
+        "Longer than the {n} tokens that this model was made for: what it writes is a guess there, what is shown of it "
+        "is exact.",
+        n=made_for,
+    )
 
 
 def component(value: dict, *, model: bool = False) -> Component:
@@ -152,8 +174,10 @@ def chosen(trace: TranslationTrace | None, event: gr.EventData) -> Selection:
 
 
 def layers(trace: TranslationTrace, data: Mapping[str, object]) -> dict:
-    """Thumbnails of kinds and blocks of layers that the page asks for, up to about 1 MB; it asks again for the rest."""
-    data = {"thumbnails": [], "wanted": [], **data}
+    """Thumbnails of kinds and blocks of layers that the page asks for, up to about 1 MB; it asks again for the rest. Of
+    a kind whose maps are large, thumbnails of one layer."""
+    data = {"thumbnails": [], "strips": [], "wanted": [], **data}
+    strips = [strip(trace, kind, layer) for kind, layer in fields.each(data, "strips", fields.kind_and_layer)[:1]]
     small = [thumbnails(trace, kind) for kind in dict.fromkeys(fields.each(data, "thumbnails", fields.kind))]
     size, blocks = sum(len(one["data"]) for one in small), []
     for kind, layer in fields.each(data, "wanted", fields.kind_and_layer):
@@ -161,7 +185,30 @@ def layers(trace: TranslationTrace, data: Mapping[str, object]) -> dict:
             break
         blocks.append(block(trace, kind, layer, layer + 1))
         size += len(blocks[-1]["data"])
-    return {"key": data["key"], "layers": blocks, "thumbnails": small}
+    return {"key": data["key"], "layers": blocks, "thumbnails": small, "strips": strips}
+
+
+def tiled(trace: TranslationTrace, data: Mapping[str, object]) -> dict:
+    """Tiles of a head's large map: `wanted`, [level, row, column] each."""
+    kind, layer, head = fields.head(data.get("head"))
+    wanted = [tuple(fields.wholes({"tile": one}, "tile")) for one in fields.each(data, "wanted", list)]
+    return {"key": data["key"], "tiles": tiles(trace, *_existing(trace, kind, layer, head), wanted)}
+
+
+def cell(trace: TranslationTrace, data: Mapping[str, object]) -> dict:
+    """The exact weight of a cell [row, column], which in a tile has a byte."""
+    kind, layer, head = _existing(trace, *fields.head(data.get("head")))
+    row, column = fields.whole(data, "row"), fields.whole(data, "column")
+    weights = trace.maps(kind).weights[layer, head]
+    if not (0 <= row < len(weights) and 0 <= column < weights.shape[1]):
+        raise Refusal("The page asked for something unknown: {what}", what=f"cell {(row, column)}")
+    found = {"head": [kind.value, layer, head], "row": row, "column": column, "value": float(weights[row, column])}
+    return {"key": data["key"], "cell": found}
+
+
+def _existing(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int) -> tuple[AttentionKind, int, int]:
+    View(kind, layer, head).used_heads(trace)  # raises
+    return kind, layer, head
 
 
 def overlaid(scene: Scene, data: Mapping[str, object]) -> dict:
@@ -185,8 +232,15 @@ def not_cut(message: Message, words: Words | str) -> dict:
 def exported(scene: Scene, data: Mapping[str, object]) -> dict:
     """The file that the page asks for, gzipped for the way: the whole trace, or the map that is shown."""
     name, form, trace = data.get("format"), fields.entry(data, "format", FORMATS), scene.trace
+    if form.trace and name == "npz" and (size := _bytes(trace)) > LARGEST_FILE:
+        raise Refusal(
+            "This file would have {n} MB, and the page sends up to {limit} MB. In Python, trace.save() writes it.",
+            n=size // 1_000_000,
+            limit=LARGEST_FILE // 1_000_000,
+        )
     if form.trace:
-        file, written = f"attention-{key_of(trace)}", form.trace.write(trace, scene.selection)
+        opens = fields.text(data, "link", "") or scene.selection
+        file, written = f"attention-{key_of(trace)}", form.trace.write(trace, opens)
     else:
         view, overlay = View.of(data.get("view")), data.get("overlay")
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"

@@ -14,6 +14,7 @@ from model.translators import Translators
 from viz.ui import direction
 from viz.ui.component import Component
 from viz.ui.desk.desk import PRIVATE, Desk
+from viz.ui.desk.doubts import doubts
 from viz.ui.lab import registry
 from viz.ui.language import choices, label
 from viz.ui.rpc import Message, dispatches, fills, told
@@ -55,7 +56,7 @@ def title(name: str, translators: Translators) -> None:
 
 def build(translators: Translators) -> Header:
     """Lay out and wire the header. The page opens with the first example already translated, where there is one."""
-    default = translators.routes[0]
+    do, default = _Handlers(translators), translators.routes[0]
     example, model = next(iter(direction.sentences(translators, default)), ""), translators[default.label]
     first = _opening(model, example, default.direction) if example else None
     selection = most_telling(first) if first else Selection()
@@ -99,7 +100,7 @@ def build(translators: Translators) -> Header:
     )
     result = Component(
         "translation",
-        told(**(summarise(first, model, registry.lacking(first, model)) if first else inviting(model))),
+        told(**(do.showing(first) if first else inviting(model))),
         events=("translate", "ask", "fill", "pin", "open"),
         options={"details": DETAILS},
         elem_id="translation",
@@ -114,7 +115,6 @@ def build(translators: Translators) -> Header:
             elem_id="decoding",
             filterable=False,
         )
-    do = _Handlers(translators)
     # What is asked is what the controls hold when it is asked. The page's scripts ask it, with a number.
     controls = [text, menu, search]
     gr.on([text.submit, go.click], None, controls, js=dispatches("atlas-ask", *ASKED), **PRIVATE)
@@ -165,7 +165,8 @@ class _Handlers:
 
     def showing(self, trace: TranslationTrace) -> dict:
         translator = serving(self.translators, trace)
-        return summarise(trace, translator, registry.lacking(trace, translator))
+        found = summarise(trace, translator, registry.lacking(trace, translator))
+        return {**found, "doubts": doubts(trace, self.translators.made(trace.digest))}
 
     def choose(self, message: Message) -> dict:
         """The menus of languages and the sentences to try for {entry, pair}."""

@@ -117,12 +117,23 @@ def options() -> dict:
 
 
 def measured() -> dict[str, list[Words]]:
-    """What each switch was measured to do, a sentence for each number of updates."""
+    """What each switch was measured to do, a sentence for each number of updates and, of codes for positions, one more
+    for the corpus in which order is all there is."""
     found = measure.read()
+
+    def said(switch: str, update: int) -> Words:
+        return _sentence(update, found[measure.default_of(switch)][update], found[switch][update])
+
+    order = f"{measure.ORDER} "
     return {
-        switch: [_sentence(update, found["default"][update], rows[update]) for update in COMPARED]
-        for switch, rows in found.items()
-        if switch != "default"
+        switch: [said(switch, update) for update in COMPARED]
+        + (
+            [say("Word order: {found}", found=said(f"{order}{switch}", COMPARED[-1]))]
+            if f"{order}{switch}" in found
+            else []
+        )
+        for switch in found
+        if switch != "default" and not switch.startswith(order)
     }
 
 

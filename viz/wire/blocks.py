@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -56,6 +56,11 @@ def folded(title: str, *blocks: dict) -> dict:
     return {"type": "folded", "title": title, "blocks": list(blocks)}
 
 
+def action(words: str, to: dict) -> dict:
+    """A button. to: where it leads, to_head(), to_panel() or to_act()."""
+    return {"type": "action", "text": words, "to": to}
+
+
 def slot(name: str, *blocks: dict) -> dict:
     """Where the answer to an act of the panel (viz.ui.lab.panel) is put; until then, these blocks."""
     return {"type": "slot", "slot": name, "blocks": list(blocks)}
@@ -84,11 +89,44 @@ def table(
     }
 
 
-def figure(picture: go.Figure, *, height: int, label: str, width: int = 0, rows: Sequence[str] = ()) -> dict:
+def figure(
+    picture: go.Figure,
+    *,
+    height: int,
+    label: str,
+    width: int = 0,
+    rows: Sequence[str] = (),
+    clicks: Mapping[str, dict] = {},
+    upright: int = 0,
+) -> dict:
     """A Plotly figure of this height in pixels, at most `width` wide (0: as wide as the page); label: what it shows,
-    for those who do not see it; rows: words in place of the vertical axis' labels."""
+    for those who do not see it; rows: words in place of the vertical axis' labels; clicks: where a click on a point
+    leads, by its id: to_head(), to_panel() or to_act(), which is asked for when one rests on it; upright: the height of
+    what is drawn from top to bottom on a narrow page; 0: it is not. Seven parameters: what a picture is on a page."""
     drawn = json.loads(to_json_plotly(for_page(picture.to_dict())))  # its own texts may be words, too
-    return {"type": "figure", "figure": drawn, "height": height, "width": width, "label": label, "rows": list(rows)}
+    about = {"height": height, "width": width, "label": label, "rows": list(rows)}
+    about |= {"clicks": dict(clicks), "upright": upright}
+    return {"type": "figure", "figure": drawn, **about}
+
+
+def to_head(kind: str, layer: int, head: int, cell: tuple[int, int]) -> dict:
+    """Where a click leads: to a head's map in the explorer, with a cell (query, key) pinned."""
+    return {"look": {"kind": kind, "layer": layer, "head": head, "query": cell[0], "key": cell[1]}}
+
+
+def to_panel(tab: str, panel: str, **controls: object) -> dict:
+    """Where a click leads: to a panel, with its named controls set."""
+    return {"open": {"tab": tab, "panel": panel, **controls}}
+
+
+def to_act(act: str, slot: str, **data: object) -> dict:
+    """Where a click leads: to an act of the panel, whose answer takes a slot's place."""
+    return {"act": act, "slot": slot, "data": data}
+
+
+def to_question(step: int, token: int) -> dict:
+    """Where a click leads: the tab "Why" asks about the token of this step, rather than the one with this id."""
+    return {"ask": {"step": step, "token": token}}
 
 
 def flow(stacks: Sequence[dict]) -> dict:
@@ -198,6 +236,11 @@ def dot(passed: bool, words: str) -> dict:
 def token(words: str) -> dict:
     """A token, in its own type."""
     return {"cell": "token", "text": words}
+
+
+def button(words: str, to: dict) -> dict:
+    """A cell to press. to: where that leads, to_head(), to_panel() or to_act()."""
+    return {"cell": "button", "text": words, "to": to}
 
 
 def compact(value: float, digits: int = 3) -> str:

@@ -15,15 +15,17 @@ import numpy as np
 
 from model.trace.decoding import GREEDY
 from model.trace.kinds import AttentionKind
-from model.trace.maps import AttentionMaps
+from model.trace.maps import AttentionMaps, ComputedWeights
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
-from model.trace.words import word_groups
+from model.trace.words import sentence_ends, word_groups
 from viz import theme
 from viz.maps import labels
 from viz.maps.patterns import head_patterns
-from viz.maps.reduce import THUMBNAIL, pool
+from viz.maps.reduce import THUMBNAIL, View, pool
 from viz.wire.codecs import EXACT, ROOT, SMALL
+from viz.wire.tiles import all_tiles, described, is_large, strip, tiles
+from viz.words import say
 
 FORMAT = 1
 LARGEST = 1_000_000  # bytes sent at once; where all weights are more, the rest is sent when it is asked for
@@ -36,20 +38,25 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
 
     selection: something with kind, layer, head, query and key to open with (viz.ui.session.Selection), or None.
     exact: every layer, as float32. largest: bytes above which weights are left to block(). Then there are the
-    thumbnails of the kind that is open, and the layer of the selection where there is room for it beside them.
+    thumbnails of the kind that is open, and the layer of the selection where there is room for it beside them. Of kinds
+    whose maps are large tiles come when they are looked at (viz/wire/tiles.py); an exact payload, which can ask for
+    nothing, holds one head's and says what it leaves out.
     """
     kinds = {kind: trace.maps(kind) for kind in trace.kinds}
+    whole = {kind: maps for kind, maps in kinds.items() if not is_large(trace, kind)}
     lazy = not exact and 2 * _BYTES_A_CODE * sum(maps.weights.size for maps in kinds.values()) > largest
-    small = []
-    if lazy:
-        kind, layer = (selection.kind, selection.layer) if selection else (trace.kinds[-1], 0)
+    small, blocks, kind, layer = [], [], trace.kinds[-1], 0
+    if selection:
+        kind, layer = selection.kind, selection.layer
+    if lazy and kind in whole:
         small = [thumbnails(trace, kind, largest=_THUMBNAILS * largest)]
         room = _WEIGHTS * largest - len(small[0]["data"])
         fits = 2 * _BYTES_A_CODE * kinds[kind].weights[layer].size <= room
         blocks = [block(trace, kind, layer, layer + 1)] if fits else []
-    else:
-        blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in kinds.items()]
+    elif not lazy:
+        blocks = [block(trace, kind, 0, maps.num_layers, exact=exact) for kind, maps in whole.items()]
     return {
+        **(_alone(trace, selection or View(kind)) if exact and len(whole) < len(kinds) else {}),
         "format": FORMAT,
         "key": key_of(trace),
         "lazy": lazy,
@@ -77,6 +84,23 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
     }
 
 
+def _alone(trace: TranslationTrace, shown: object) -> dict:
+    """Of large maps the one that is shown, whole, and thumbnails of its kind. shown: a selection, or a view."""
+    kind, layer, head = shown.kind, shown.layer, shown.head
+    if not is_large(trace, kind):
+        return {"left_out": say("Of so long a translation this file leaves these maps out: it has the smaller ones.")}
+    title = {"title": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
+    return {
+        "tiles": [tiles(trace, kind, layer, head, all_tiles(trace, kind))],
+        "strips": [strip(trace, kind, at) for at in range(trace.maps(kind).num_layers)],
+        "left_out": say(
+            "Of so long a translation this file has one large map, of {title}, layer {layer}, head {head}, and small "
+            "pictures of that kind's other heads. The rest is left out.",
+            **title,
+        ),
+    }
+
+
 def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *, exact: bool = False) -> dict:
     """The weights of layers first .. last - 1 of a kind. ValueError if there are no such layers."""
     maps = trace.maps(kind)
@@ -89,9 +113,9 @@ def block(trace: TranslationTrace, kind: AttentionKind, first: int, last: int, *
 
 def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, largest: float = _THUMBNAILS * LARGEST) -> dict:
     """Every head of a kind, pooled to so many cells that all of them take no more than `largest` bytes."""
-    weights = trace.maps(kind).weights
-    heads = weights.shape[0] * weights.shape[1]
-    pooled = pool(weights, max(1, min(THUMBNAIL, math.isqrt(int(largest / _BYTES_A_CODE / heads)))))
+    maps = trace.maps(kind)
+    side = max(1, min(THUMBNAIL, math.isqrt(int(largest / _BYTES_A_CODE / (maps.num_layers * maps.num_heads)))))
+    pooled = maps.of_heads(lambda weights: pool(weights, side))
     return {
         "kind": kind.value,
         "rows": pooled.shape[2],
@@ -113,7 +137,8 @@ def key_of(trace: TranslationTrace) -> str:
         *((trace.decoded_by,) if trace.decoding not in (None, GREEDY) else ()),
     )
     found = hashlib.sha256(repr(parts).encode())
-    found.update(trace.maps(trace.kinds[-1]).weights.tobytes())
+    weights = trace.maps(trace.kinds[-1]).weights
+    found.update((weights.keys[-1] if isinstance(weights, ComputedWeights) else weights).tobytes())
     return found.hexdigest()[:16]
 
 
@@ -135,19 +160,22 @@ def _tokens(tokens: Sequence[str]) -> dict:
         "labels": [labels.display(token) for token in tokens],
         "special": [int(is_symbol(token)) for token in tokens],
         "words": groups,
+        "ends": sentence_ends(tokens),
         "word_labels": [labels.word_label([tokens[i] for i in group]) for group in groups],
     }
 
 
 def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> dict:
     layers, heads, queries, keys = maps.weights.shape
-    patterns = head_patterns(trace, kind)
+    # Of a large kind the patterns come with each layer's thumbnails (viz/wire/tiles.py).
+    told = [{}] * layers if is_large(trace, kind) else [described(layer) for layer in head_patterns(trace, kind)]
     return {
         "title": labels.KIND_TITLES[kind],
         "layers": layers,
         "heads": heads,
         "queries": queries,
         "keys": keys,
-        "entropies": [[round(pattern.entropy, 2) for pattern in layer] for layer in patterns],
-        "readings": [[pattern.reading for pattern in layer] for layer in patterns],
+        "large": is_large(trace, kind),
+        "entropies": [layer.get("entropies") for layer in told],
+        "readings": [layer.get("readings") for layer in told],
     }

@@ -114,7 +114,8 @@ def _step(trace: TranslationTrace, step: int) -> dict:
 def rows_payload(trace: TranslationTrace, step: int) -> dict:
     """Rows [layers, heads, steps, keys] of each kind, of a step and those after it up to about 0.4 MB, as `rows` of
     path_payload(): for a path whose maps are too large to send at once."""
-    a_step = _BYTES_A_WEIGHT * sum(trace.maps(kind).weights[:, :, 0].size for kind in SHOWN_KINDS)
+    shapes = [trace.maps(kind).weights.shape for kind in SHOWN_KINDS]
+    a_step = _BYTES_A_WEIGHT * sum(layers * heads * keys for layers, heads, _, keys in shapes)
     last = min(len(trace.target_ids), step + max(1, int(AT_ONCE / a_step)))
     return {"first": step, "last": last, "rows": {kind.value: _rows(trace, kind, step, last) for kind in SHOWN_KINDS}}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.tokens import is_byte, is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE, word_groups
@@ -75,12 +75,13 @@ def _sizes(model) -> Words:
     config = model.config
     if AttentionKind.CROSS not in model.model.num_layers:
         return say("recurrent, states of {n} numbers", n=config.d_model)
-    return say(
-        "{encoder} + {decoder} layers × {heads} heads",
-        encoder=config.num_encoder_layers,
-        decoder=config.num_decoder_layers,
-        heads=config.num_heads,
-    )
+    layers = {"encoder": config.num_encoder_layers, "decoder": config.num_decoder_layers}
+    read, wrote = (config.of(side).num_heads for side in Side)
+    if read != wrote:
+        return say(
+            "{encoder} layers × {read} heads + {decoder} layers × {wrote} heads", **layers, read=read, wrote=wrote
+        )
+    return say("{encoder} + {decoder} layers × {heads} heads", **layers, heads=read)
 
 
 def _limit(model) -> Words:
@@ -120,19 +121,6 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
                 share=f"{share:.0%}",
             )
         )
-    mean = float(np.mean(trace.log_probability))
-    # Said only of a model whose scores on held-out sentences are known, and of a text that it translated freely.
-    unusual = metrics.get("unusual_log_probability")
-    if unusual is not None and mean < unusual and not _given(trace) and not trace.interventions:
-        found.append(
-            say(
-                "The model is unsure: its tokens have a geometric mean probability of {mean} (below {rare} is "
-                "rare on held-out sentences). Is this the language and the kind of sentence it was trained "
-                "on?",
-                mean=f"{np.exp(mean):.0%}",
-                rare=f"{np.exp(unusual):.0%}",
-            )
-        )
     if metrics.get("lent"):
         found.append(
             say(
@@ -153,7 +141,8 @@ def about(model) -> dict:
         "digest": model.digest,
         "parameters": parameters,
         "training": model.metrics.get("training", ""),
-        "scores": model.metrics.get("scores", []),
+        # Those by a published protocol, of the same translations, are the cards'.
+        "scores": [score for score in model.metrics.get("scores", []) if "protocol" not in score],
         "origin": _origin(model.metrics.get("origin")),
         "notes": model.metrics.get("notes", []),
         "lacking": [],

@@ -38,6 +38,8 @@ def progress(run: object, points: Sequence[object], frames: Sequence[object], do
 def _end(done: str, limits: dict) -> Words:
     if done == "diverged":
         return say("The loss is no longer a number.")
+    if done == "learnt":
+        return say("Learnt by heart: the loss is as low as it can get.")
     return (
         say("The run has reached its {n} updates.", n=limits[done])
         if done == "updates"

@@ -24,9 +24,10 @@ def linking_heads(translator: Translator, direction: str, texts: Sequence[str]) 
     if not pairs:
         return ()
     maps = score_maps(translator, [pieces(translator, direction, *pair) for pair in pairs])
+    model = translator.model
     plain = [
         voter
-        for voter in voters(translator.model.num_layers[AttentionKind.CROSS], translator.config.num_heads)
+        for voter in voters(model.num_layers[AttentionKind.CROSS], model.num_heads[AttentionKind.CROSS])
         if not voter.by_length
     ]
     return choose(maps, None, among=plain).forward

@@ -39,8 +39,8 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> dict[RowToken,
     lengths = np.stack(
         [
             lengths_of_values(translator.model.attention(CROSS, index), layer.attention(CROSS))[0]
-            .double()
             .cpu()
+            .double()
             .numpy()
             for index, layer in enumerate(output.records(CROSS))
         ]

@@ -8,7 +8,7 @@ through its last norm, so that an edge leads from any sender of the encoder to e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -32,6 +32,12 @@ class Edge:
         """Which of a head's inputs it leads into, "q", "k" or "v"; empty: it leads into no head."""
         parts = self.receiver.split(".")
         return parts[3] if len(parts) == 5 else ""
+
+    @property
+    def reader(self) -> str:
+        """The node whose input it is: a head for its q, k or v, else the receiver itself."""
+        parts = self.receiver.split(".")
+        return ".".join([*parts[:3], parts[4]]) if len(parts) == 5 else self.receiver
 
     def __str__(self) -> str:
         return f"{self.sender} -> {self.receiver}"
@@ -79,6 +85,29 @@ class Graph:
         """An edge's place among all."""
         return {edge: index for index, edge in enumerate(self.edges)}
 
+    def between(self, sender: str, reader: str = "") -> np.ndarray:
+        """Those from one node into another, into one receiver, or (empty) into all: bool [edge]. ValueError where there
+        are none."""
+        found = [e.sender == sender and reader in ("", e.reader, e.receiver) for e in self.edges]
+        if not any(found):
+            raise ValueError(f"there is no edge from {sender!r} into {reader or 'anything'!r}")
+        return np.array(found)
+
+    def among(self, nodes: Collection[str]) -> np.ndarray:
+        """Those from one of these nodes into another of them or the logits: bool [edge]."""
+        return np.array([e.sender in nodes and (e.reader in nodes or e.reader == "logits") for e in self.edges])
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Of numbers [edge], by their sender: [node], the encoder's nodes first."""
+        names = [name for side in self.senders.values() for name in side]
+        place = {name: index for index, name in enumerate(names)}
+        return np.bincount([place[e.sender] for e in self.edges], values, len(names))
+
+    @cached_property
+    def of_decoder(self) -> np.ndarray:
+        """Those from a part of the decoder: bool [edge]."""
+        return np.array([e.sender.startswith(Side.DECODER.value) for e in self.edges])
+
     def on_paths(self, chosen: np.ndarray) -> np.ndarray:
         """Of the chosen edges, bool [edge], those that lie on a path of chosen ones from an embedding to the logits."""
         reached = {names[0] for names in self.senders.values()}
@@ -87,20 +116,14 @@ class Graph:
             edge = self.edges[index]
             if edge.sender in reached:
                 forward.append(index)
-                reached.add(writer(edge.receiver))
+                reached.add(edge.reader)
         used, kept = {"logits"}, np.zeros_like(chosen)
         for index in reversed(forward):
             edge = self.edges[index]
-            if writer(edge.receiver) in used:
+            if edge.reader in used:
                 kept[index] = True
                 used.add(edge.sender)
         return kept
-
-
-def writer(receiver: str) -> str:
-    """What a receiver's input goes into: a head for its q, k or v, else the receiver itself."""
-    parts = receiver.split(".")
-    return ".".join([*parts[:3], parts[4]]) if len(parts) == 5 else receiver
 
 
 @lru_cache(maxsize=16)
@@ -108,7 +131,7 @@ def graph(config: ModelConfig) -> Graph:
     """The graph of a Transformer of this shape. A Refusal, in words, where the stream is no plain sum."""
     if not config.norm_first or not config.residual:
         raise Refusal("Circuits need norms before each sub-layer: behind it, the stream is no sum of its parts.")
-    heads = range(config.num_heads)
+    heads = {side: range(config.of(side).num_heads) for side in Side}
     senders: dict[Side, list[str]] = {side: [f"{side.value}.embed"] for side in (Side.ENCODER, Side.DECODER)}
     readers: dict[str, Readers] = {}
     edges = 0
@@ -118,19 +141,19 @@ def graph(config: ModelConfig) -> Graph:
         readers[part] = Readers(tuple(names), side, len(senders[side]), edges)
         edges += len(names) * len(senders[side])
 
-    def attention(at: str, letters: str, side: Side) -> None:
+    def attention(at: str, letters: str, side: Side, reads: Side) -> None:
         for letter in letters:
-            read(f"{at}.{letter}", [f"{at}.{letter}.{head}" for head in heads], side)
+            read(f"{at}.{letter}", [f"{at}.{letter}.{head}" for head in heads[side]], reads)
 
     for side, layers in ((Side.ENCODER, config.num_encoder_layers), (Side.DECODER, config.num_decoder_layers)):
         for layer in range(layers):
             at = f"{side.value}.{layer}"
-            attention(f"{at}.self", "qkv", side)
-            senders[side] += [f"{at}.self.{head}" for head in heads]
+            attention(f"{at}.self", "qkv", side, side)
+            senders[side] += [f"{at}.self.{head}" for head in heads[side]]
             if side is Side.DECODER:
-                attention(f"{at}.cross", "q", side)
-                attention(f"{at}.cross", "kv", Side.ENCODER)
-                senders[side] += [f"{at}.cross.{head}" for head in heads]
+                attention(f"{at}.cross", "q", side, side)
+                attention(f"{at}.cross", "kv", side, Side.ENCODER)
+                senders[side] += [f"{at}.cross.{head}" for head in heads[side]]
             read(f"{at}.ffn", [f"{at}.ffn"], side)
             senders[side].append(f"{at}.ffn")
     read("logits", ["logits"], Side.DECODER)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import random
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -12,11 +16,15 @@ from model.nets.masks import pad
 from model.trace.language import Refusal
 from model.translator import Translator
 
+MOST = 64  # fillings
+
 
 @dataclass(frozen=True)
 class Pair:
     """source_ids and other_ids: of the sentence and of the changed one; target_ids: `<s>` and what is written; token:
-    what is right for the sentence; instead: for the changed one. sentences: as they were typed."""
+    what is right for the sentence; instead: for the changed one. sentences: as they were typed. Where the sentences
+    have different numbers of tokens, which of one would stand for which of the other? Then only what the decoder's
+    parts write can be put into the other run: behind the same prefix it is of one shape."""
 
     source_ids: tuple[int, ...]
     other_ids: tuple[int, ...]
@@ -24,6 +32,11 @@ class Pair:
     token: int
     instead: int
     sentences: tuple[str, str] = ("", "")
+
+    @property
+    def aligned(self) -> bool:
+        """Whether both sentences have as many tokens."""
+        return len(self.source_ids) == len(self.other_ids)
 
 
 def pair(
@@ -36,34 +49,102 @@ def pair(
     direction: str | None = None,
 ) -> Pair:
     """Of two sentences that differ in a word. words: the token after `prefix` that is right for the first sentence, and
-    the one for the changed sentence. A Refusal, in words, where the two have different numbers of tokens (which of them
-    would stand for which?), or where a word is more than one token. Six parameters: each of them is the pair's own."""
+    the one for the changed sentence. A Refusal, in words, where a word is more than one token. Six parameters: each of
+    them is the pair's own."""
     first, second = (tuple(translator.encode(text, direction)) for text in (sentence, changed))
-    if len(first) != len(second):
-        raise Refusal(
-            "The two sentences have {n} and {m} tokens: a circuit needs as many in both.", n=len(first), m=len(second)
-        )
     ids = []
     for word in words:
         pieces = translator.tokenizer.encode(word)
-        if len(pieces) != 1:
-            raise Refusal("{word} is {n} tokens: a circuit decides between single ones.", word=word, n=len(pieces))
+        _single(word, pieces)
         ids += pieces
     before = (*translator.forced_prefix(direction), *(translator.tokenizer.encode(prefix) if prefix else ()))
     target = (translator.tokenizer.begin_id, *before)
     return Pair(first, second, target, ids[0], ids[1], (sentence, changed))
 
 
+def filled(sentence: str, fillings: Mapping[str, Sequence[str]], most: int = MOST, seed: int = 0) -> list[str]:
+    """The sentence as it is, then with words of it replaced: by every choice of what fillings have for them, or by
+    `most` of these drawn by lot; the same seed draws the same for every sentence."""
+    sizes = [1 + len(others) for others in fillings.values()]
+    if math.prod(sizes) <= most:
+        choices = list(product(*map(range, sizes)))
+    else:
+        chance, drawn = random.Random(seed), {(0,) * len(sizes): None}
+        while len(drawn) < most:
+            drawn[tuple(map(chance.randrange, sizes))] = None
+        choices = list(drawn)
+    return [_with(sentence, fillings, choice) for choice in choices]
+
+
+def _with(sentence: str, fillings: Mapping[str, Sequence[str]], choice: Sequence[int]) -> str:
+    for (word, others), which in zip(fillings.items(), choice):
+        if which:
+            sentence = re.sub(
+                rf"(?<!\w){re.escape(word)}(?!\w)", lambda _, other=others[which - 1]: other, sentence, count=1
+            )
+    return sentence
+
+
+def pairs(
+    translator: Translator,
+    sentence: str,
+    changed: str,
+    fillings: Mapping[str, Sequence[str]],
+    words: tuple[str, str],
+    *,
+    direction: str | None = None,
+) -> list[Pair]:
+    """A template with many fillings, for a claim about more than one sentence: two sentences that differ in a word, and
+    others for further words of both, {"Hund": ("Vogel", "Fisch")}. What is written so far is the model's own
+    translation of the sentence up to the first of `words`; fillings whose translation lacks it are left out, and those
+    whose sentences have as many tokens where the template's have not, or the other way round. Six parameters: each of
+    them is the template's own."""
+    ids = [translator.tokenizer.encode(word) for word in words]
+    for word, pieces in zip(words, ids):
+        _single(word, pieces)
+    return comparable(
+        translator,
+        list(zip(filled(sentence, fillings), filled(changed, fillings))),
+        (ids[0][0], ids[1][0]),
+        direction,
+    )
+
+
+def comparable(
+    translator: Translator, texts: Sequence[tuple[str, str]], tokens: tuple[int, int], direction: str | None
+) -> list[Pair]:
+    """pairs() of sentences with their changed ones, the template's first, and of two tokens' ids."""
+    found = {
+        both: tuple(tuple(translator.encode(text, direction)) for text in both)
+        for both in texts
+        if both[0] != both[1] and all(text.strip() and translator.fits(text, direction) for text in both)
+    }
+    written = translator.generate([list(ids) for ids, _ in found.values()], direction) if found else []
+    start = (translator.tokenizer.begin_id, *translator.forced_prefix(direction))
+    all_of_them = [
+        Pair(*ids, (*start, *target[: target.index(tokens[0])]), *tokens, sentences)
+        for (sentences, ids), target in zip(found.items(), written)
+        if tokens[0] in target and ids[0] != ids[1]
+    ]
+    return [one for one in all_of_them if one.aligned == all_of_them[0].aligned]
+
+
+def _single(word: str, pieces: Sequence[int]) -> None:
+    if len(pieces) != 1:
+        raise Refusal("{word} is {n} tokens: a circuit decides between single ones.", word=word, n=len(pieces))
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """source, other [batch, source]; target [batch, target], all padded; last int64 [batch], the row that decides;
-    tokens int64 [batch, 2]."""
+    tokens int64 [batch, 2]; aligned: whether a position of the source is the same in both."""
 
     source: Tensor
     other: Tensor
     target: Tensor
     last: Tensor
     tokens: Tensor
+    aligned: bool
 
     def at_last(self, hidden: Tensor) -> Tensor:
         """hidden [batch, target, d_model] at the row that decides, [batch, d_model]."""
@@ -79,4 +160,5 @@ def batch(pairs: Sequence[Pair], pad_id: int, device: torch.device) -> Batch:
         for side in zip(*((p.source_ids, p.other_ids, p.target_ids) for p in pairs))
     )
     last = torch.tensor([len(p.target_ids) - 1 for p in pairs], device=device)
-    return Batch(source, other, target, last, torch.tensor([[p.token, p.instead] for p in pairs], device=device))
+    tokens = torch.tensor([[p.token, p.instead] for p in pairs], device=device)
+    return Batch(source, other, target, last, tokens, all(p.aligned for p in pairs))

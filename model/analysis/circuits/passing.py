@@ -18,7 +18,8 @@ from model.trace.kinds import Side
 @dataclass(eq=False)
 class Written:
     """What each sender of a pass wrote: by side, tensors [senders, batch, position, d_model] in parts, in their order;
-    constant: what the stream holds besides, the biases of the heads' joint output."""
+    of a side without parts nothing can be put elsewhere. constant: what the stream holds besides, the biases of the
+    heads' joint output."""
 
     parts: dict[Side, list[Tensor]] = field(default_factory=lambda: {Side.ENCODER: [], Side.DECODER: []})
     constant: dict[Side, Tensor | float] = field(default_factory=lambda: {Side.ENCODER: 0.0, Side.DECODER: 0.0})
@@ -96,14 +97,17 @@ class Passing:
         now = self.written.of(readers.side, readers.senders)
         whole = now.sum(0) + self.written.constant[readers.side]
         shape = (len(readers.names), *whole.shape)
-        if self.gates is None:
+        taken = None if self.gates is None else self._taken(readers.side, now)
+        if taken is None:
             return whole.expand(shape)
         closed = self.gates[readers.edges].view(len(readers.names), readers.senders) - 1
-        if self.change is not None:
-            taken = self.change[readers.side][: readers.senders]
-        else:
-            taken = now - self.other.of(readers.side, readers.senders)
         return whole + (closed @ taken.flatten(1)).view(shape)
+
+    def _taken(self, side: Side, now: Tensor) -> Tensor | None:
+        """What closed gates take away of the first len(now) senders; None: nothing can be put in its place."""
+        if self.change is not None:
+            return self.change[side][: len(now)] if side in self.change else None
+        return now - self.other.of(side, len(now)) if self.other.parts[side] else None
 
 
 def logits_of(model: Transformer, hidden: Tensor, tokens: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ KERNELS = {
 
 
 def truth(x: np.ndarray) -> np.ndarray:
-    """2 sin(x) + x^0.8: what the points scatter around (Zhang et al., Dive into Deep Learning, section 11.2)."""
+    """2 sin(x) + x^0.8: what the points scatter around (Zhang et al., Dive into Deep Learning, first edition, 10.2)."""
     return 2 * np.sin(x) + np.asarray(x) ** 0.8
 
 

@@ -41,7 +41,7 @@ def compare_scorings(dissection: Dissection, *, seed: int = 0) -> tuple[Scoring,
     rows = (
         (say("scaled dot product"), "q·k / √d_k", say("Vaswani et al. 2017, equation 1"), True, dissection.scaled),
         (say("dot product"), "q·k", say("Luong et al. 2015, section 3.1"), False, dissection.dots),
-        (say("general"), "qᵀ W k", say("Luong et al. 2015, equation 8"), False, keys @ between.T @ query),
+        (say("general"), "qᵀ W k", say("Luong et al. 2015, section 3.1"), False, keys @ between.T @ query),
         (
             say("cosine"),
             "q·k / (|q| |k|)",

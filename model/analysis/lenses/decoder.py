@@ -43,12 +43,6 @@ def streams_of(output: ForwardOutput, side: Side) -> Tensor:
 
 
 @torch.inference_mode()
-def lens_streams(model: Transformer, output: ForwardOutput) -> Tensor:
-    """What the logit lens projects: the final norm on the decoder's streams, [layers + 1, batch, target, d_model]."""
-    return model.decoder.norm(streams_of(output, Side.DECODER))
-
-
-@torch.inference_mode()
 def decoder_lens(
     model: Transformer,
     output: ForwardOutput,

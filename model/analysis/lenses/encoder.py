@@ -11,6 +11,7 @@ from torch import Tensor
 from model.analysis.lenses.decoder import streams_of
 from model.analysis.lenses.fitted import Lenses
 from model.nets.blocks import blocks
+from model.nets.networks import check_transformer
 from model.nets.places.visit import At
 from model.nets.records import ForwardOutput
 from model.nets.sweep import joined
@@ -66,7 +67,9 @@ def layer_translations(
     interventions: Interventions = NO_INTERVENTIONS,
 ) -> list[list[int]]:
     """Greedy translations, one with the stream of each encoder layer in place of the encoder's output, the embeddings'
-    first (DecoderLens, Langedijk et al. 2024). The last is the translation itself."""
+    first (DecoderLens, Langedijk et al. 2024). The last is the translation itself. A Refusal for a network that is no
+    Transformer."""
+    check_transformer(translator.model)
     model = translator.model
     output = translator.inspect(source_ids, [translator.tokenizer.end_id], interventions=interventions)
     memories = model.encoder.norm(streams_of(output, Side.ENCODER)[:, 0])

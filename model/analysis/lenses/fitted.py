@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
@@ -16,10 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.files import replace_file
+from model.files import read_or_none, replace_file
 
 FILE = "lenses.safetensors"
-log = logging.getLogger(__name__)
 
 
 class Lens(str, Enum):
@@ -117,10 +115,4 @@ def load(path: Path, config: ModelConfig, digest: str) -> Lenses:
 @lru_cache(maxsize=8)
 def stored(folder: Path | None, config: ModelConfig, digest: str) -> Lenses | None:
     """Those of a checkpoint's folder; a damaged file, or one of other weights, is none, and the log says so."""
-    if folder is None or not (folder / FILE).is_file():
-        return None
-    try:
-        return load(folder / FILE, config, digest)
-    except ValueError as error:
-        log.warning("%s", error)
-        return None
+    return folder and read_or_none(folder / FILE, lambda path: load(path, config, digest))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,20 +33,32 @@ class Jacobians:
         """What a run must keep."""
         return tuple(self.totals)
 
-    def add(self, run: Run) -> None:
-        """More sentences: a run with gradients that keeps all of `names`."""
+    def add(self, run: Run, most: int | None = None) -> None:
+        """More sentences: a run with gradients that keeps all of `names`. most: only so many numbers of the last
+        stream, to see how long it takes."""
         places = [run[name] for name in self.names]
         final = places[-1]
-        width = final.shape[-1]
+        width = min(most or final.shape[-1], final.shape[-1])
         for start in range(0, width, TOGETHER):
             rows = torch.arange(start, min(start + TOGETHER, width), device=final.device)
             seeds = final.new_zeros(len(rows), *final.shape)
             seeds[torch.arange(len(rows)), :, :, rows] = run.mask.to(final)
             slopes = torch.autograd.grad(final, places, seeds, retain_graph=True, is_grads_batched=True)
             for name, slope in zip(self.names, slopes):  # [rows, batch, position, d_model]; 0 at padding
-                self.totals[name][rows.cpu()] += slope.sum((1, 2)).double().cpu()
+                self.totals[name][rows.cpu()] += slope.sum((1, 2)).cpu().double()
         self.positions[Side.ENCODER] += int(run.source_mask.sum())
         self.positions[Side.DECODER] += int(run.mask.sum())
+
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """What was added so far, for restore(): float64 [place, d_model, d_model], and how many positions a side."""
+        return np.stack([one.numpy() for one in self.totals.values()]), np.array([*self.positions.values()])
+
+    def restore(self, sums: np.ndarray, positions: np.ndarray) -> None:
+        """Add what another one's sums() gave."""
+        for name, one in zip(self.totals, sums):
+            self.totals[name] += torch.from_numpy(one)
+        for side, count in zip(self.positions, positions):
+            self.positions[side] += int(count)
 
     def means(self, side: Side) -> Tensor:
         """float32 [layers + 1, d_model, d_model], each to be multiplied with a stream. The decoder's last is 1."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from model.nets.blocks import exact
+
 Project = Callable[[Tensor], Tensor]  # a last stream [row, d_model], before its norm -> logits [row, vocabulary]
 
 STEPS = 250
@@ -17,19 +19,20 @@ RIDGES = (1.0, 10.0, 100.0, 1000.0)
 LOOKS = 10  # how often the held-out rows are looked at
 
 
-def fit(project: Project, streams: Tensor, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+def fit(project: Project, streams: Tensor, *, steps: int = STEPS, seed: int = 0) -> tuple[Tensor, Tensor]:
     """W float32 [layers, d_model, d_model] and b [layers, d_model] of streams [layers + 1, row, d_model], whose last is
     the model's own: stream + W stream + b has the least KL divergence to what the model says.
 
     Begins with least squares, whose ridge pulls W to 0, the logit lens; then Adam on the divergence itself. Of all that
-    was tried what did best on rows that nothing was fitted to is kept, the logit lens among it.
+    was tried what did best on rows that nothing was fitted to is kept, the logit lens among it. steps: of Adam.
     """
-    found = [_layer(project, stream, streams[-1], seed) for stream in streams[:-1]]
+    found = [_layer(project, stream, streams[-1], (steps, seed)) for stream in streams[:-1]]
     weights, biases = zip(*found)
     return torch.stack(weights), torch.stack(biases)
 
 
-def _layer(project: Project, stream: Tensor, last: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+def _layer(project: Project, stream: Tensor, last: Tensor, how: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    steps, seed = how
     held = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
     with torch.no_grad():
         wanted = project(last[held]).log_softmax(-1)
@@ -46,9 +49,9 @@ def _layer(project: Project, stream: Tensor, last: Tensor, seed: int) -> tuple[T
     best_miss = missed(*best)
     optimiser, chance = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
     rows = (~held).nonzero()[:, 0]
-    for step in range(STEPS):
+    for step in range(steps):
         for group in optimiser.param_groups:
-            group["lr"] = RATE * (1 - step / STEPS)
+            group["lr"] = RATE * (1 - step / steps)
         drawn = rows[torch.randint(len(rows), (ROWS,), generator=chance).to(rows.device)]
         with torch.no_grad():
             end = project(last[drawn]).log_softmax(-1)
@@ -56,17 +59,17 @@ def _layer(project: Project, stream: Tensor, last: Tensor, seed: int) -> tuple[T
         loss.backward()
         optimiser.step()
         optimiser.zero_grad()
-        if (step + 1) % (STEPS // LOOKS) == 0 and (miss := missed(w, b)) < best_miss:
+        if (step + 1) % max(1, steps // LOOKS) == 0 and (miss := missed(w, b)) < best_miss:
             best, best_miss = (w.detach().clone(), b.detach().clone()), miss
     return best
 
 
 def _least_squares(stream: Tensor, last: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
-    x, y = stream.double(), (last - stream).double()
+    x, y = exact(stream), exact(last - stream)
     x_mean, y_mean = x.mean(0), y.mean(0)
     x, y = x - x_mean, y - y_mean
     w = torch.linalg.solve(x.T @ x + ridge * torch.eye(x.shape[1], device=x.device, dtype=x.dtype), x.T @ y).T
-    return w.float(), (y_mean - w @ x_mean).float()
+    return w.to(stream), (y_mean - w @ x_mean).to(stream)
 
 
 def divergence(wanted: Tensor, logits: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from model.analysis.positions.geometry import pairwise_distances
 from model.analysis.positions.schemes import Scheme
 from model.trace.language import say
 
-SAME = 1e-6  # two codes closer than this are one: below what float32 sums of order 1 resolve
+SAME = Scheme.same  # two codes closer than this are one
 LONGER = 4  # "any length" is tried at this many times the length
 
 
@@ -70,28 +70,29 @@ def nearest_to(
 def unique(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     table, again = (scheme.table(length, d_model, base=base) for _ in range(2))
     gap, first, second = closest_pair(table)
-    passed = gap > SAME and np.array_equal(table, again)
+    passed = gap > scheme.same and np.array_equal(table, again)
     return Verdict(
         passed,
         gap,
-        SAME,
+        scheme.same,
         say("closest codes: positions {first} and {second}, {gap} apart", first=first, second=second, gap=f"{gap:.3g}"),
     )
 
 
 def length_independent(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
-    here, longer = (scheme.table(n, d_model, base=base) for n in (length, LONGER * length))
+    longer = scheme.table(_longer(scheme, length), d_model, base=base)
+    here = scheme.table(length, d_model, base=base)
     change = np.abs(here - longer[:length]).max(-1)
     at = int(change.argmax())
     return Verdict(
-        bool(change[at] <= SAME),
+        bool(change[at] <= scheme.same),
         float(change[at]),
-        SAME,
+        scheme.same,
         say(
             "position {at} of {n} and of {m} tokens: codes differ by {gap}",
             at=at,
             n=length,
-            m=LONGER * length,
+            m=_longer(scheme, length),
             gap=f"{change[at]:.3g}",
         ),
     )
@@ -101,11 +102,14 @@ def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     same = length_independent(scheme, length, d_model, base)
     if not same.passed:
         return same
+    if scheme.rows is not None and scheme.rows < LONGER * length:
+        told = say("there are {n} rows, and none for position {next}", n=scheme.rows, next=scheme.rows)
+        return Verdict(False, 0.0, scheme.same, told)
     gap, first, second = closest_pair(scheme.table(LONGER * length, d_model, base=base))
     return Verdict(
-        gap > SAME,
+        gap > scheme.same,
         gap,
-        SAME,
+        scheme.same,
         say(
             "closest codes of {n}: positions {first} and {second}, {gap} apart",
             n=LONGER * length,
@@ -136,18 +140,24 @@ def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Ver
                 d=high + offset,
                 other=f"{along[high]:.3g}",
             )
-    return Verdict(worst <= SAME, worst, SAME, shown)
+    return Verdict(worst <= scheme.same, worst, scheme.same, shown)
 
 
 def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
-    sizes = np.abs(scheme.table(LONGER * length, d_model, base=base)).max(-1)
+    longer = _longer(scheme, length)
+    sizes = np.abs(scheme.table(longer, d_model, base=base)).max(-1)
     at = int(sizes.argmax())
     return Verdict(
-        bool(sizes[at] <= 1.0 + SAME),
+        bool(sizes[at] <= 1.0 + scheme.same),
         float(sizes[at]),
         1.0,
-        say("position {at} of {n} holds {value}", at=at, n=LONGER * length, value=f"{sizes[at]:.4g}"),
+        say("position {at} of {n} holds {value}", at=at, n=longer, value=f"{sizes[at]:.4g}"),
     )
+
+
+def _longer(scheme: Scheme, length: int) -> int:
+    """How far "any length" is tried: no further than there are codes."""
+    return LONGER * length if scheme.rows is None else min(LONGER * length, scheme.rows)
 
 
 CHECKS = (unique, length_independent, extends, equal_offsets, bounded)
@@ -157,6 +167,8 @@ def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) 
     """One verdict for each of CRITERIA, on sentences of `length` tokens. ValueError if length is below 2."""
     if length < 2:
         raise ValueError(f"length must be at least 2 to compare positions, found {length}")
+    if scheme.rows is not None and length > scheme.rows:
+        raise ValueError(f"there are {scheme.rows} rows, found a length of {length}")
     return tuple(check(scheme, length, d_model, base) for check in CHECKS)
 
 

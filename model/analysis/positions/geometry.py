@@ -37,8 +37,8 @@ def waves(d_model: int, base: float = 10_000.0, code: PositionCode = PositionCod
     (model.config.PositionCode). ValueError for a width without pairs, or a code without waves."""
     if d_model < 2 or d_model % 2:
         raise ValueError(f"d_model must be even and at least 2, found {d_model}")
-    if code is PositionCode.LEARNED:
-        raise ValueError("learned positions have no waves")
+    if not code.has_waves:
+        raise ValueError(f"{code.value} positions have no waves")
     pairs = np.arange(d_model // 2)
     if code is PositionCode.INTERLEAVED:
         return Waves(2 * pairs, 2 * pairs + 1, base ** (-2.0 * pairs / d_model))

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from model.nets.attention import attention_scores
+from model.nets.blocks import exact
 from model.nets.records import ForwardOutput
 from model.nets.transformer import Stack
 from model.trace.kinds import AttentionKind
@@ -45,8 +46,8 @@ def spread(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) ->
     """Of one head of self-attention in one recorded pass, of a network that has relative positions."""
     record = output.attention(kind, layer)
     assert record.bias is not None
-    content = attention_scores(record.queries[0, head], record.keys[0, head], scaled=record.scaled).double()
-    bias = record.bias[0, head].double()
+    content = exact(attention_scores(record.queries[0, head], record.keys[0, head], scaled=record.scaled))
+    bias = exact(record.bias[0, head])
     seen = torch.ones_like(bias, dtype=torch.bool)
     seen = seen.tril() if kind is AttentionKind.DECODER_SELF else seen
     return Spread(*(float(part[seen].std(unbiased=False)) for part in (content, bias, content + bias)))

@@ -9,40 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nets.positions import sinusoidal_encoding
+from model.nets.positions import (
+    binary_encoding,
+    count_encoding,
+    normalised_count_encoding,
+    sine_encoding,
+    sinusoidal_encoding,
+    tutorial_encoding,
+)
 from model.trace.language import say
-
-
-def count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """PE(pos) = pos: the position itself. [length, 1]"""
-    return positions.double()[:, None]
-
-
-def normalised_count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """PE(pos) = pos / (length - 1): from 0 at the first to 1 at the last token of THIS sentence. [length, 1]"""
-    return positions.double()[:, None] / max(1, length - 1)
-
-
-def binary_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """PE(pos, i) = bit i of pos, the lowest first: 0 or 1. [length, d_model]"""
-    bits = torch.arange(min(d_model, 62), device=positions.device)
-    encoding = ((positions.long()[:, None] >> bits) & 1).double()
-    return torch.nn.functional.pad(encoding, (0, d_model - len(bits)))
-
-
-def sine_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """PE(pos, i) = sin(pos / base^(i / d_model)): one wave a dimension, without its cosine. [length, d_model]"""
-    exponents = torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
-    return (positions.double()[:, None] / base**exponents).sin()
-
-
-def tutorial_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """PE(pos, i) = sin(pos / base^(2i / d_model)) and PE(pos, i + 1) = cos(pos / base^(2(i + 1) / d_model)) for even i:
-    a mistake that tutorials copy from one another. i already steps by two, and the cosine has a frequency of its own,
-    so no pair turns as one. [length, d_model]"""
-    exponents = 2 * torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
-    angles = positions.double()[:, None] / base**exponents
-    return torch.where(torch.arange(d_model, device=positions.device) % 2 == 0, angles.sin(), angles.cos())
 
 
 def paper_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
@@ -56,13 +31,15 @@ class Scheme:
 
     encode: (positions [n], d_model, *, length, base) -> float64 [n, width]; `length` is that of the sentence, which
     only one scheme looks at. step: the d_model it can be built with are multiples of this; 0: its width is 1 whatever
-    d_model is.
+    d_model is. same: two numbers nearer than this are one. rows: how many positions have a code; None: any.
     """
 
     name: str
     formula: str
     encode: Callable[..., Tensor]
     step: int = 1
+    same: float = 1e-6  # below what float32 sums of order 1 resolve
+    rows: int | None = None
 
     def table(self, length: int, d_model: int, *, base: float = 10_000.0) -> np.ndarray:
         """The codes of positions 0 .. length - 1 of a sentence of that length: float64 [length, width]."""
@@ -85,3 +62,13 @@ SCHEMES = (
     ),
     Scheme(say("sine and cosine"), "sin, cos(pos / base^(2i/d))", paper_encoding, step=2),
 )
+
+
+def of_table(name: str, encode: Callable[[int], Tensor], *, rows: int | None) -> Scheme:
+    """What a model adds itself, as a scheme: encode(length) -> [length, d_model], in the float32 that it computes in,
+    whose rounding of long vectors is no difference. rows: how many there are; None: any number."""
+
+    def found(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+        return encode(int(positions.max()) + 1)[positions].detach().double().cpu()
+
+    return Scheme(name, "", found, same=1e-4, rows=rows)

@@ -22,39 +22,40 @@ def losses(model: Transformer, found: Pass, means: Means) -> dict[AttentionKind,
     """Mean log-probability a token less the same with one head's mean output in place of what it says: kind -> float64
     [batch, layers, heads]. What comes before the head's layer is taken from the pass."""
     plain = mean_log_probability(model, found.output.hidden, found.target_ids, found.target_lengths)
-    rows = _repeated(model, padding_mask(found.source_ids, model.config.pad_id))
+    padding = padding_mask(found.source_ids, model.config.pad_id)
+    rows = _repeated(model, ENCODER, padding)
     result = {kind: [] for kind in model.num_layers}
     for layer, record in enumerate(found.output.layers(Side.ENCODER)):
         sweep = _one_head(model, ENCODER, layer, len(plain), means.at(ENCODER, found.source_ids.shape[1]))
-        memory, _ = model.encoder(_repeated(model, record.before), rows, interventions=sweep, start=layer)
-        hidden, _ = model.decode(_repeated(model, found.decoder_ids), SourceMemory(memory, rows))
-        result[ENCODER].append(_loss(model, found, plain, hidden))
-    source = SourceMemory(_repeated(model, found.output.memory), rows)
+        memory, _ = model.encoder(_repeated(model, ENCODER, record.before), rows, interventions=sweep, start=layer)
+        hidden, _ = model.decode(_repeated(model, ENCODER, found.decoder_ids), SourceMemory(memory, rows))
+        result[ENCODER].append(_loss(model, ENCODER, found, plain, hidden))
+    source = SourceMemory(_repeated(model, DECODER, found.output.memory), _repeated(model, DECODER, padding))
     length = found.decoder_ids.shape[1]
-    causal = causal_mask(length, device=rows.device)
+    causal = causal_mask(length, device=padding.device)
     for layer, record in enumerate(found.output.layers(Side.DECODER)):
         for kind in (DECODER, AttentionKind.CROSS):
             sweep = _one_head(model, kind, layer, len(plain), means.at(kind, length))
-            before = _repeated(model, record.before)
+            before = _repeated(model, kind, record.before)
             hidden, _ = model.decoder(before, causal, source, interventions=sweep, start=layer)
-            result[kind].append(_loss(model, found, plain, hidden))
+            result[kind].append(_loss(model, kind, found, plain, hidden))
     return {kind: np.stack(layers, axis=1) for kind, layers in result.items()}
 
 
-def _repeated(model: Transformer, x: Tensor) -> Tensor:
-    return x.detach().repeat_interleave(model.config.num_heads, dim=0)
+def _repeated(model: Transformer, kind: AttentionKind, x: Tensor) -> Tensor:
+    return x.detach().repeat_interleave(model.num_heads[kind], dim=0)
 
 
 def _one_head(model: Transformer, kind: AttentionKind, layer: int, batch: int, instead: np.ndarray) -> Sweep:
     """Rows sentence by sentence, head by head: row r of a sentence is without head r of the layer."""
-    layers, heads = model.num_layers[kind], model.config.num_heads
+    layers, heads = model.num_layers[kind], model.num_heads[kind]
     gates = model.embedding.weight.new_ones(heads, layers, heads)
     gates[:, layer] -= torch.eye(heads, device=gates.device)
     return Sweep(gates={kind: gates.repeat(batch, 1, 1)}, instead={kind: torch.from_numpy(instead[None]).to(gates)})
 
 
-def _loss(model: Transformer, found: Pass, plain: Tensor, hidden: Tensor) -> np.ndarray:
-    heads = model.config.num_heads
+def _loss(model: Transformer, kind: AttentionKind, found: Pass, plain: Tensor, hidden: Tensor) -> np.ndarray:
+    heads = model.num_heads[kind]
     lengths = [length for length in found.target_lengths for _ in range(heads)]
-    without = mean_log_probability(model, hidden, _repeated(model, found.target_ids), lengths)
-    return (plain.repeat_interleave(heads) - without).double().reshape(-1, heads).cpu().numpy()
+    without = mean_log_probability(model, hidden, _repeated(model, kind, found.target_ids), lengths)
+    return (plain.repeat_interleave(heads) - without).cpu().double().reshape(-1, heads).numpy()

@@ -68,7 +68,7 @@ def run(
     lengths = tuple(map(len, sources)), tuple(map(len, targets))
     gates = (
         {
-            kind: torch.ones(len(sources), layers, model.config.num_heads, device=translator.device)
+            kind: torch.ones(len(sources), layers, model.num_heads[kind], device=translator.device)
             for kind, layers in model.num_layers.items()
         }
         if slopes
@@ -88,7 +88,7 @@ def run(
         target_ids,
         *lengths,
         output,
-        {kind: gradient.double().cpu().numpy() for kind, gradient in zip(gates, found)},
+        {kind: gradient.cpu().double().numpy() for kind, gradient in zip(gates, found)},
     )
 
 

@@ -16,10 +16,12 @@ LEVEL = 0.95
 LEAST = 5  # sentences: of fewer a bootstrap says nothing
 
 
-def kinds(sums: Sums, num_layers: Mapping[AttentionKind, int], num_heads: int) -> dict[AttentionKind, KindSurvey]:
+def kinds(
+    sums: Sums, num_layers: Mapping[AttentionKind, int], num_heads: Mapping[AttentionKind, int]
+) -> dict[AttentionKind, KindSurvey]:
     """What was found of every kind."""
     found = {
-        (kind, name): _estimate(sums, f"{kind.value}/{name}", (layers, num_heads))
+        (kind, name): _estimate(sums, f"{kind.value}/{name}", (layers, num_heads[kind]))
         for kind, layers in num_layers.items()
         for name in of_kind(kind)
         if f"{kind.value}/{name}" in sums.totals.values
@@ -36,7 +38,7 @@ def kinds(sums: Sums, num_layers: Mapping[AttentionKind, int], num_heads: int) -
         kind: KindSurvey(
             {name: estimates[kind, name] for name in of_kind(kind) if (kind, name) in estimates},
             _examples(sums, kind, estimates),
-            _similarity(sums, kind, layers * num_heads),
+            _similarity(sums, kind, layers * num_heads[kind]),
         )
         for kind, layers in num_layers.items()
     }

@@ -108,7 +108,7 @@ class SurveyRun:
             self.seen.skipped,
             min(self.ablated, self.seen.pairs),
             self.seen.references,
-            kinds(sums, model.num_layers, model.config.num_heads),
+            kinds(sums, model.num_layers, model.num_heads),
         )
 
     def gather(self) -> None:

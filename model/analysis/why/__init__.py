@@ -4,6 +4,7 @@ from model.analysis import why
 why.attribute(translator, trace, step=3, contrast="coffee")     # every method over the words
 why.parts(translator, trace)                                    # the logits split over the decoder's parts
 why.attribute_batch(translator, texts)                          # of many texts, one answer after another
+why.circuit(translator, text, other, ("He", "She"))             # along which edges a changed word decides
 why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_set(translator, trace)
 
 >>> from model.translator import Translator
@@ -14,9 +15,20 @@ why.heads(translator, trace), why.patch(translator, trace, other), why.smallest_
 (True, True)
 """
 
+from model.analysis.circuits.found import circuit
 from model.analysis.why.attribution import attribute, attribute_batch
 from model.analysis.why.experiments.asking import heads, parts, smallest_set
 from model.analysis.why.experiments.patching import patch
 from model.trace.results.inseq import from_inseq, to_inseq
 
-__all__ = ["attribute", "attribute_batch", "from_inseq", "heads", "parts", "patch", "smallest_set", "to_inseq"]
+__all__ = [
+    "attribute",
+    "attribute_batch",
+    "circuit",
+    "from_inseq",
+    "heads",
+    "parts",
+    "patch",
+    "smallest_set",
+    "to_inseq",
+]

@@ -16,6 +16,7 @@ from safetensors.numpy import save_file
 
 from model.analysis.sentences import languages, sentences
 from model.files import replace_file
+from model.nets.blocks import with_float64
 from model.nets.masks import pad
 from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
@@ -33,6 +34,22 @@ def own_sentences(translator: Translator) -> dict[str, tuple[str, ...]]:
     """Direction -> this project's sentences in its source language, where there are some."""
     found = {direction: parse_direction(direction)[0] for direction in translator.directions}
     return {direction: sentences(language) for direction, language in found.items() if language in languages()}
+
+
+def asked_sentences(
+    translator: Translator, file: Path | None, directions: Sequence[str] | None = None
+) -> Mapping[str, Sequence[str]]:
+    """By direction, a file's lines, one a sentence, for some directions (None: all of the checkpoint's); without a file
+    this project's own. ValueError where there are none."""
+    if file is not None:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        return {translator.check_direction(direction): lines for direction in directions or translator.directions}
+    if found := own_sentences(translator):
+        return found
+    raise ValueError(
+        "there are no sentences of this project's own in the source languages of "
+        f"{', '.join(translator.directions)}: name a file with --sentences"
+    )
 
 
 def collect(
@@ -116,7 +133,7 @@ class _Mean:
         self.count = 0
 
     def add(self, rows: torch.Tensor) -> None:
-        self.total = self.total + rows.sum(0, dtype=torch.float64)
+        self.total = self.total + with_float64(rows).sum(0, dtype=torch.float64)
         self.count += len(rows)
 
     def value(self) -> np.ndarray:
@@ -152,8 +169,8 @@ def load(path: Path, translator: Translator) -> Means:
             f"{path} holds means of other weights ({means.digest}, here {translator.digest}): "
             "run python -m model.means again"
         )
-    config = translator.config
     for kind, layers in translator.model.num_layers.items():
-        if means.heads[kind].shape != (layers, config.num_heads, config.d_head):
+        own = translator.config.of(kind.side)
+        if means.heads[kind].shape != (layers, own.num_heads, own.d_head):
             raise ValueError(f"{path} is of another shape than the model: {means.heads[kind].shape}")
     return means

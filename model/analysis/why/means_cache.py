@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from model.analysis.sentences import languages, sentences
 from model.analysis.why import averages
+from model.files import read_or_none
 from model.trace.directions import parse_direction
 from model.trace.why.means import Means
 from model.translator import Translator
 
 SECONDS = 12.0  # that a visitor waits: means are of as many sentences as are read by then
 BATCH = 8  # sentences between two looks at the clock
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,5 @@ class MeansCache:
 
 def stored_means(translator: Translator) -> Means | None:
     """Those of the checkpoint's folder; a damaged file, or one of other weights, is none, and the log says so."""
-    path = translator.folder and translator.folder / averages.FILE
-    if path is None or not path.is_file():
-        return None
-    try:
-        return averages.load(path, translator)
-    except ValueError as error:
-        log.warning("%s", error)
-        return None
+    folder = translator.folder
+    return folder and read_or_none(folder / averages.FILE, lambda path: averages.load(path, translator))

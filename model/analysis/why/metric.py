@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.nets.blocks import ROOM, log_probabilities
+from model.nets.blocks import ROOM, exact, log_probabilities, with_float64
 from model.nets.transformer import Transformer
 from model.trace.why.question import Question
 
@@ -21,7 +21,7 @@ class Direction:
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """hidden [.., d_model] -> [..], float64, differentiable."""
-        return hidden.double() @ self.vector + self.constant
+        return exact(hidden) @ self.vector + self.constant
 
 
 def direction(model: Transformer, question: Question) -> Direction:
@@ -31,8 +31,8 @@ def direction(model: Transformer, question: Question) -> Direction:
 
     def less_the_contrast(rows: Tensor) -> Tensor:
         against = question.contrast_id
-        minus = _mean(rows) if against is None else rows[against].double()
-        return rows[question.token_id].double() - minus
+        minus = _mean(rows) if against is None else exact(rows[against])
+        return exact(rows[question.token_id]) - minus
 
     return Direction(model.output_scale * less_the_contrast(weight), float(less_the_contrast(offsets)))
 
@@ -40,7 +40,7 @@ def direction(model: Transformer, question: Question) -> Direction:
 def _mean(rows: Tensor) -> Tensor:
     """The mean row of a matrix or a vector, float64. Torch would first make a float64 of all of it: 2 GB."""
     parts = rows.split(max(1, ROOM // rows[0].numel()))
-    return torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(rows)
+    return torch.stack([with_float64(part).sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(rows)
 
 
 def measure(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
@@ -55,5 +55,5 @@ def measure(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
 @torch.inference_mode()
 def candidates(model: Transformer, hidden: Tensor, count: int = 10) -> tuple[Tensor, Tensor]:
     """Ids and log-probabilities, [batch, count] each, of the most probable tokens after hidden [batch, d_model]."""
-    found = model.project(hidden).double().log_softmax(-1).topk(count, dim=-1)
+    found = exact(model.project(hidden)).log_softmax(-1).topk(count, dim=-1)
     return found.indices, found.values

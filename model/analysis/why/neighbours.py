@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 
+from model.analysis.why.pinned import FUNCTION_WORDS
+from model.trace.directions import parse_direction
 from model.trace.language import Refusal
 from model.trace.tokens import is_symbol
 from model.trace.translation import TranslationTrace
 from model.trace.words import SPACE, word_groups
 from model.translator import Translator
 
+WORDS = 5  # for each other one
 
-def neighbours(translator: Translator, trace: TranslationTrace, position: int, *, count: int = 5) -> tuple[str, ...]:
+
+def neighbours(
+    translator: Translator, trace: TranslationTrace, position: int, *, count: int = WORDS
+) -> tuple[str, ...]:
     """The sentence with the word that holds the source token at `position` changed, once for each of the `count`
     vocabulary entries nearest to it: whole words in the same case, by the cosine of source embeddings; a word of
     several pieces is their mean. Nearest first.
 
     A Refusal, in words, where the token belongs to no word of the sentence.
     """
+    text = trace.source_text
+    start, word, others = _near(translator, trace, position, count)
+    if not others:
+        raise Refusal("No other word lies near {word}: type the second sentence.", word=repr(word))
+    return tuple(text[:start] + other + text[start + len(word) :] for other in others)
+
+
+def fillings(translator: Translator, trace: TranslationTrace, kept: Collection[int]) -> dict[str, tuple[str, ...]]:
+    """For each content word of the sentence the words nearest to it; not for those with a source token at a position
+    of kept."""
+    found, functions = {}, FUNCTION_WORDS.get(parse_direction(trace.direction)[0], frozenset())
+    for group in word_groups(trace.source_tokens):
+        if not {*group} & {*kept} and not is_symbol(trace.source_tokens[group[0]]):
+            _, word, others = _near(translator, trace, group[0], WORDS)
+            if others and word.lower() not in functions:
+                found[word] = tuple(others)
+    return found
+
+
+def _near(translator: Translator, trace: TranslationTrace, position: int, count: int) -> tuple[int, str, list[str]]:
+    """Where the word begins in the text, the word, and those nearest to it."""
     tokens, text = trace.source_tokens, trace.source_text
     if not 0 <= position < len(tokens) or is_symbol(tokens[position]):
         raise Refusal("That is no word of the sentence: choose another one.")
@@ -40,12 +69,10 @@ def neighbours(translator: Translator, trace: TranslationTrace, position: int, *
             and other.lower() != word.lower()
         )
         if fits:
-            found.append(text[:start] + other + text[start + len(word) :])
+            found.append(other)
         if len(found) == count:
             break
-    if not found:
-        raise Refusal("No other word lies near {word}: type the second sentence.", word=repr(word))
-    return tuple(found)
+    return start, word, found
 
 
 def _spelled(tokens: tuple[str, ...], group: tuple[int, ...]) -> str:

@@ -15,6 +15,7 @@ from model.analysis.why.case import Case
 from model.analysis.why.metric import direction
 from model.analysis.why.vectors import Norm, output_by_head, transposed, used_weights
 from model.nets.attention import MultiHeadAttention
+from model.nets.blocks import exact
 from model.nets.records import AttentionRecord
 from model.trace.kinds import AttentionKind, Side
 from model.trace.why.parts import Parts
@@ -30,14 +31,16 @@ def parts(case: Case) -> Parts:
     walk.through_final_norm()
     for index in reversed(range(len(case.model.decoder.layers))):
         walk.through_layer(index)
-    token = case.target_rows[0, -1].double()
+    token = exact(case.target_rows[0, -1])
     code = case.model.target_positions(0, case.decoder_ids.shape[1], case.interventions.target_positions)
-    position = torch.zeros_like(token) if code is None else code[-1].double()
-    walk.through_entry(token + position)
+    position = torch.zeros_like(token) if code is None else exact(code[-1])
+    entered = walk.vector  # of what the first layer reads
+    early = case.model.decoder.norm_before_positions
+    walk.through_entry(token if early else token + position)
     return Parts(
         question=case.question,
         token=float(walk.vector @ token),
-        position=float(walk.vector @ position),
+        position=float((entered if early else walk.vector) @ position),
         keys={kind: _stacked(walk.keys[kind]) for kind in KINDS},
         feed_forward=_stacked(walk.feed_forward),
         output_biases={kind: _stacked(walk.output_biases[kind]) for kind in KINDS},
@@ -74,7 +77,7 @@ class _Walk:
             layer.sublayers, (passed.norm_input for passed in record.sublayers)
         )
         self._enter(*around_feed_forward)
-        self.feed_forward.append(self.vector @ layer.feed_forward.contract(record.activations[0, -1]).double())
+        self.feed_forward.append(self.vector @ exact(layer.feed_forward.contract(record.activations[0, -1])))
         for (kind, (attention, found)), around in zip(attentions.items(), (around_cross, around_self)):
             self._enter(*around)
             self.keys[kind].append(by_key(attention, found, self.vector))
@@ -91,13 +94,13 @@ class _Walk:
     def _of_bias(self, module: nn.Module) -> Tensor:
         """What is read of a module's bias: 0 where it has none."""
         bias = getattr(module, "bias", None)
-        return self.vector.new_zeros(()) if bias is None else self.vector @ bias.double()
+        return self.vector.new_zeros(()) if bias is None else self.vector @ exact(bias)
 
 
 def by_key(attention: MultiHeadAttention, record: AttentionRecord, vector: Tensor) -> Tensor:
     """vector . (A v W_O) for the last row of each head by key: float64 [heads, key]. vector [d_model]."""
     reading = vector @ output_by_head(attention)  # [heads, d_head]
-    values = torch.einsum("hjk,hk->hj", record.values[0].double(), reading)
+    values = torch.einsum("hjk,hk->hj", exact(record.values[0]), reading)
     return used_weights(record)[0, :, -1] * values
 
 

@@ -13,7 +13,7 @@ from model.families.pieces.splitter import FAIRSEQ, FAST
 from model.families.settings import Settings
 from model.files import MAX_VOCABULARY_BYTES
 from model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
-from model.text.splitters import MergedBytes, SentencePieces
+from model.text.splitters import HEADER, SentencePieces
 from model.trace import is_whole
 from model.trace.directions import Languages, language_of
 
@@ -56,9 +56,9 @@ def piece_ids(model: bytes) -> dict[str, int]:
     return {processor.IdToPiece(i): i for i in range(processor.GetPieceSize())}
 
 
-def merges(folder: Folder, *, space_first: bool) -> tuple[dict[str, int], bytes]:
-    """Ids of the pieces of merged bytes, and the list of merges as splitter_of() takes it. ValueError naming the file
-    that is missing, or is none."""
+def merges(folder: Folder, *, mark: str = "") -> tuple[dict[str, int], bytes]:
+    """Ids of merged pieces, and the list of merges as splitter_of() takes it, with a mark in its header. ValueError
+    naming the file that is missing, or is none."""
     if folder.has("vocab.json") or not folder.has(FAST):
         ids = numbered(folder, "vocab.json")
         try:
@@ -72,9 +72,8 @@ def merges(folder: Folder, *, space_first: bool) -> tuple[dict[str, int], bytes]
             raise ValueError(f"{path} has no vocabulary of merged bytes")
         ids = checked_ids(found["vocab"], path)
         lines = [" ".join(map(str, pair)) if isinstance(pair, list) else str(pair) for pair in listed]
-    lines = [line for line in lines if line and not line.startswith(MergedBytes.HEADER)]
-    header = MergedBytes.HEADER + f" {MergedBytes.PREFIX}" * space_first
-    return ids, "\n".join((header, *lines)).encode()
+    lines = [line for line in lines if line and not line.startswith(HEADER)]
+    return ids, "\n".join((f"{HEADER} {mark}".rstrip(), *lines)).encode()
 
 
 def fairseq_ids(model: bytes) -> dict[str, int]:

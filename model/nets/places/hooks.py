@@ -15,12 +15,19 @@ from model.nets.transformer import Transformer
 def are_hooked(model: nn.Module) -> bool:
     """Whether any module has a hook of a forward pass, so that a pass must call modules. ValueError naming the first
     whose hook would never be called."""
-    hooked = {module for module in model.modules() if module._forward_hooks or module._forward_pre_hooks}
-    if hooked and isinstance(model, Transformer):
+    modules, hooked = [model], False
+    for module in modules:  # which grows: modules() takes several times as long, and every translation comes by
+        hooked = hooked or module._forward_hooks or module._forward_pre_hooks
+        if module._modules:
+            modules.extend(part for part in module._modules.values() if part is not None)
+    if not hooked:
+        return False
+    if isinstance(model, Transformer):
         for name, module in model.named_modules():
-            if module in hooked and (unheard := _unheard(model, name, module)):
+            hooked = module._forward_hooks or module._forward_pre_hooks
+            if hooked and (unheard := _unheard(model, name, module)):
                 raise ValueError(f"a hook on {name or 'the model itself'} would never be called: {unheard}")
-    return bool(hooked)
+    return True
 
 
 def _unheard(model: Transformer, name: str, module: nn.Module) -> str:

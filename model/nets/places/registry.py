@@ -62,6 +62,11 @@ class Place:
     side: Side
 
     @property
+    def stack(self) -> Side:
+        """Where it stands: the keys of the source's rows are the decoder's, too."""
+        return Side.ENCODER if self.name.startswith(Side.ENCODER.value) else Side.DECODER
+
+    @property
     def has_heads(self) -> bool:
         return len(self.axes) == len(HEADS)
 

@@ -116,8 +116,9 @@ def check_places(changes: Changes, config: ModelConfig) -> None:
         for place in registry.matching([pattern], config):
             if edit.heads is not None and not place.has_heads:
                 raise ValueError(f"{place.name} has no heads of its own: {', '.join(place.axes)}")
-            if edit.heads is not None and max(edit.heads) >= config.num_heads:
-                raise ValueError(f"heads are 0 to {config.num_heads - 1}, found {max(edit.heads)}")
+            heads = config.of(place.stack).num_heads
+            if edit.heads is not None and max(edit.heads) >= heads:
+                raise ValueError(f"heads are 0 to {heads - 1}, found {max(edit.heads)}")
 
 
 def _named(changes: Changes) -> Iterator[tuple[str, Change | Kept]]:

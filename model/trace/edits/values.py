@@ -26,9 +26,9 @@ class Numbers:
     data: bytes
 
     @classmethod
-    def of(cls, values: Any) -> Numbers:
+    def of(cls, values: Any) -> Numbers | Recipe:
         """Of an array, a tensor of the CPU, a list or a number. ValueError unless all are finite."""
-        if isinstance(values, Numbers):
+        if isinstance(values, (Numbers, Recipe)):
             return values
         found = np.ascontiguousarray(values.detach() if hasattr(values, "detach") else values, np.float32)
         if not np.isfinite(found).all():
@@ -39,6 +39,32 @@ class Numbers:
     def array(self) -> np.ndarray:
         """float32, not to be written to."""
         return np.frombuffer(self.data, np.float32).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A direction by how it is made: what a place holds of one sentence less what it holds of another, each averaged
+    over its tokens (model.analysis.steering.direction). Whoever translates finds the vector; a trace keeps both.
+
+    languages  such as "de-en"; None: those of the translation
+    vector     of the place's width; None: not found yet
+    """
+
+    towards: str
+    away: str
+    languages: str | None = None
+    vector: Numbers | None = None
+
+    @property
+    def array(self) -> np.ndarray:
+        """As of Numbers. ValueError before the vector is found."""
+        if self.vector is None:
+            raise ValueError("a direction's recipe has no vector yet: give it to a translator, which finds it")
+        return self.vector.array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return () if self.vector is None else self.vector.shape
 
 
 class Edit:
@@ -73,9 +99,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Add(Edit):
-    """x + strength * value. value: [width], or [positions, width] with a row for each of the named positions."""
+    """x + strength * value. value: [width], or [positions, width] with a row for each of the named positions; or the
+    Recipe of a direction."""
 
-    value: Numbers | Any  # an array, a tensor, a list or a number will do
+    value: Numbers | Recipe | Any  # an array, a tensor, a list or a number will do
     strength: float = 1.0
     positions: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
@@ -84,6 +111,8 @@ class Add(Edit):
         self._told(value=self.value)
 
     def describe(self) -> str:
+        if isinstance(self.value, Recipe):
+            return f"plus {self.strength:g} times ({self.value.towards!r} less {self.value.away!r})"
         return f"plus {self.strength:g} times a vector"
 
 

@@ -1,5 +1,10 @@
 """The statistics of a survey: what each counts, of which attention, and from where on it names a head. Imports no
-torch."""
+torch.
+
+>>> previous = STATISTICS["previous"]
+>>> str(previous.plain), previous.threshold, [kind.value for kind in previous.kinds]
+('reads the token before', 0.5, ['encoder_self', 'decoder_self'])
+"""
 
 from __future__ import annotations
 
@@ -168,7 +173,7 @@ STATISTICS: Mapping[str, Statistic] = {
         0.4,
     ),
     "alignment_predicted": Statistic(
-        say("aligned, token predicted"),
+        say("aligned, token written"),
         say("reads the source word of the word it will write next"),
         say(
             "mean weight on the source words linked to the token that the row predicts, where none of them is near the "

@@ -111,16 +111,21 @@ class SmallestSet(Result):
 
 
 def sets_table(
-    sets: Sequence[SmallestSet], replacement: Replacement, layers: Mapping[AttentionKind, int], heads: int
+    sets: Sequence[SmallestSet],
+    replacement: Replacement,
+    layers: Mapping[AttentionKind, int],
+    heads: Mapping[AttentionKind, int],
 ) -> dict:
     """For model.trace.why.plain: a row for each order, kind and layer, 1 for a head that the translation needs, 0 for
-    one that could go. layers: of each kind; heads: of a layer."""
+    one that could go. layers: of each kind; heads: of each in a layer."""
     rows = [
         row
         for order, one in enumerate(sets)
         for kind, depth in layers.items()
         for row in by_layer(
-            np.array([[float((kind, layer, head) in one.kept) for head in range(heads)] for layer in range(depth)]),
+            np.array(
+                [[float((kind, layer, head) in one.kept) for head in range(heads[kind])] for layer in range(depth)]
+            ),
             Evidence.MEASURED,
             "needed",
             order=order,
@@ -139,4 +144,4 @@ def _named(heads: Sequence[Head]) -> dict[str, list]:
 
 
 def _columns(rows: Sequence[Mapping]) -> list[str]:
-    return [f"head {head}" for head in range(len(rows[0]["values"]))]
+    return [f"head {head}" for head in range(max(len(row["values"]) for row in rows))]

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import torch
 
-from model.config import ModelConfig, RecurrentConfig, from_json
+from model.config import ModelConfig, from_json
 from model.files import read_json, write_json
 from model.nets import networks
+from model.nets.recurrent import RecurrentConfig
 from model.program import check_free, command_line, program, whole
 from model.training.loss import SummedLoss
 

@@ -8,6 +8,7 @@ from model.training.sources.more import read_more
 from model.training.sources.news import read_news
 from model.training.sources.readers import TATOEBA_FILES, Splits, read_multi30k, read_tatoeba, split_tatoeba
 from model.training.sources.tables import FILES, read_table
+from model.training.sources.words import read_dictionary
 
 MULTI30K_SPLITS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 EVERY_PAIR = (("de", "en"), ("fr", "en"))
@@ -38,4 +39,7 @@ def _published(root: Path, languages: tuple[str, str]) -> list[Splits]:
     news = read_news(root / "news", languages)
     if news:
         found.append(Splits(**news))
+    dictionary = read_dictionary(root, languages)
+    if dictionary:
+        found.append(dictionary)
     return found

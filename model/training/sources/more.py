@@ -8,6 +8,7 @@ from pathlib import Path
 
 from model.training.sources.plausible import plausible
 from model.training.sources.readers import Corpus, Splits, normalised, read_lines, tidied
+from model.training.sources.words import WORDS
 
 LANGUAGES = ("en", "de", "fr")
 Row = tuple[str, str, str]  # a line, tidied, "" where a language is missing
@@ -29,7 +30,6 @@ CORPORA = {
 TEST_SHARE = {"subtitles": 2, "chats": 4, "assistant": 3, "general": 4, "news-2024": 16, "dialogues": 2, "ted": 4}
 DEV_SHARE = 3  # percent at most
 NEVER_TRAINED = frozenset({"ted"})  # its licence allows no derivatives
-WORDS = frozenset({"lexicon"})  # no sentences to score, nor to judge by rules for sentences
 
 
 def read_rows(path: Path) -> list[Row]:

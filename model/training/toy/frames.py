@@ -83,7 +83,7 @@ def decoded_self(model: AnyNetwork, source_ids: torch.Tensor, output: Sequence[i
     0 above the diagonal. output: y1 .. yT; rows read `<s>` y1 .. y(T-1)."""
     inputs = pad([[begin_id, *output[:-1]]], model.config.pad_id)
     decoder = StepDecoder(model, model.encode(source_ids[None]), inputs[:, :1], record=True)
-    layers, heads = len(decoder.records), model.config.num_heads
+    layers, heads = len(decoder.records), model.num_heads[AttentionKind.DECODER_SELF]
     found = np.zeros((layers, heads, inputs.shape[1], inputs.shape[1]), np.uint8)
     for step in range(inputs.shape[1]):
         if step:

@@ -1,7 +1,8 @@
 """How much difference a switch makes: python -m model.training.toy.measure --help
 
 Writes measured.json beside itself, for the page. Five seeds of each setting on the default
-corpus; the loss over the whole corpus after a few numbers of updates.
+corpus, and of each code for positions on that of word order, too; the loss over the whole
+corpus after a few numbers of updates.
 """
 
 from __future__ import annotations
@@ -21,34 +22,63 @@ from model.training.toy.settings import ToySettings
 
 FILE = Path(__file__).with_name("measured.json")
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
+CODES = ("none", "learned", "relative", "count", "normalised", "binary", "sine", "tutorial")
+ORDER = "order"  # the corpus whose sentences differ in nothing but their order, on which codes are measured, too
 SWITCHES: Mapping[str, dict] = {  # what the page shows as one switch -> the settings that differ from the default
     "default": {},
-    "positions_none": {"positions": "none"},
-    "positions_learned": {"positions": "learned"},
+    **{f"positions_{code}": {"positions": code} for code in CODES},
+    "look_ahead_mask": {"look_ahead_mask": False},
     "scale_scores": {"scale_scores": False},
+    "scale_embedding": {"scale_embedding": False},
     "residual": {"residual": False},
     "norm_first": {"norm_first": False},
+    "biases": {"biases": False},
+    "separate": {"separate": True},
+    "start": {"start": "torch"},
+    "heads_1": {"heads": 1},
+    "heads_2": {"heads": 2},
+    "heads_8": {"heads": 8},
+    "decoder_layers_1": {"decoder_layers": 1},
+    "layers_1": {"layers": 1, "decoder_layers": 2},
+    "d_ff_1": {"d_ff": 1},
+    "d_ff_4": {"d_ff": 4},
     "dropout": {"dropout": 0.1},
+    "attention_dropout": {"attention_dropout": 0.1},
+    "feedforward_dropout": {"feedforward_dropout": 0.1},
     "label_smoothing": {"label_smoothing": 0.1},
+    "rate_0.1": {"rate": 0.1},
+    "rate_0.3": {"rate": 0.3},
+    "rate_3": {"rate": 3},
+    "rate_10": {"rate": 10},
+    "warmup": {"warmup": False},
     "optimizer": {"optimizer": "sgd"},
+    "momentum_0": {"optimizer": "sgd", "momentum": 0},
     "count_padding": {"count_padding": True},
+    f"{ORDER} default": {},
+    **{f"{ORDER} positions_{code}": {"positions": code} for code in CODES},
 }
 
 Interval = tuple[float, float]
 
 
-def losses(changes: dict, seed: int, updates: tuple[int, ...] = UPDATES) -> list[float]:
-    """The loss over the whole default corpus after each of these numbers of updates."""
-    run = ToyRun(corpora.read(corpora.CORPORA[corpora.DEFAULT].text), ToySettings(**changes, seed=seed))
+def default_of(switch: str) -> str:
+    """What a switch is compared with."""
+    return f"{ORDER} default" if switch.startswith(ORDER) else "default"
+
+
+def losses(switch: str, seed: int, updates: tuple[int, ...] = UPDATES) -> list[float]:
+    """The loss over the whole of a switch's corpus after each of these numbers of updates."""
+    corpus = ORDER if switch.startswith(ORDER) else corpora.DEFAULT
+    run = ToyRun(corpora.read(corpora.CORPORA[corpus].text), ToySettings(**SWITCHES[switch], seed=seed))
     run.turn()
     run.turn(updates=max(updates))
-    by_update = {frame.update: frame.loss for frame in run.frames}
-    return [by_update[update] for update in updates]
+    # One that has learnt its corpus by heart, or whose loss is no number any more, ends before.
+    return [[frame.loss for frame in run.frames if frame.update <= update][-1] for update in updates]
 
 
-def interval(changes: dict, update: int, seeds: range = SEEDS) -> Interval:
+def interval(switch: str, update: int, seeds: range = SEEDS) -> Interval:
     """The smallest and the largest loss after so many updates over the seeds."""
-    found = [losses(changes, seed, (update,))[0] for seed in seeds]
+    found = [losses(switch, seed, (update,))[0] for seed in seeds]
     return min(found), max(found)
 
 
@@ -72,8 +102,8 @@ def main(argv: list[str] | None = None) -> None:
     check_free(args.out, args.replace)
     torch.set_num_threads(1)
     found: dict[str, dict[str, list[float]]] = {}
-    for switch, changes in SWITCHES.items():
-        rows = [losses(changes, seed) for seed in SEEDS]
+    for switch in SWITCHES:
+        rows = [losses(switch, seed) for seed in SEEDS]
         found[switch] = {
             str(update): [round(min(column), 5), round(max(column), 5)] for update, column in zip(UPDATES, zip(*rows))
         }

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import starmap
 
 import torch
@@ -18,13 +19,13 @@ from torch import nn
 
 from model.checkpoint import Checkpoint, Example
 from model.nets import networks
-from model.text.words import WordTokenizer
+from model.text.words import TwoWordTokenizers, WordTokenizer
 from model.trace.language import Refusal
 from model.training.batches import Batch, Examples, make_batch, plan_batches
 from model.training.toy import corpora, frames, settings
 from model.training.toy.corpora import Pairs
 from model.training.toy.frames import Frame
-from model.training.toy.settings import Optimizer, ToySettings
+from model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
 from model.translator import Translator
 
 TURN_SECONDS = 0.08  # after which a turn begins no further update: with the last one it stays at about 0.1
@@ -59,7 +60,11 @@ class ToyRun:
 
     def __init__(self, pairs: Pairs, chosen: ToySettings) -> None:
         self.pairs, self.settings = pairs, chosen
-        self.tokenizer = WordTokenizer(side for pair in pairs for side in pair)
+        self.tokenizer = (
+            TwoWordTokenizers(*zip(*pairs))
+            if chosen.separate and chosen.network is ToyNetwork.TRANSFORMER
+            else WordTokenizer(side for pair in pairs for side in pair)
+        )
         self.update, self.seconds = 0, 0.0
         self.points: list[Point] = []
         self.frames: list[Frame] = []
@@ -71,15 +76,17 @@ class ToyRun:
         self._epoch = 0
         self._random = torch.Generator().manual_seed(chosen.seed).get_state()
         with self._own_random():
-            self.model = networks.build(chosen.config(len(self.tokenizer))).train()
+            self.model = networks.build(chosen.config(*self.tokenizer.sizes)).train()
+            if chosen.start is Start.TORCH:
+                _as_torch_starts(self.model)
         adam = chosen.optimizer is Optimizer.ADAM
         self.optimizer = (
             torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
             if adam
-            else torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=settings.MOMENTUM)
+            else torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=chosen.momentum)
         )
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """Below which the loss cannot fall (corpora.floor)."""
         return corpora.floor(self.pairs, ordered=self.settings.ordered)
@@ -96,6 +103,9 @@ class ToyRun:
             return "updates"
         if self.seconds >= settings.MAX_SECONDS:
             return "seconds"
+        last = self.points[-settings.SURE :]
+        if len(last) == settings.SURE and all(point.loss < self.floor + settings.LEARNT for point in last):
+            return "learnt"
         return "diverged" if self.points and not math.isfinite(self.points[-1].minimised) else None
 
     def turn(self, *, seconds: float = TURN_SECONDS, updates: int | None = None) -> Turn:
@@ -177,3 +187,10 @@ class ToyRun:
         examples = {DIRECTION: tuple(starmap(Example, self.pairs[:6]))}
         found = Checkpoint(NAME, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16], examples)
         return Translator(found, torch.device("cpu"))
+
+
+def _as_torch_starts(model: nn.Module) -> None:
+    """Draw every Linear and Embedding anew, as torch itself does when it makes one."""
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            module.reset_parameters()

@@ -5,15 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from model.config import ModelConfig, PositionCode, RecurrentConfig
+from model.config import ModelConfig, PositionCode
+from model.nets.recurrent import RecurrentConfig
 from model.trace import is_number, is_whole
 
 MAX_UPDATES, MAX_SECONDS = 2000, 60.0  # of one run
+LEARNT, SURE = 1e-4, 20  # a loss this near its floor, in nats a token, in so many updates: nothing more is to be seen
 LEARNING_RATE, WARMUP = 3e-3, 30  # of Adam: the peak, and the updates until it is reached
-SGD_RATE, MOMENTUM = 0.1, 0.9
+SGD_RATE = 0.1
 CLIP_NORM = 1.0  # longer gradients are cut to this length, so that no switch ends in infinity
 MAX_LENGTH = 32  # tokens a side that a toy accepts
-CHOICES = {"layers": (1, 2, 3), "heads": (1, 2, 4, 8), "d_model": (16, 32, 64, 128)}
+CHOICES = {
+    "layers": (1, 2, 3),
+    "decoder_layers": (0, 1, 2, 3),  # 0: as many as the encoder has
+    "heads": (1, 2, 4, 8),
+    "d_model": (16, 32, 64, 128),
+    "d_ff": (1, 2, 4, 8),  # times d_model
+    "rate": (0.1, 0.3, 1, 3, 10),  # times the usual learning rate
+    "momentum": (0, 0.5, 0.9, 0.99),  # of SGD
+}
+SWITCHES = (
+    "look_ahead_mask",
+    "norm_first",
+    "scale_scores",
+    "scale_embedding",
+    "residual",
+    "biases",
+    "warmup",
+    "separate",
+    "count_padding",
+)
+RATES = ("dropout", "attention_dropout", "feedforward_dropout", "label_smoothing")
+FOREIGN = (PositionCode.HALVES, PositionCode.FAIRSEQ)  # codes of published families, made of the same waves
 
 
 class ToyNetwork(str, Enum):
@@ -31,6 +54,13 @@ class Optimizer(str, Enum):
     SGD = "sgd"  # stochastic gradient descent with momentum, at one rate
 
 
+class Start(str, Enum):
+    """How matrices are drawn before the first update."""
+
+    XAVIER = "xavier"  # by fan-in and fan-out (Glorot and Bengio 2010), embeddings with a deviation of d_model^-0.5
+    TORCH = "torch"  # as torch's Linear and Embedding come
+
+
 @dataclass(frozen=True)
 class ToySettings:
     """Each field a choice or a switch of the page; the defaults are a network that learns. What a recurrent network
@@ -38,67 +68,87 @@ class ToySettings:
 
     network: ToyNetwork = ToyNetwork.TRANSFORMER
     layers: int = 2
+    decoder_layers: int = 0
     heads: int = 4
     d_model: int = 64
+    d_ff: int = 2
     positions: PositionCode = PositionCode.INTERLEAVED
     look_ahead_mask: bool = True
     norm_first: bool = True
     scale_scores: bool = True
+    scale_embedding: bool = True
     residual: bool = True
+    biases: bool = True
+    separate: bool = False  # a vocabulary and an embedding for each side
     dropout: float = 0.0
+    attention_dropout: float = 0.0
+    feedforward_dropout: float = 0.0
     label_smoothing: float = 0.0
     optimizer: Optimizer = Optimizer.ADAM
+    rate: float = 1
+    warmup: bool = True  # of Adam; False: one rate from the first update on
+    momentum: float = 0.9
+    start: Start = Start.XAVIER
     count_padding: bool = False  # the loss is a mean over padding, too
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, kind in (("network", ToyNetwork), ("positions", PositionCode), ("optimizer", Optimizer)):
+        kinds = {"network": ToyNetwork, "positions": PositionCode, "optimizer": Optimizer, "start": Start}
+        for name, kind in kinds.items():
             object.__setattr__(self, name, kind(getattr(self, name)))
-        if self.positions in (PositionCode.HALVES, PositionCode.FAIRSEQ):
-            raise ValueError(
-                f"a toy's positions are interleaved, learned, relative or none, found {self.positions.value}"
-            )
+        if self.positions in FOREIGN:
+            raise ValueError(f"a toy's positions are none of {', '.join(FOREIGN)}, found {self.positions.value}")
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices or isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is one of {choices}, found {getattr(self, name)!r}")
-        for name in ("look_ahead_mask", "norm_first", "scale_scores", "residual", "count_padding"):
+        for name in SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is true or false, found {getattr(self, name)!r}")
-        for name in ("dropout", "label_smoothing"):
+        for name in RATES:
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value <= 0.5:
                 raise ValueError(f"{name} is from 0 to 0.5, found {value!r}")
         if not is_whole(self.seed, 0, 999):
             raise ValueError(f"seed is a whole number from 0 to 999, found {self.seed!r}")
 
-    def config(self, vocabulary_size: int) -> ModelConfig | RecurrentConfig:
-        """The network's own config for a vocabulary of this size."""
+    def config(self, source: int, target: int) -> ModelConfig | RecurrentConfig:
+        """The network's own config for vocabularies of these sizes."""
         if self.network is not ToyNetwork.TRANSFORMER:
             attention = self.network is ToyNetwork.GRU
-            return RecurrentConfig(vocabulary_size, self.d_model, self.dropout, attention, MAX_LENGTH)
+            return RecurrentConfig(target, self.d_model, self.dropout, attention, MAX_LENGTH)
         return ModelConfig(
-            vocabulary_size,
+            source,
             self.d_model,
             self.heads,
             self.layers,
-            self.layers,
-            2 * self.d_model,
+            self.decoder_layers or self.layers,
+            self.d_ff * self.d_model,
             self.dropout,
+            self.attention_dropout,
+            self.feedforward_dropout,
             norm_first=self.norm_first,
             max_length=MAX_LENGTH,
             position_code=self.positions,
             look_ahead_mask=self.look_ahead_mask,
             scale_scores=self.scale_scores,
             residual=self.residual,
+            scale_embedding=self.scale_embedding,
+            biases=self.biases,
+            shared_embeddings=not self.separate,
+            target_vocabulary_size=target if self.separate else None,
         )
 
     def learning_rate_at(self, update: int) -> float:
         """Of update number `update`, from 1."""
         if self.optimizer is Optimizer.SGD:
-            return SGD_RATE
-        return LEARNING_RATE * min(update / WARMUP, (WARMUP / update) ** 0.5)
+            return self.rate * SGD_RATE
+        if not self.warmup:
+            return self.rate * LEARNING_RATE
+        return self.rate * LEARNING_RATE * min(update / WARMUP, (WARMUP / update) ** 0.5)
 
     @property
     def ordered(self) -> bool:
-        """Whether the encoder can tell in which order its words stand."""
-        return self.network is not ToyNetwork.TRANSFORMER or self.positions is not PositionCode.NONE
+        """Whether the encoder can tell in which order its words stand. A count is the same number in every dimension:
+        a layer norm that reads it takes it away with the mean."""
+        lost = (PositionCode.COUNT, PositionCode.NORMALISED) if self.norm_first else ()
+        return self.network is not ToyNetwork.TRANSFORMER or self.positions not in (PositionCode.NONE, *lost)

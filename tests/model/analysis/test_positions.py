@@ -15,9 +15,10 @@ from scipy.signal import periodogram
 from scipy.spatial.distance import cdist
 
 from model.analysis.positions import criteria, geometry
-from model.analysis.positions.schemes import SCHEMES
+from model.analysis.positions.schemes import SCHEMES, of_table
 from model.config import ModelConfig, PositionCode
 from model.nets.positions import encoding
+from model.nets.transformer import Transformer
 from viz.ui.lab.positions.schemes import PRESETS
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
@@ -60,6 +61,22 @@ def test_a_table_without_rows_is_refused() -> None:
 )
 def test_the_five_criteria(name: str, expected: tuple[bool, ...]) -> None:
     assert tuple(v.passed for v in criteria.judge(BY_NAME[name], 32, 32)) == expected
+
+
+@pytest.mark.parametrize("code", ["interleaved", "halves", "fairseq", "learned", "count", "sine", "tutorial", "binary"])
+def test_a_models_own_table_is_judged_as_its_scheme_is(code: str) -> None:
+    config = ModelConfig(9, 32, 4, 1, 1, 32, max_length=64, position_code=PositionCode(code))
+    table = Transformer(config).source_positions
+    rows = 64 if code == "learned" else None
+    found = criteria.judge(of_table("own", lambda n: table(0, n), rows=rows), 32, 32)
+    names = {"count": "count", "sine": "sine only", "tutorial": "a tutorial's exponents", "binary": "binary index"}
+    if code == "learned":
+        assert [one.passed for one in found[:3]] == [True, True, False] and "64 rows" in found[2].shown_by
+    elif code != "fairseq":
+        expected = criteria.judge(BY_NAME[names.get(code, "sine and cosine")], 32, 32)
+        assert [one.passed for one in found] == [one.passed for one in expected]
+    with pytest.raises(ValueError, match="64 rows"):
+        criteria.judge(of_table("own", lambda n: table(0, n), rows=64), 65, 32)
 
 
 def test_too_few_bits_collide_and_the_pair_is_named() -> None:
@@ -114,10 +131,7 @@ def test_wavelengths() -> None:
     np.testing.assert_allclose(geometry.waves(4, 100.0).lengths, [2 * math.pi, 2 * math.pi * 10])
 
 
-WITHOUT_WAVES = (PositionCode.LEARNED, PositionCode.RELATIVE, PositionCode.NONE)
-
-
-@pytest.mark.parametrize("code", [code for code in PositionCode if code not in WITHOUT_WAVES])
+@pytest.mark.parametrize("code", [PositionCode.INTERLEAVED, PositionCode.HALVES, PositionCode.FAIRSEQ])
 def test_every_code_with_waves_has_its_pairs_and_turns_by_them(code: PositionCode) -> None:
     config = ModelConfig(9, d_model=12, num_heads=2, position_code=code, position_offset=3, position_base=70.0)
     table, waves = encoding(config, torch.arange(20)).double().numpy(), geometry.waves_of(config)

@@ -6,11 +6,14 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from model.analysis.steering import direction, steered
-from model.trace.edits import Add
+from model.trace import interventions_file
+from model.trace.edits import Add, Recipe
 from model.trace.interventions import Interventions
 from model.trace.language import Refusal
+from model.trace.storage import from_json, to_json
 from tests.conftest import SENTENCES
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.inside.experiments import steer
@@ -38,6 +41,31 @@ def test_a_direction_is_the_difference_of_two_means(tiny_translator):
         direction(tiny_translator, TOWARDS, f" {TOWARDS}", place=PLACE)
     with pytest.raises(ValueError, match="heads or keys of its own"):
         direction(tiny_translator, TOWARDS, AWAY, place="encoder.0.self.z")
+
+
+def test_a_recipe_is_its_direction_wherever_interventions_go(tiny_translator):
+    vector = direction(tiny_translator, TOWARDS, AWAY, place=PLACE)
+    expected = tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(vector, 3.0)}))
+    asked = {"edits": [{"place": PLACE, "kind": "add", "strength": 3.0, "value": {"towards": TOWARDS, "away": AWAY}}]}
+    changes = interventions_file.from_plain(asked)
+    assert changes == Interventions(edits={PLACE: Add(Recipe(TOWARDS, AWAY), 3.0)})
+    found = tiny_translator.translate(TEXT, interventions=changes)
+    np.testing.assert_array_equal(found.log_probability, expected.log_probability)
+    with tiny_translator.edit({PLACE: Add(Recipe(TOWARDS, AWAY), 3.0)}) as edited:
+        assert edited.translate(TEXT).target_ids == expected.target_ids
+        assert edited.translate_batch([TEXT]) == [expected.translation]
+    read = from_json(to_json(found)).interventions
+    assert read == found.interventions and read.edits[0][1].value.towards == TOWARDS
+    np.testing.assert_array_equal(read.edits[0][1].value.array, vector)
+    assert TOWARDS in read.describe()
+    with pytest.raises(ValueError, match="no vector yet"):  # the network itself has no texts
+        tiny_translator.model(*map(torch.tensor, ([[4, 5]], [[1, 2]])), interventions=changes)
+    with pytest.raises(Refusal, match="the same"):
+        tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(Recipe(AWAY, AWAY))}))
+    for wrong in ({"towards": TOWARDS}, {"towards": 1, "away": "x"}, {"towards": "x", "away": "y", "more": "z"}):
+        asked["edits"][0]["value"] = wrong
+        with pytest.raises(ValueError, match=r"recipe|cannot be read"):
+            interventions_file.from_plain(asked)
 
 
 def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_translator):

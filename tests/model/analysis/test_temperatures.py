@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from model.analysis import temperatures
-from model.analysis.lenses.decoder import decoder_lens, lens_streams
+from model.analysis.lenses.decoder import decoder_lens, streams_of
 from model.decode.steps import StepDecoder
+from model.trace.kinds import Side
 from tests.conftest import build_tiny_model
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
@@ -43,7 +44,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(tokenizer, chan
     target = [30, 41, 52, 60]
     with torch.inference_mode():
         output = model(torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, *target[:-1]]]), record=True)
-        logits = model.project(lens_streams(model, output))
+        logits = model.project(model.decoder.norm(streams_of(output, Side.DECODER)))
         assert logits.shape == (4, 1, 4, len(tokenizer))
         torch.testing.assert_close(logits[-1].softmax(-1), output.logits.softmax(-1), atol=1e-6, rtol=0)
         own = output.logits[0].softmax(-1)
@@ -61,15 +62,15 @@ def test_the_first_row_of_the_lens_reads_the_input(tokenizer):
     ids = torch.tensor([[1, 30, 41]])
     with torch.inference_mode():
         output = model(torch.tensor([[4, 20, 2]]), ids, record=True)
-        expected = model.decoder.norm(model.embed(ids, decoder=True))
-    torch.testing.assert_close(lens_streams(model, output)[0], expected, atol=1e-5, rtol=0)
+        expected = model.embed(ids, decoder=True)
+    torch.testing.assert_close(streams_of(output, Side.DECODER)[0], expected, atol=1e-5, rtol=0)
 
 
 def test_a_lens_needs_records(tiny_model):
     with torch.inference_mode():
         output = tiny_model(torch.tensor([[4, 20, 2]]), torch.tensor([[1, 30]]))
     with pytest.raises(ValueError, match="record=True"):
-        lens_streams(tiny_model, output)
+        streams_of(output, Side.DECODER)
 
 
 def test_temperature_is_over_the_whole_vocabulary(tiny_translator, own):

@@ -224,7 +224,9 @@ def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trac
             next(verify.verify(tiny_translator, other))
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "count", [8, pytest.param(40, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.endure)]
+)
 def test_no_false_alarm_on_clean_sentences(tiny_translator, count) -> None:
     random_words = random.Random(17)
     words = [word.strip(".") for sentence in SENTENCES for word in sentence.split()]

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 from transformers import BartTokenizer
 
 from model import checkpoint
 from model.config import Activation, PositionCode
-from model.nets.transformer import Transformer
-from model.text.splitters import MergedBytes
+from model.text.splitters import HEADER, MergedBytes
 from model.trace.tokens import TokenKind
 from model.translator import Translator
 from tests.model.families import theirs
 from tests.model.families.changed import WEIGHTS, edit, refused
-from tests.model.families.test_parity import close, inputs, run_theirs
+from tests.model.families.test_parity import seen
 from tests.model.families.test_tokenizers import strange_texts
 
 
@@ -42,24 +39,16 @@ MISTAKES = {
     "PEGASUS from 2": (theirs.pegasus, {"position_offset": 2}),
     "PEGASUS interleaved": (theirs.pegasus, {"position_code": PositionCode.INTERLEAVED}),
     "Blenderbot post-norm": (theirs.blenderbot, {"norm_first": False}),
+    "Blenderbot-small's norm behind positions": (theirs.blenderbot_small, {"norm_before_positions": False}),
+    "one number of heads": (theirs.bart, {"decoder_num_heads": None}, {"decoder_attention_heads": 2}),
     "Blenderbot's positions from 2": (theirs.blenderbot, {"position_offset": 2, "max_length": 38}),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_is_seen(mistake, tmp_path):
-    make, changes = MISTAKES[mistake]
-    model = make(tmp_path)
-    model.save_pretrained(tmp_path)
-    right = checkpoint.load(tmp_path).model
-    wrong = Transformer(replace(right.config, **changes)).eval()
-    wrong.load_state_dict(right.state_dict(), strict=False)
-    source, target = inputs(right.config, model.config.decoder_start_token_id)
-    expected = run_theirs(model, source, target).logits
-    with torch.inference_mode():
-        close(right(source, target).logits, expected, 1e-5)
-        with pytest.raises(AssertionError, match="of the largest value"):
-            close(wrong(source, target).logits, expected, 1e-5)
+    make, changes, *of_theirs = MISTAKES[mistake]
+    seen(make(tmp_path, **dict(*of_theirs)), changes, tmp_path, by=1e-5)
 
 
 def test_what_is_forced_begins_every_text_and_pieces_are_shown_as_people_read_them(whole):
@@ -88,7 +77,7 @@ def test_a_folder_with_tokenizer_json_alone_splits_the_same(whole, tmp_path):
 
 def test_a_long_word_takes_no_longer_than_it_is_long():
     """Whoever types ten thousand letters without a space waits for no square of them."""
-    merges = "\n".join([MergedBytes.HEADER, "a a", "aa aa", "aaaa aaaa"])
+    merges = "\n".join([HEADER, "a a", "aa aa", "aaaa aaaa"])
     assert len(MergedBytes(merges).split("a" * 20_001)) == 2501
 
 
@@ -120,7 +109,9 @@ def test_configs_and_tables_that_contradict_the_tensors_are_refused(whole, tmp_p
         ({"max_position_embeddings": 50}, "expected [52, 64]"),
         ({"decoder_layers": 5}, "lack"),
         ({"model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"]}, "spiece.model"),
-        ({"model_type": "blenderbot-small", "architectures": ["x"]}, "before it adds positions"),
+        ({"model_type": "led", "architectures": ["x"]}, "windows"),
+        ({"decoder_attention_heads": 3}, "d_model 64 is not divisible by num_heads 3"),
+        ({"decoder_ffn_dim": 48}, "expected [48]"),
         ({"activation_function": "mish"}, "mish"),
     ):
         edit(folder, **changes)

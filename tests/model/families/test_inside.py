@@ -23,6 +23,7 @@ DIRECTIONS = {
     "bart": "source-target",
     "pegasus": "source-target",
     "blenderbot": "source-target",
+    "blenderbot-small": "source-target",
 }
 
 
@@ -43,7 +44,7 @@ def test_a_trace_begins_with_what_is_forced_and_never_writes_what_is_banned(open
     translator, direction = opened
     trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
     assert trace.target_ids[: len(forced)] == forced and trace.decoder_ids[0] == translator.tokenizer.begin_id
-    assert len(trace.target_ids) <= translator.config.max_length - 1
+    assert len(trace.target_ids) <= translator.max_tokens - 1
     assert not set(trace.target_ids) & set(translator.config.banned_ids)
     assert np.isfinite(trace.entropy).all() and np.isfinite(trace.log_probability).all()
     frame = translator.tokenizer.encode_source("", *reversed(direction.split("-")))

@@ -3,6 +3,7 @@ ours and in `transformers`. Random weights would not notice what only matters wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PegasusConfig, PegasusForConditionalGeneration, PreTrainedModel
 
+from model import checkpoint
 from model.analysis.sentences import sentences
 from model.config import ModelConfig
 from model.nets.masks import pad
@@ -127,6 +129,19 @@ def trained_marian(folder: Path) -> PreTrainedModel:
         model.final_logits_bias.copy_(trained.output_bias[None])
     loaded(model, written(trained, torch.arange(trained.config.d_model))).save_pretrained(folder)
     return model
+
+
+def taught(folder: Path, make: Callable[..., PreTrainedModel], **changes) -> Path:
+    """A folder of ours with a model of this form that knows KNOWN by heart."""
+    make(folder / "theirs", **changes).save_pretrained(folder / "theirs")
+    opened = checkpoint.load(folder / "theirs")
+    translator = Translator.load(folder / "theirs", "cpu")
+    direction = opened.directions[0]
+    targets = [translator.encode_target(text, direction) for text in WRITTEN]
+    sources = [translator.encode(text, direction) for text in KNOWN]
+    model = learned(opened.model.config, sources, targets, opened.tokenizer.begin_id)
+    checkpoint.save(folder / "ours", model, opened.tokenizer, opened.directions, half=False)
+    return folder / "ours"
 
 
 def learned(config: ModelConfig, sources: list[list[int]], targets: list[list[int]], begin: int) -> Transformer:

@@ -125,29 +125,6 @@ def test_which_matrices_are_one_is_what_the_tensors_say(tmp_path):
         assert opened.model.config.scale_output is not own_head
 
 
-def test_beams_are_theirs_on_fifty_texts(tmp_path):
-    """Of 18 tokens that do not end before: where a search may end, theirs and ours have rules of their own."""
-    folder = tmp_path / "model"
-    model = theirs.t5(folder)
-    model.generation_config.suppress_tokens = [1]
-    model.save_pretrained(folder)
-    translator = Translator.load(folder, "cpu")
-    torch.manual_seed(4)
-    sources = [[*torch.randint(6, 75, (int(n),)).tolist(), 1] for n in torch.randint(1, 30, (50,))]
-    translator.step_limit = lambda length: 18
-    for source, found in zip(sources, translator.beam(sources, "en-de", width=4)):
-        expected = model.generate(
-            input_ids=torch.tensor([source]),
-            num_beams=4,
-            length_penalty=0.0,
-            do_sample=False,
-            renormalize_logits=True,
-            use_cache=False,
-            max_new_tokens=18,
-        )
-        assert [0, *found.hypotheses[0].ids] == expected[0].tolist()
-
-
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory) -> Translator:
     folder = tmp_path_factory.mktemp("t5") / "model"

@@ -10,6 +10,7 @@ import unicodedata
 import pytest
 from transformers import (
     BartTokenizer,
+    BlenderbotSmallTokenizer,
     BlenderbotTokenizer,
     M2M100Tokenizer,
     MarianTokenizer,
@@ -88,6 +89,7 @@ CASES = {
     ),
     "bart": (theirs.bart, {}, BartTokenizer, {}, "source", "target"),
     "blenderbot": (theirs.blenderbot, {}, BlenderbotTokenizer, {}, "source", "target"),
+    "blenderbot-small": (theirs.blenderbot_small, {}, BlenderbotSmallTokenizer, {}, "source", "target"),
     "pegasus": (theirs.pegasus, {}, PegasusTokenizer, {}, "source", "target"),
     "t5": (theirs.t5, {}, T5Tokenizer, {}, "source", "target"),
     "mbart-50": (theirs.mbart, {}, MBart50Tokenizer, {"src_lang": "de_DE"}, "de_DE", "en_XX"),
@@ -102,7 +104,13 @@ CASES = {
 }
 
 
-UNTOLD = (T5Tokenizer, BartTokenizer, BlenderbotTokenizer, PegasusTokenizer)  # what a symbol never tells the language
+UNTOLD = (
+    T5Tokenizer,
+    BartTokenizer,
+    BlenderbotTokenizer,
+    BlenderbotSmallTokenizer,
+    PegasusTokenizer,
+)  # what a symbol never tells the language
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -169,6 +177,11 @@ def test_an_unknown_piece_keeps_its_surface_and_ids_their_names(pair):
         assert ours.symbols.unknown_id not in ids and ours.decode(ids) == text
         assert sum(name.kind is TokenKind.BYTE for name in names) > 2 and names[2] == "▁Hund"[: len(names[2])]
         return
+    if isinstance(their, BlenderbotSmallTokenizer):  # whose letters are of lower case, and which says what goes on
+        assert [name for name in names if name.endswith("<unk>")] == ["漢@@<unk>", "字<unk>"]
+        shown = "".join(token.removesuffix("<unk>") for token in ours.in_words(names))
+        assert shown == "▁der▁hund▁漢字▁malt"
+        return
     unknown = [name for name, i in zip(names, ids) if i == ours.symbols.unknown_id]
     assert any(name.removesuffix("<unk>").strip("▁") == "漢字" for name in unknown)
     assert all(name.endswith("<unk>") and name != "<unk>" for name in unknown)
@@ -191,7 +204,10 @@ def test_what_a_person_types_never_becomes_a_control_symbol(pair, typed):
 
 
 def test_text_goes_on_within_a_word(pair):
-    _, ours, *_ = pair
+    their, ours, *_ = pair
+    if isinstance(their, BlenderbotSmallTokenizer):  # a piece that goes on is another than one that does not
+        assert ours.decode([*ours.encode("Der"), *ours.encode_joined("hund")]) == "der hund"
+        return
     for text in ("hund", "er", "s Kind"):
         joined = [*ours.encode("Der"), *ours.encode_joined(text)]
         assert ours.decode(joined) == ours.decode(ours.encode("Der" + text))

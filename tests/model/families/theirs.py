@@ -16,6 +16,8 @@ from transformers import (
     BartForConditionalGeneration,
     BlenderbotConfig,
     BlenderbotForConditionalGeneration,
+    BlenderbotSmallConfig,
+    BlenderbotSmallForConditionalGeneration,
     GenerationConfig,
     M2M100Config,
     M2M100ForConditionalGeneration,
@@ -306,6 +308,29 @@ def blenderbot(folder: Path, **changes) -> PreTrainedModel:
     return _of_fairseqs_kind(BlenderbotForConditionalGeneration, BlenderbotConfig, size, changes, **ids)
 
 
+@cache
+def merged_letters() -> tuple[dict[str, int], list[str]]:
+    """Ids and merges of a small vocabulary of letters, as ParlAI's: what is not a word's last piece ends in "@@"."""
+    made = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.BpeTrainer(vocab_size=140, end_of_word_suffix="</w>", show_progress=False)
+    made.train_from_iterator([sentence.lower() for sentence in SENTENCES * 5], trainer)
+    found = json.loads(made.to_str())["model"]
+    pieces = [p.removesuffix("</w>") if p.endswith("</w>") else f"{p}@@" for p in sorted(found["vocab"])]
+    names = ["__null__", "__start__", "__end__", "__unk__", *dict.fromkeys(pieces)]
+    return {piece: i for i, piece in enumerate(names)}, [" ".join(pair) for pair in found["merges"]]
+
+
+def blenderbot_small(folder: Path, **changes) -> PreTrainedModel:
+    folder.mkdir(parents=True, exist_ok=True)
+    ids, merges = merged_letters()
+    write(folder / "vocab.json", ids)
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
+    write(folder / "tokenizer_config.json", {"tokenizer_class": "BlenderbotSmallTokenizer"})
+    known = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    return _of_fairseqs_kind(BlenderbotSmallForConditionalGeneration, BlenderbotSmallConfig, len(ids), changes, **known)
+
+
 def pegasus(folder: Path, **changes) -> PreTrainedModel:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spiece.model").write_bytes(t5_splitter())
@@ -352,6 +377,7 @@ FAMILIES = {
     "bart": bart,
     "pegasus": pegasus,
     "blenderbot": blenderbot,
+    "blenderbot-small": blenderbot_small,
 }
 MBART_LANGUAGES = MBART
 

@@ -35,6 +35,7 @@ class RecurrentConfig:
         if self.width < 1:
             raise ValueError(f"width must be at least 1, found {self.width}")
 
+    reach = 64
     num_target_tokens = property(lambda self: self.vocabulary_size)
     banned_ids = ()
 
@@ -43,6 +44,8 @@ class RecurrentConfig:
 
     def pass_numbers(self, source: int, target: int) -> int:
         return 2 * source * target + self.width * (source + target)
+
+    held_numbers = pass_numbers
 
 
 class Prefix:

@@ -41,6 +41,14 @@ FAMILIES = {
         "logits_bias": True,
     },
     "no scale": {"scale_embedding": False},
+    "blenderbot-small": {
+        "norm_first": False,
+        "position_code": "learned",
+        "position_offset": 2,
+        "norm_embedding": True,
+        "norm_before_positions": True,
+    },
+    "unequal sides": {"decoder_num_heads": 2, "decoder_d_feedforward": 40},
 }
 
 
@@ -60,16 +68,20 @@ def test_the_whole_model_equals_torchs_layers_between_the_families_ends(model):
 
     def entered(ids: torch.Tensor, side: str, matrix: torch.Tensor) -> torch.Tensor:
         x = matrix[ids] * (math.sqrt(32) if config.scale_embedding else 1.0)
+        stack = "encoder" if side == "source" else "decoder"
+
+        def normed(x: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.layer_norm(
+                x, (32,), state[f"{stack}.entry.weight"], state[f"{stack}.entry.bias"]
+            )
+
+        early = config.norm_before_positions and stack == "decoder"
+        x = normed(x) if early else x
         if config.position_code is PositionCode.LEARNED:
             x = x + state[f"{side}_positions.weight"][2 : 2 + ids.shape[1]]
         else:
             x = x + model.source_positions.table[: ids.shape[1]]
-        stack = "encoder" if side == "source" else "decoder"
-        return (
-            torch.nn.functional.layer_norm(x, (32,), state[f"{stack}.entry.weight"], state[f"{stack}.entry.bias"])
-            if config.norm_embedding
-            else x
-        )
+        return normed(x) if config.norm_embedding and not early else x
 
     target = state["embedding.weight" if config.shared_embeddings else "target_embedding.weight"]
     head = target if config.tied_output else state["output.weight"]

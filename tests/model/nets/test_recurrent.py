@@ -11,10 +11,9 @@ import torch
 from model import align, derived, faithfulness, means, survey
 from model.checks import verify
 from model.checks.recurrent import torch_unit
-from model.config import RecurrentConfig
 from model.decode.steps import StepDecoder
 from model.nets.masks import pad
-from model.nets.recurrent import AdditiveAttention, GatedUnit, Recurrent
+from model.nets.recurrent import AdditiveAttention, GatedUnit, Recurrent, RecurrentConfig
 from model.trace import storage
 from model.trace.interventions import positions_off
 from model.trace.kinds import AttentionKind

@@ -20,7 +20,7 @@ from model.trace.interventions import Interventions, Positions
 from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
-from tests.conftest import SENTENCES
+from tests.conftest import SENTENCES, TINY_LIMITS
 
 
 class Recorder:
@@ -219,6 +219,7 @@ def test_forty_threads_get_what_each_would_get_alone(tiny_translator):
     translator = Translator(
         Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
         torch.device("cpu"),
+        limits=TINY_LIMITS,
     )
     whole = translator.requests._run
     translator.requests._run = lambda items: batches.append(len(items)) or whole(items)
@@ -248,6 +249,7 @@ def test_out_of_memory_on_the_gpu_is_answered_in_parts_and_at_last_by_the_cpu(ti
     translator = Translator(
         Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
         torch.device("cpu"),
+        limits=TINY_LIMITS,
     )
     whole = Transformer.encode
 

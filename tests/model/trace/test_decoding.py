@@ -34,6 +34,7 @@ def test_whatever_decoded_it_a_trace_says_so(tiny_translator):
     assert greedy.decoding == GREEDY and greedy.decoded_by == "greedy"
     given = tiny_translator.trace(TEXT, prefix=greedy.target_ids[:2])
     assert given.decoding == Decoding(given=2) and given.decoded_by == "2 tokens given, then greedy"
+    assert Decoding(given=1).describe(4) == "1 token given, then greedy"
     assert tiny_translator.trace(TEXT, prefix=[]).decoding == GREEDY
     followed = tiny_translator.trace(TEXT, target=greedy.target_ids)
     assert followed.decoded_by == "given, not decoded"

@@ -6,8 +6,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
+from model.checkpoint import Checkpoint
+from model.trace.alignment.between import words_of
+from model.trace.kinds import Side
 from model.training.history import LEVELS, NAME, PROBES, History, Probe, due, export, keep_probes, read_probes
+from model.translator import Translator
 from tests.conftest import build_tiny_model
 
 PROBE = Probe("de-en", "Ein Hund", "a dog")
@@ -41,6 +46,35 @@ def test_a_record_holds_the_models_maps(run, tokenizer, tiny_model):
     assert cross.dtype == np.uint8 and cross.shape == (1, 3, 4, target + 1, source + 2)
     np.testing.assert_allclose(cross.sum(-1) / LEVELS, 1.0, atol=(source + 2) * 0.5 / LEVELS)
     assert loss.shape == (1, 1) and loss[0, 0] > 0 and facts["probes"] == [vars(PROBE)]
+
+
+def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenizer, tiny_model):
+    history = opened(run, tokenizer)
+    history.record(tiny_model, 0)
+    translator = Translator(Checkpoint("", tiny_model, tokenizer, ("de-en",), {}, ""), torch.device("cpu"))
+    trace = translator.trace(PROBE.source, target=PROBE.reference)
+    output = translator.inspect(trace.source_ids, trace.target_ids)
+    with np.load(run / NAME, allow_pickle=False) as file:
+        np.testing.assert_allclose(file["log_probability_0"][0], trace.log_probability, atol=1e-5)
+        assert file["loss"][0, 0] == pytest.approx(-trace.log_probability.mean(), abs=1e-5)
+        for side, tokens in ((Side.ENCODER, trace.source_tokens), (Side.DECODER, trace.target_tokens)):
+            states = output.layers(side)[1].after[0].double().numpy()
+            words = np.stack([states[list(word)].mean(0) for word in words_of(tokens)])
+            words -= words.mean(0)
+            np.testing.assert_allclose(file[f"products_{side.value}_0"][0, 1], words @ words.T, rtol=1e-4, atol=1e-4)
+
+
+def test_what_an_earlier_version_did_not_record_is_no_number(run, tokenizer, tiny_model):
+    history = opened(run, tokenizer)
+    history.record(tiny_model, 0)
+    for name in [name for name in history.records[0] if name.startswith(("products", "log_probability"))]:
+        del history.records[0][name]
+    history.save()
+    later = opened(run, tokenizer)
+    later.record(tiny_model, 1)
+    with np.load(run / NAME, allow_pickle=False) as file:
+        for name in ("products_encoder_0", "log_probability_0"):
+            assert np.isnan(file[name][0]).all() and np.isfinite(file[name][1]).all()
 
 
 def test_recording_leaves_the_model_as_it_was(run, tokenizer):

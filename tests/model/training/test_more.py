@@ -109,6 +109,34 @@ def test_talks_are_tested_on_but_never_trained_on(tmp_path):
     assert {s.train.name: len(s.train.pairs) for s in clean} == {"stories": 1, "ted": 0}
 
 
+def test_of_dictionaries_the_words_are_learnt_that_one_meets(tmp_path):
+    trained = english(range(10, 100), 30)
+    write_more(tmp_path, stories=rows_of(*trained), lexicon=[("birds", "Vögel", ""), ("birds; there", "Vögel", "")])
+    lines = (
+        "birds\tVögel",
+        "saw there sb.\tjdn. dort sehen",
+        "we/there\twir",
+        "we saw cormorants\twir sahen Kormorane",
+    )
+    (tmp_path / "dictionary").mkdir()
+    path = tmp_path / "dictionary" / "deu-eng.tsv.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = {s.train.name: s.train.pairs for s in corpora.find(options(data=tmp_path), ["de-en"])}
+    assert found["dictionary"] == (("Vögel", "birds"),) == found["lexicon"]  # nobody met a somebody
+    assert "dictionary" not in {s.train.name for s in read_folder(tmp_path, [("fr", "en")])}
+    path.write_bytes(gzip.compress(b"dog\tHund\nbird\n"))
+    with pytest.raises(ValueError, match="line 2: expected English and German, found 1"):
+        corpora.find(options(data=tmp_path), ["de-en"])
+
+
+def test_abbreviations_of_a_dictionary_are_written_out(tmp_path):
+    (tmp_path / "dictionary").mkdir()
+    line = "to take sb.’s word for sth.\tjdm. etw. aufs Wort glauben\n"
+    (tmp_path / "dictionary" / "deu-eng.tsv.gz").write_bytes(gzip.compress(line.encode()))
+    (found,) = read_folder(tmp_path, [("de", "en")])
+    assert found.train.pairs == (("jemandem etwas aufs Wort glauben", "to take somebody's word for something"),)
+
+
 def test_a_row_without_three_columns_is_named(tmp_path):
     path = tmp_path / "x.tsv.gz"
     path.write_bytes(gzip.compress(b"A dog.\tEin Hund.\t\nA cat.\tEine Katze.\n"))

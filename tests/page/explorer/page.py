@@ -78,7 +78,7 @@ def open_traces(serve, open_page):
         demos.append(page_of(*traces))
         page = open_page(serve(demos[-1]) + fragment, **options)
         page.wait_for_selector(".atlas-explorer .thumbnail")
-        page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+        page.wait_for_selector(".atlas-explorer .detail .plot image")
         return page
 
     yield start

@@ -21,7 +21,7 @@ from viz.figures.lines import edges
 from viz.maps import reduce
 from viz.maps.reduce import Combine, Special, View, score_map
 from viz.wire import payload
-from viz.wire.codecs import CODECS, ROOT, SMALL
+from viz.wire.codecs import CODECS, HALF, ROOT, SMALL
 
 TOLERANCE = 1e-4  # float32 arithmetic on weights that travelled exactly
 SOME_HEADS = ((0, 1), (1, 0), (1, 3))
@@ -103,7 +103,7 @@ def test_the_page_reads_what_python_reads(script_page):
     random = np.random.default_rng(5)
     values = np.concatenate([random.normal(0, 3, 50), [0.0, -7.25, np.nan], np.logspace(-9, -1, 9)]).astype(np.float32)
     for codec in CODECS.values():
-        given_values = np.abs(np.nan_to_num(values)) / 10 if codec in (ROOT, SMALL) else values
+        given_values = np.abs(np.nan_to_num(values)) / 10 if codec in (ROOT, SMALL, HALF) else values
         data = codec.encode(given_values)
         found = script_page.evaluate(
             """async ([name, data]) => { const { CODECS, unpack } = atlas;

@@ -44,12 +44,29 @@ def shown(words: str) -> str:
     return words.english.format(**values) if isinstance(words, Words) else words
 
 
+def answer(page: Page, ask: dict, *, right: bool) -> None:
+    """Answer what a stop asks, rightly or not, and be told so."""
+    choices = page.locator(".atlas-tour .choices button:not(.give-up)")
+    expect(choices).to_have_text([shown(choice) for choice in ask["choices"]])
+    number = next(i for i in range(len(ask["choices"])) if (i in ask["right"]) is right)
+    choices.nth(number).click()
+    expect(page.locator(".atlas-tour .told")).to_have_text(f"{'Right.' if right else 'Not so.'} {shown(ask['told'])}")
+    expect(page.locator(".atlas-tour .choices .right")).to_have_count(len(ask["right"]))
+    expect(page.locator(".atlas-tour .choices .wrong")).to_have_count(0 if right else 1)
+
+
 def walk(page: Page, translators, name: str) -> None:
     """Every stop of a tour by its button; the page shows what is measured, and the view that is its own."""
     tour = EVERY[name]
     for number, stop in enumerate(tour.stops, 1):
-        at_stop(page, number, len(tour.stops))
         found = guide.answered(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
+        if stop.ask:  # and nothing is given away before it is answered
+            expect(page.locator(".atlas-tour .count")).to_have_text(f"{number} of {len(tour.stops)}")
+            expect(page.locator(".atlas-tour .claim, .atlas-pointed")).to_have_count(1)
+            expect(page.locator(".atlas-tour .claim")).to_be_hidden()
+            assert "query=" not in page.evaluate("location.hash")
+            answer(page, found["ask"], right=bool(number % 2))
+        at_stop(page, number, len(tour.stops))
         expect(page.locator("#translation-text")).to_have_text(
             translators[tour.directions[0]].translate(found["open"]["text"]).translation
         )
@@ -64,7 +81,9 @@ def walk(page: Page, translators, name: str) -> None:
             expect(panel).to_be_visible()
             # Gradio answers 422 to whoever leaves a stream that is only just being asked for.
             expect(panel.locator("[aria-busy=true], .stop")).to_have_count(0)
-        page.get_by_role("button", name="Next" if number < len(tour.stops) else "Finish", exact=True).click()
+        page.locator(".atlas-tour").get_by_role(
+            "button", name="Next" if number < len(tour.stops) else "Finish", exact=True
+        ).click()
     expect(page.locator(".atlas-tour")).to_be_hidden()
 
 

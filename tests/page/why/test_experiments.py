@@ -95,3 +95,63 @@ def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page,
     expect(page.locator("#explorer .status")).to_contain_text("nats, if cut")
     no_violations(page, "#explorer")
     screenshot(page, "explorer-cut")
+
+
+def test_a_circuit_stands_upright_on_a_phone_and_is_measured_by_the_keyboard(open_page, tiny_url) -> None:
+    page = start(open_page, tiny_url, width=390, dark=True)
+    open_panel(page, "Why", "Circuit")
+    panel = page.locator("#panel-why-circuit")
+    panel.locator(".words button").nth(1).click()
+    picture, measured = panel.get_by_role("application"), panel.locator("[data-slot=measured]")
+    expect(picture).to_have_attribute("data-upright", "true")
+    expect(measured.locator(".facts")).to_be_visible()  # the largest edge, of its own accord
+    largest = measured.locator(".text").inner_text()
+    picture.focus()
+    page.keyboard.press("ArrowRight")
+    expect(panel.locator(".pictured [role=status]")).to_contain_text(largest.split(":")[0])
+    page.keyboard.press("ArrowRight")
+    expect(measured.locator(".text")).not_to_have_text(largest)
+    expect(measured).to_have_attribute("aria-busy", "false")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    no_violations(page, "#panel-why-circuit")
+    screenshot(page, "why-circuit-390-dark")
+    panel.get_by_role("button", name="Cut all other edges and translate").press("Enter")
+    expect(panel.locator(".cards .card")).to_have_count(3)
+    panel.locator("summary").first.press("Enter")
+    expect(panel.get_by_role("button", name="Measure").first).to_be_visible()
+    no_violations(page, "#panel-why-circuit")
+
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(picture).to_have_attribute("data-upright", "false")
+    picture.focus()
+    page.keyboard.press("ArrowLeft")  # the last of its nodes: a head
+    page.keyboard.press("Enter")
+    expect(page.locator("#tabs > .tab-wrapper").get_by_role("tab", name="Attention")).to_have_attribute(
+        "aria-selected", "true"
+    )
+
+
+def test_a_circuit_is_pointed_at_and_asks_where_the_translations_part(open_page, tiny_url) -> None:
+    page = start(open_page, tiny_url)
+    open_panel(page, "Why", "Circuit")
+    panel = page.locator("#panel-why-circuit")
+    panel.locator(".words button").nth(1).click()
+    picture, measured = panel.get_by_role("application"), panel.locator("[data-slot=measured]")
+    expect(measured.locator(".facts")).to_be_visible()
+    largest = measured.locator(".text").inner_text()
+    picture.scroll_into_view_if_needed()
+    x, y = page.evaluate(
+        """() => {
+          const [, , , point] = document.querySelectorAll("#panel-why-circuit .figure .points path");
+          const { x, y, width, height } = point.getBoundingClientRect();
+          return [x + width / 2, y + height / 2];
+        }"""
+    )
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
+    expect(measured.locator(".text")).not_to_have_text(largest)
+    ask = panel.get_by_role("button", name="Ask about these")
+    if ask.count():  # the two translations part elsewhere
+        ask.click()
+        expect(ask).to_have_count(0)
+        expect(picture).to_be_visible()

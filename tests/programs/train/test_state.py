@@ -75,7 +75,9 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
         state.load(tmp_path / "state.safetensors")
 
 
-@pytest.mark.parametrize("wanted", [1, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "wanted", [1, pytest.param(3, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.endure)]
+)
 def test_a_killed_run_continues_as_if_it_had_not_been(corpus, tmp_path, wanted):
     """SIGKILL while it trains and saves; the state is whole each time, and the losses are those of an unbroken run."""
     updates = 130 * wanted if wanted > 1 else 50

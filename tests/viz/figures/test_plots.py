@@ -31,7 +31,7 @@ def test_axes_carry_equal_and_hostile_tokens_apart(hand_made_trace):
     assert list(x.tickvals) == list(range(8)) and list(x.ticktext[1:3]) == ["▁der", "▁der"]
     assert x.ticktext[3].startswith("&lt;img src=x") and x.ticktext[5] == "&amp;amp;"
     assert list(y.ticktext)[-1] == "&lt;/s&gt;" and y.autorange == "reversed"
-    assert "predicted" in y.title.text
+    assert "writes" in y.title.text
     assert "<img" not in str(figure.to_plotly_json())
 
 

@@ -102,20 +102,20 @@ def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, ti
     trace = many.translate("Der Hund", "deu_Latn-eng_Latn")
     said = summarise(trace, many, registry.lacking(trace, many))["about"]
     assert said["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
-    assert [one["panel"] for one in said["lacking"]] == ["By distance"]  # its positions are added
+    assert [one["panel"] for one in said["lacking"]] == ["Units", "By distance"]  # no own sentences; positions added
     assert inviting(many)["about"]["origin"] == said["origin"]
     assert inviting(tiny_translator)["about"]["origin"] is None
     theirs.mbart(tmp_path / "mbart").save_pretrained(tmp_path / "mbart")
     learned = Translator.load(tmp_path / "mbart", "cpu")
     trace = learned.translate("Der Hund", "de_DE-en_XX")
     lacking = registry.lacking(trace, learned)
-    assert [one["panel"] for one in lacking] == ["Rotation", "By distance"]
-    assert "learned its positions" in lacking[0]["why"]
+    assert [one["panel"] for one in lacking] == ["Units", "Rotation", "By distance"]
+    assert "no pairs of a sine and a cosine" in lacking[1]["why"]
     assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]
 
 
 def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path) -> None:
-    folder, text = tmp_path / "talkative", "Hund und " * 200
+    folder, text = tmp_path / "talkative", "Hund und " * 600
     shutil.copytree(tiny_checkpoint, folder)
     checkpoint.write_json(folder / checkpoint.EXAMPLES, {"de-en": [{"text": text}]})
     with pytest.raises(ValueError, match=f"the example '{text}' of talkative: The text is .* tokens long"):

@@ -65,15 +65,21 @@ AT_THE_START = {
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
-    ("model/analysis/lenses/fit.py", "fit"),
+    ("model/analysis/trust.py", "stored"),
+    ("viz/ui/lab/heads/twins.py", "chosen"),
+    ("viz/ui/lab/verify/pairs.py", "chosen"),
+    ("model/decode/recipes.py", "difference"),
+    ("model/analysis/units/fitted.py", "load"),
+    ("model/analysis/lenses/fit.py", "__post_init__"),
     ("model/analysis/lenses/measure.py", "found_words"),
     ("model/analysis/lenses/fitted.py", "load"),
     ("model/analysis/circuits/pairs.py", "batch"),
-    ("model/analysis/circuits/tested.py", "tested"),
+    ("model/analysis/circuits/graph.py", "between"),
+    ("model/analysis/circuits/study.py", "of"),
+    ("model/analysis/units/sparse.py", "train"),
     ("model/decode/beam.py", "beam_search"),
     ("model/decode/beam.py", "prefix_of"),
     ("model/translator.py", "trace"),
-    ("model/analysis/steering.py", "direction"),
     ("model/analysis/why/attribution.py", "_named"),
     ("model/analysis/why/case.py", "baseline_rows"),
     ("model/decode/runs.py", "__getitem__"),
@@ -99,13 +105,13 @@ NO_CONTROL = {
     ("viz/ui/lab/heads/alignment.py", "link"),
     ("viz/ui/lab/heads/survey.py", "head_of"),
     ("viz/ui/lab/heads/match.py", "chosen"),
-    ("model/analysis/alignment/curve.py", "curve"),
     ("viz/ui/lab/why/smallest.py", "as_file"),
     ("viz/ui/lab/why/parts.py", "_head"),
     ("model/analysis/why/faithful.py", "read"),
     ("model/analysis/again.py", "check_again"),
     ("model/analysis/why/experiments/heads.py", "other_voices"),
     ("model/analysis/why/averages.py", "load"),
+    ("model/analysis/why/averages.py", "asked_sentences"),
     ("viz/ui/experiments/cutting.py", "changes"),
     ("viz/ui/lab/why/heads.py", "named"),
     ("model/analysis/why/averages.py", "collecting"),
@@ -304,6 +310,8 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
                 "items": [(title, note) for title, sentence, note in found["items"]]
                 + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]
             }
+        if found.get("type") == "action":  # its data go back to the server
+            found = {"text": found["text"]}
         if found.get("type") == "words":  # of the sentence, and a hint
             found = {"hint": found["hint"]}
         if found.get("type") == "marked":  # sentences, word by word
@@ -440,6 +448,7 @@ def test_no_script_shows_english_of_its_own() -> None:
         "Enter",
         "Esc",
         "Enter, r, k",
+        "middle left",
     }
     classes = {
         name

@@ -7,13 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from model.analysis.again import recorded
-from model.analysis.lenses.fitted import Lenses, stored
+from model.analysis.lenses.fitted import Lenses
+from model.analysis.lenses.own import fitted_to
+from model.analysis.trust import reading
+from model.analysis.trust import stored as stored_trust
 from model.analysis.why.case import Case, open_case
 from model.analysis.why.means_cache import MeansCache, Progress
 from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
+from model.trace.trust.measured import Trust
+from model.trace.trust.signals import Reading
 from model.trace.why.means import Means
 from model.trace.why.question import Question
 from model.translator import Translator
@@ -73,7 +78,19 @@ class Scene:
     @property
     def lenses(self) -> Lenses | None:
         """Of this model, if some were fitted."""
-        return stored(self.translator.folder, self.translator.config, self.translator.digest)
+        return fitted_to(self.translator)
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What signals of this translation are read from. Refusals as in output, and for another network."""
+        check_transformer(self.translator.model)
+        return reading(self.translator, self.trace)
+
+    @property
+    def trust(self) -> Trust:
+        """What was measured of this model's signals in this direction; nothing where nobody did."""
+        found = stored_trust(self.translator.folder, self.translator.digest)
+        return found.get(self.trace.direction, Trust())
 
     @property
     def means(self) -> Means | None:

@@ -28,6 +28,12 @@ VERSION = re.compile("^/atlas/[0-9a-f]{16}/")
 Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awaitable[None]]
 
 
+def _sent(path: Path) -> bytes:
+    if path == assets.PLOTLY:
+        return assets.plotly_script(path.read_text(encoding="utf-8")).encode()
+    return edited(path, path.read_bytes())
+
+
 @dataclass(frozen=True)
 class Packed:
     """A file as it is sent. changed: when the file was, in nanoseconds."""
@@ -37,7 +43,7 @@ class Packed:
 
     @classmethod
     def read(cls, path: Path) -> Packed:
-        return cls(path.stat().st_mtime_ns, gzip.compress(edited(path, path.read_bytes()), compresslevel=6))
+        return cls(path.stat().st_mtime_ns, gzip.compress(_sent(path), compresslevel=6))
 
 
 def offered() -> dict[str, Path]:

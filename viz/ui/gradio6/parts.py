@@ -18,6 +18,7 @@ from viz.ui.gradio6 import (
     wakeful_queue,
 )
 from viz.ui.gradio6.part import check
+from viz.ui.server import health
 
 MODULES = (
     lazy_tabs,
@@ -37,7 +38,7 @@ PARTS = tuple(module.PART for module in MODULES)
 def middleware() -> list[Middleware]:
     """What stands before Gradio, the outermost first."""
     check(PARTS)
-    return [Middleware(one) for one in (guard.Guard, files.Files, preloads.Preloads)]
+    return [Middleware(one) for one in (health.Health, guard.Guard, files.Files, preloads.Preloads)]
 
 
 def before_launch(demo: gr.Blocks) -> None:

@@ -12,6 +12,7 @@ import inspect
 import time
 from collections.abc import Iterator
 
+import gradio as gr
 from gradio.queueing import Event, EventQueue, Queue
 from gradio.utils import run_coro_in_background, set_task_name
 
@@ -91,8 +92,17 @@ def wake_on_arrival(queue: Queue) -> None:
         queue.__class__ = WakefulQueue
 
 
+def waiting(app: gr.routes.App) -> tuple[int, int | None]:
+    """How many events stand in line, and how many may (None: any number)."""
+    queue = app.get_blocks()._queue
+    return len(queue), queue.max_size
+
+
 def _missing() -> Iterator[str]:
-    yield from lacking(Queue, *READ, "push", "process_events", "get_events", "broadcast_estimations", "close")
+    yield from lacking(gr.routes.App, "get_blocks")
+    yield from lacking(
+        Queue, *READ, "__len__", "push", "process_events", "get_events", "broadcast_estimations", "close"
+    )
     for name, digest in READ.items():
         if hasattr(Queue, name) and read(name) != digest:
             yield f"Queue.{name} as it was read"

@@ -12,18 +12,24 @@ from viz.export.explained import Explained
 from viz.export.formats import FORMATS
 from viz.ui.desk.fields import entry
 from viz.ui.desk.scene import Scene
+from viz.words import Words
 
 EXPORT = "export"
 
 
-def exports(given: Mapping[str, object] | None = None) -> dict:
+def exports(
+    given: Mapping[str, object] | None = None, *, more: Mapping[str, Words] | None = None, picture: bool = True
+) -> dict:
     """The buttons, as a block. A panel that has it has an act EXPORT, which answers with file(). given: what the page
-    sends that act besides, where the panel's answer would take too long to be found again."""
+    sends that act besides, where the panel's answer would take too long to be found again; more: formats that are the
+    panel's own, and what they are; picture: whether there is a grid to be drawn as one."""
+    formats = {name: form.about for name, form in FORMATS.items() if form.why} | dict(more or {})
     return {
         "type": "exports",
         "act": EXPORT,
         "data": dict(given or {}),
-        "formats": [{"cell": "token", "text": name, "about": form.about} for name, form in FORMATS.items() if form.why],
+        "picture": picture,
+        "formats": [{"cell": "token", "text": name, "about": about} for name, about in formats.items()],
     }
 
 
@@ -40,10 +46,12 @@ def about_step(name: str, scene: Scene) -> str:
 def file(data: Mapping[str, object], found: Explained, name: str) -> list[dict]:
     """An answer in the format that the page names. ValueError for one that there is not."""
     form = entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
-    written = base64.b64encode(form.why.write(found)).decode("ascii")
-    return [
-        {"type": "download", "file": f"{name}.{data['format']}", "media": form.media_type, "data": written},
-    ]
+    return [download(f"{name}.{data['format']}", form.media_type, form.why.write(found))]
+
+
+def download(name: str, media: str, written: bytes) -> dict:
+    """A file for the page to save, as a block."""
+    return {"type": "download", "file": name, "media": media, "data": base64.b64encode(written).decode("ascii")}
 
 
 def translation_fields(scene: Scene) -> dict:

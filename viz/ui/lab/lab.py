@@ -16,6 +16,7 @@ import gradio as gr
 from gradio.context import get_blocks_context
 from gradio.events import Dependency
 
+from model.trace import is_whole
 from model.trace.translation import TranslationTrace
 from model.translators import Translators
 from viz.ui.component import Component
@@ -23,7 +24,7 @@ from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
 from viz.ui.lab import frame, registry
-from viz.ui.lab.controls import Control, Text
+from viz.ui.lab.controls import Control, Slider, Text
 from viz.ui.lab.panel import Panel
 from viz.ui.language import label
 from viz.ui.rpc import Message, fills, tells_itself, told
@@ -75,6 +76,7 @@ def build(tab: registry.Tab, translators: Translators, header: Header, *, before
                         with gr.Tab(label(panel.title), id=panel.name):
                             lab.add(panel)
             found.append((inner, {panel.name: gr.update(selected=panel.name) for panel in panels}))
+    lab.measure()
     lab.follow(header.session.trace)
     if tab.asks:
         lab.follow(header.session.asked)
@@ -88,6 +90,7 @@ class Lab:
     def __init__(self, translators: Translators, header: Header) -> None:
         self.translators, self.header, self.session = translators, header, header.session
         self.components: list[Component] = []
+        self.sliders: list[tuple[gr.Slider, Slider]] = []  # that go as far as a sentence
         self.streams: list[Dependency] = []  # of panels that show results in place of one another
 
     def add(self, panel: Panel) -> Component:
@@ -109,6 +112,7 @@ class Lab:
                 "linked": list(linked),
             },
         )
+        content.elem_classes = ["atlas-controlled"] if controls or button else []
         if linked:
             content.set(None, outputs=[*linked.values(), content], js=fills(f"atlas-set-{panel.name}", *linked, "told"))
         desk = Desk(content, self.session, self.translators)
@@ -146,7 +150,8 @@ class Lab:
 
         def translated(message: Message, scene: Scene) -> tuple:
             panel.require(scene)
-            return {}, *header.shown(message, panel.translates(scene, message.data))
+            asks = {name: one for name in ("step", "token") if is_whole(one := message.data.get(name))}
+            return {}, *header.shown(message, panel.translates(scene, message.data), asks=asks)
 
         if panel.fills:
             line = next(control for control in controls if isinstance(control, gr.Textbox))
@@ -170,6 +175,11 @@ class Lab:
                 controls, button = built()
         else:
             controls, button = built()
+        self.sliders += [
+            (control, declared)
+            for declared, control in zip(panel.controls, controls)
+            if isinstance(declared, Slider) and declared.of
+        ]
         for declared, control in zip(panel.controls, controls):
             if isinstance(declared, Text) and declared.known:
                 self._follow(control, declared)
@@ -178,6 +188,8 @@ class Lab:
     def _begun(self, control: Control) -> Control:
         """With what is known of the translation that the page opens with."""
         first = self.session.trace.value
+        if first is not None and isinstance(control, Slider) and control.of:
+            return replace(control, high=control.until(first))
         if first is None or not isinstance(control, Text) or not control.known:
             return control
         return replace(control, start=control.known(first, serving(self.translators, first)))
@@ -200,6 +212,24 @@ class Lab:
             [box, about],
             **PRIVATE,
         )
+
+    def measure(self) -> None:
+        """Call once, after all panels: sliders that count tokens end where those of the sentence do."""
+
+        def ends(trace: TranslationTrace | None, *values: float | None) -> object:
+            if trace is None:
+                return gr.skip()
+            found = []
+            for (_, declared), value in zip(self.sliders, values):
+                high = declared.until(trace)
+                known = {} if value is None else {"value": min(value, high)}  # none yet of a tab that was never open
+                found.append(gr.update(maximum=high, **known))
+            return found if len(found) > 1 else found[0]
+
+        sliders = [slider for slider, _ in self.sliders]
+        if sliders:
+            told_so = [self.session.trace.change, get_blocks_context().root_block.load]
+            gr.on(told_so, ends, [self.session.trace, *sliders], sliders, preprocess=False, **PRIVATE)
 
     def follow(self, state: gr.State) -> None:
         """Call once for a state, after all panels: its changes make them stale and end what is under way; only an open

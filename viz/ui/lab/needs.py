@@ -32,6 +32,6 @@ RELATIVE = Need(
     say("This model adds its positions to the embeddings, and nothing to the scores of attention."),
 )
 WAVES = Need(
-    lambda scene: scene.translator.config.position_code is not PositionCode.LEARNED,
-    say("This model learned its positions, a row of numbers for each: there are no waves in them to look at."),
+    lambda scene: scene.translator.config.position_code.has_waves,
+    say("This model’s positions are no pairs of a sine and a cosine: there are no such waves in them to look at."),
 )

@@ -47,7 +47,8 @@ class Panel:
     acts      what its blocks may ask for besides: name -> act(scene, data, *values of the controls) -> blocks, which
               take the place of one blocks.slot(). data is what the block sent: anything at all may come
     fills     what the panel's line of text becomes when a block asks for it: fills(scene, data, *values) -> text
-    translates  the translation that every tab shows when a block asks for it: translates(scene, data) -> trace
+    translates  the translation that every tab shows when a block asks for it: translates(scene, data) -> trace. Where
+              data has a step, and maybe the id of another token, the tab "Why" is then asked about those
     """
 
     name: str

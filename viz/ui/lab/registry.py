@@ -54,7 +54,7 @@ TABS = (
         chapters=(Chapter("research", say("For research"), ("why-holds", "why-smallest")),),
         folded=say("All methods, parts and heads"),
     ),
-    Tab("heads", say("Heads"), ("heads-survey", "heads-search", "heads-links", "heads-match")),
+    Tab("heads", say("Heads"), ("heads-survey", "heads-search", "heads-units", "heads-links", "heads-match")),
     Tab(
         "positions",
         say("Positions"),
@@ -89,6 +89,7 @@ TABS = (
             "kernels",
             "plain",
             "race",
+            "cost",
             "steer",
         ),
         chapters=(
@@ -96,10 +97,12 @@ TABS = (
             Chapter("attention", say("Attention"), ("projections", "attention")),
             Chapter("layer", say("Layer"), ("heads", "residual", "add-norm", "feed-forward")),
             Chapter("logits", say("Logits"), ("logits", "lenses")),
-            Chapter("experiments", say("Experiments"), ("scale", "scoring", "kernels", "plain", "race", "steer")),
+            Chapter(
+                "experiments", say("Experiments"), ("scale", "scoring", "kernels", "plain", "race", "cost", "steer")
+            ),
         ),
     ),
-    Tab("train", say("Train"), ("learned", "surprise")),
+    Tab("train", say("Train"), ("batch", "learned", "moments", "surprise")),
     Tab("verify", say("Verify"), ("verify", "bleu")),
 )
 

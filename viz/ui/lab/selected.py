@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from model.trace.kinds import AttentionKind
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.controls import Choice, Slider
-from viz.ui.lab.sides import deepest
+from viz.ui.lab.controls import Choice, Slider, tokens
+from viz.ui.lab.sides import deepest, most_heads
 from viz.words import say
 
 KIND = Choice(
@@ -21,8 +21,8 @@ KIND = Choice(
     name="kind",
 )
 LAYER = Slider(say("Layer"), 0, deepest, 0, info=say("0: as selected"))
-HEAD = Slider(say("Head"), 0, lambda config: config.num_heads, 0, info=say("0: as selected"))
-QUERY = Slider(say("Query token"), 0, 64, 0, info=say("0: as selected"))
+HEAD = Slider(say("Head"), 0, most_heads, 0, info=say("0: as selected"))
+QUERY = Slider(say("Query token"), 0, 64, 0, info=say("0: as selected"), of=tokens)
 
 
 def resolve(scene: Scene, kind: str, layer: int, head: int, query: int = 0) -> tuple[AttentionKind, int, int, int]:

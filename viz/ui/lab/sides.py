@@ -19,6 +19,11 @@ def deepest(config: ModelConfig) -> int:
     return max(config.num_encoder_layers, config.num_decoder_layers)
 
 
+def most_heads(config: ModelConfig) -> int:
+    """The heads of a layer of the side that has more."""
+    return max(config.of(side).num_heads for side in Side)
+
+
 SIDE = Choice(say("Side"), SIDES, ENCODER, name="side")
 LAYER = Slider(say("Layer"), 1, deepest, 2, name="layer")
 

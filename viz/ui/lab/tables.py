@@ -26,8 +26,20 @@ def last_pair(config: ModelConfig) -> int:
     return config.d_model // 2 - 1
 
 
+# Of codes that toys can be trained with, at dimension i.
+CONTRASTS = {
+    PositionCode.COUNT: "PE(pos, i) = pos",
+    PositionCode.NORMALISED: "PE(pos, i) = pos / (n − 1)",
+    PositionCode.BINARY: "PE(pos, i) = bit i of pos",
+    PositionCode.SINE: "PE(pos, i) = sin(pos / base^(i/d_model))",
+    PositionCode.TUTORIAL: "PE(pos, i) = sin(pos / base^(2i/d)),  PE(pos, i+1) = cos(pos / base^(2(i+1)/d))",
+}
+
+
 def code_formula(config: ModelConfig) -> Words | str:
     """What stands at each dimension of a position's code, by the model's own rule. Paper, section 3.5."""
+    if config.position_code in CONTRASTS:
+        return CONTRASTS[config.position_code]
     start = config.position_offset
     at = f"(pos + {start})" if start else "pos"
     if config.position_code is PositionCode.LEARNED:

@@ -38,7 +38,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     option("--port", "GRADIO_SERVER_PORT", "7860", "port to serve on", whole(1, 65535))
     option("--checkpoints", "ATTENTION_ATLAS_CHECKPOINTS", str(HERE / "checkpoints"), "folder of checkpoints", Path)
-    option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N or auto: cuda if there is one, else cpu")
+    option("--device", DEVICE_VARIABLE, "auto", "cpu, cuda, cuda:N, mps or auto: cuda if there is one, else cpu")
     option(
         "--max-sessions",
         "ATTENTION_ATLAS_MAX_SESSIONS",

@@ -14,8 +14,9 @@ from model.trace.why.plain import plain
 from model.trace.why.question import Against
 from viz.ui.asked import Asked
 from viz.ui.desk.scene import Scene
+from viz.ui.desk.studied import circuit_of, pair_of
 from viz.ui.lab.downloads import question_fields, translation_fields
-from viz.ui.lab.why.circuit import circuit_of
+from viz.ui.lab.why.circuit import as_plain
 from viz.ui.lab.why.patch import patched_with
 from viz.ui.lab.why.smallest import ORDERS
 from viz.ui.server.answers import one_of, string, whole
@@ -146,18 +147,7 @@ def why_circuit(
     if not 1 <= whole("edges", edges) <= MOST_EDGES:
         raise ValueError(f"edges must be 1 to {MOST_EDGES}, found {edges}.")
     about = _scene(served, text, step, contrast, direction)
-    found, kept, tested = circuit_of(about, string("second", second), edges)
-    return plain(
-        {
-            **question_fields(about),
-            "second": second,
-            "other": found.changed,
-            "edges": [{"sender": e.sender, "receiver": e.receiver, "nats": nats} for e, nats in kept],
-            "total": len(found.scores),
-            "kept": float(tested.faithfulness[0]),
-            "random": float(tested.random[0]),
-        }
-    )
+    return as_plain(about, second, *circuit_of(about, pair_of(about, string("second", second)), edges))
 
 
 @endpoint(
@@ -220,8 +210,8 @@ def why_smallest(served: Served, text: str, instead: str = "zero", orders: int =
     found = smallest.whole(about.case, about.translator, about.trace)
     heard = voices(found.case, about.translator, about.trace, replacement).draws[0]
     sets = [smallest.smallest_set(found, heard, seed=seed) for seed in ORDERS[:orders]]
-    layers, width = about.translator.model.num_layers, about.translator.config.num_heads
-    return plain({**translation_fields(about), **sets_table(sets, replacement, layers, width)})
+    model = about.translator.model
+    return plain({**translation_fields(about), **sets_table(sets, replacement, model.num_layers, model.num_heads)})
 
 
 def _scene(served: Served, text: str, step: int, contrast: str, direction: str) -> Scene:

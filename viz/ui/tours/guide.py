@@ -8,19 +8,23 @@ from dataclasses import replace
 from model.nets.transformer import Transformer
 from model.trace import is_whole
 from model.trace.directions import Route
+from model.trace.kinds import Side
 from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
+from viz.ui import direction as directions
 from viz.ui.component import Component, url
+from viz.ui.desk import fields
 from viz.ui.desk.desk import Desk
 from viz.ui.rpc import Message
 from viz.ui.session import Session
+from viz.ui.tours.asks import ASKS, asked
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.measures.measured import NOTHING, Measured, written
 from viz.ui.tours.scene import StopScene
-from viz.ui.tours.tour import FIELD, WORDS, Claim, Stop, Tour, tours, words
+from viz.ui.tours.tour import FIELD, WORDS, Claim, Pair, Stop, Tour, tours, words
 from viz.words import say
 
 
@@ -28,13 +32,50 @@ def build(translators: Translators, session: Session) -> Component:
     """Lay out and wire the tours: nothing is seen of them before one is started."""
     every = tours()
     options = {"words": {path.stem: url(path) for path in sorted(WORDS.glob("*.json"))}}
-    guide = Component("guide", None, events=("stop",), options=options, elem_id="tours")
+    guide = Component("guide", None, events=("stop", "task", "offer"), options=options, elem_id="tours")
 
     def show(message: Message, trace: TranslationTrace | None) -> dict:
         return answered(translators, every, message.data, trace and trace.direction)
 
-    Desk(guide, session).answers("stop", show, [session.trace], turn=True, queue=False, concurrency_id="model")
+    desk, model = Desk(guide, session), {"turn": True, "queue": False, "concurrency_id": "model"}
+    desk.answers("stop", show, [session.trace], **model)
+    desk.answers("task", lambda message: task(translators, message.data), **model)
+    desk.answers("offer", lambda message: sheets(translators, every), queue=False)
     return guide
+
+
+def sheets(translators: Translators, every: Mapping[str, Tour]) -> dict:
+    """What a worksheet can be made of: tours that ask, directions, and questions."""
+    return {
+        "tours": [
+            {"name": tour.name, "title": words(tour.title, {}), "stops": [i + 1 for i, stop in enumerate(tour.stops)]}
+            for tour in offered(translators, every)
+            if tour.asks
+        ],
+        "directions": [
+            {
+                "direction": route.direction,
+                "checkpoint": route.checkpoint,
+                "title": directions.name_of(translators, route),
+            }
+            for route in translators.routes
+            if not translators[route.label].languages
+        ],
+        "asks": [{"name": name, "title": ask.title} for name, ask in ASKS.items()],
+    }
+
+
+def task(translators: Translators, data: Mapping[str, object]) -> dict:
+    """One question of a worksheet, {text, direction, checkpoint, ask, word}: word, of the translation, may be "". A
+    Refusal for a sentence that cannot be translated."""
+    name, word = fields.entry(data, "ask", {name: name for name in ASKS}), fields.text(data, "word", "").strip()
+    route = translators.find(fields.text(data, "direction"), fields.text(data, "checkpoint", ""))
+    if route is None:
+        raise Refusal("No model that is served here translates in this direction.")
+    translator = translators[route.label]
+    trace = translator.translate(fields.text(data, "text"), route.direction)
+    scene = StopScene(trace, made_by=translator, pair=Pair("", (word,)) if word else None)
+    return {"read": trace.source_text, "wrote": trace.translation, "ask": asked(scene, name)}
 
 
 def offered(translators: Translators, every: Mapping[str, Tour]) -> list[Tour]:
@@ -70,6 +111,7 @@ def answered(
         "direction": route.direction,
         "tours": listed,
         "look": stop.look,
+        "asks": tour.asks,
         **at(translators[route.label], route.direction, tour, stop),
     }
 
@@ -99,12 +141,12 @@ def _route(translators: Translators, direction: str) -> Route | None:
 
 
 def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
-    """A stop's text, its view and its claim. Where no head has the property that it asks for, `missing` says so, and
-    there is no claim."""
+    """A stop's text, its view, its claim, and what it asks. Where no head has the property that it asks for, `missing`
+    says so, and there is no claim and no question."""
     sentence = tour.sentences[stop.sentence][direction]
     trace = translator.translate(sentence.text, direction)
     pair = sentence.pairs[stop.pair] if stop.pair else None
-    scene, missing = StopScene(trace, made_by=translator, pair=pair), None
+    scene, missing = StopScene(trace, made_by=translator, pair=pair, other=sentence.other), None
     if stop.head:
         try:
             scene = replace(scene, head=HEADS[stop.head](scene))
@@ -112,9 +154,12 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
             missing = error.words
     values, measured = _values(scene), NOTHING if missing else measure(scene, stop.claim)
     view = {**scene.link(pinned=stop.pinned, row=measured.row), **stop.open}
-    found = {"title": words(stop.title, values), "open": view, "missing": missing}
+    found = {"title": words(stop.title, values), "open": view, "missing": missing, "read": trace.source_text}
+    found |= {"wrote": trace.translation, "ask": None}
     if missing is not None:
         return found | {"text": None, "claim": None}
+    if stop.ask:
+        found["ask"] = asked(scene, stop.ask)
     values |= measured.also
     blank = dict.fromkeys(FIELD.findall(stop.text), "–")  # what could not be measured cannot be named either
     return found | {"text": words(stop.text, blank | values), "claim": claimed(scene, stop.claim, measured, values)}
@@ -123,17 +168,18 @@ def at(translator: Translator, direction: str, tour: Tour, stop: Stop) -> dict:
 def _values(scene: StopScene) -> dict[str, object]:
     """What a stop's text may name."""
     config, trace = scene.translator.config, scene.trace
+    decoder = config.of(Side.DECODER)
     found = {
         "read": trace.source_text,
         "wrote": trace.translation,
         "vocabulary": config.num_target_tokens,
         "layers": config.num_decoder_layers,
-        "heads": config.num_heads,
+        "heads": decoder.num_heads,
         "size": config.d_model,
-        "each": config.d_head,
-        "inner": config.d_feedforward,
+        "each": decoder.d_head,
+        "inner": decoder.d_feedforward,
         "encoder": config.num_encoder_layers,
-        "grid": config.num_decoder_layers * config.num_heads,
+        "grid": config.num_decoder_layers * decoder.num_heads,
     }
     if scene.pair:
         found |= {"source": scene.pair.source, "target": scene.written}

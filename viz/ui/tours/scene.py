@@ -20,15 +20,16 @@ Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
 
 @dataclass(frozen=True, eq=False)
 class StopScene(Scene):
-    """head, pair: None where the stop names none."""
+    """head, pair: None where the stop names none. other: its words in another order; "": none is named."""
 
     pair: Pair | None = None
     head: Head | None = None
+    other: str = ""
 
     @cached_property
     def source(self) -> tuple[int, ...]:
         """Positions of the pair's source word; empty: it is not there."""
-        return _find(self.trace.source_tokens, (self.pair.source,)) if self.pair else ()
+        return _find(self.trace.source_tokens, (self.pair.source,)) if self.pair and self.pair.source else ()
 
     @cached_property
     def target(self) -> tuple[int, ...]:

@@ -28,10 +28,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sentence:
-    """In one direction. pairs: by the names that stops use."""
+    """In one direction. pairs: by the names that stops use. other: its words in another order, for stops that ask what
+    becomes of that."""
 
     text: str
     pairs: Mapping[str, Pair]
+    other: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Claim:
 class Stop:
     """open: the fields of a link, without what says which sentence, head and token. look: the element of the page that
     it is about, as a selector. pair: of the sentence. pinned: whether the pair is chosen in the view, which of a map of
-    lines then shows this one alone. head: an entry of viz.ui.tours.heads."""
+    lines then shows this one alone. head: an entry of viz.ui.tours.heads. ask: an entry of viz.ui.tours.asks, which
+    is answered before the view and the claim are shown."""
 
     title: str
     text: str
@@ -63,16 +66,19 @@ class Stop:
     pair: str | None = None
     pinned: bool = True
     head: str | None = None
+    ask: str | None = None
 
 
 @dataclass(frozen=True)
 class Tour:
-    """sentences: name -> direction -> Sentence; each has the same directions, the first of which is preferred."""
+    """sentences: name -> direction -> Sentence; each has the same directions, the first of which is preferred. takes:
+    minutes; None: as long as it takes to read."""
 
     name: str
     title: str
     sentences: Mapping[str, Mapping[str, Sentence]]
     stops: tuple[Stop, ...]
+    takes: int | None = None
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -82,7 +88,12 @@ class Tour:
     @property
     def minutes(self) -> int:
         """About how long it takes."""
-        return max(1, round(len(self.stops) / MINUTE))
+        return self.takes or max(1, round(len(self.stops) / MINUTE))
+
+    @property
+    def asks(self) -> int:
+        """How many of its stops ask something."""
+        return sum(stop.ask is not None for stop in self.stops)
 
     def texts(self) -> tuple[str, ...]:
         """All its English, the key of its words in other languages (viz/web/words/tours/)."""
@@ -103,6 +114,7 @@ def read(path: Path) -> Tour:
             direction: Sentence(
                 one["text"],
                 {pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()},
+                one.get("other", ""),
             )
             for direction, one in directions.items()
         }

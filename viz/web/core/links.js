@@ -11,6 +11,12 @@ export function visit(link) {
   document.dispatchEvent(new CustomEvent("atlas-visit"));
 }
 
+// Show a head in the explorer, {kind, layer, head}, with a cell {query, key} if there is one.
+export function look(detail) {
+  document.dispatchEvent(new CustomEvent("atlas-look", { detail }));
+  document.querySelector("#tabs [role=tab]")?.click();
+}
+
 // What a panel may pass on to the server to be checked: of which translation the explorer draws which weights.
 export const drawn = { weights: () => null };
 
@@ -44,9 +50,46 @@ addEventListener("pagehide", () => {
   }
 });
 
+// A page whose server has ended, or whose connection was cut, loads itself anew as soon as one answers: its session is
+// gone. Gradio notices only when it is asked for something: its heartbeat, a stream that lasts as long as the page, ends
+// without a word.
+const HEARTBEAT = /heartbeat\/[^/]+$/,
+  FIRST = 250, // milliseconds before a server is asked whether it is there; then ever longer
+  LAST = 4000;
+let leaving = false;
+addEventListener("pagehide", () => (leaving = true));
+addEventListener("pageshow", () => (leaving = false));
+new PerformanceObserver((list, observer) => {
+  const ended = list.getEntriesByType("resource").find(({ name }) => HEARTBEAT.test(name));
+  if (!ended || leaving) return;
+  observer.disconnect();
+  reconnect(ended.name.replace(HEARTBEAT, "app_id"), FIRST);
+}).observe({ type: "resource" });
+
+async function reconnect(address, wait) {
+  await new Promise((resolve) => setTimeout(resolve, wait * (1 + Math.random()))); // not all of a server's pages at once
+  const found = await fetch(address, { cache: "no-store" }).catch(() => null);
+  if (found?.ok && !document.hidden) location.reload();
+  else reconnect(address, Math.min(LAST, 1.5 * wait));
+}
+
 // What the part of the page's address behind # says, as URLSearchParams. No server sees it.
 export const pageLink = () =>
   new URLSearchParams((kept ? kept.view : location.hash).replace(/^#/, ""));
+
+const seen = (node) => Boolean(node.getClientRects().length);
+
+// What the open tab shows, as the fields of a link: {tab, panel, and the tab's own}.
+export function viewLink() {
+  const tab = [...document.querySelectorAll("#tabs > [role=tabpanel]")].find(seen),
+    name = tab?.id.replace("tab-", "");
+  const fields = new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? "");
+  if (tab) fields.set("tab", name);
+  const panel = [...(tab?.querySelectorAll("[id^=panel-]") ?? [])].find(seen);
+  if (panel) fields.set("panel", panel.id.replace("panel-", ""));
+  else fields.delete("panel");
+  return fields;
+}
 
 // Whether a link's fields are about a translation, an object that has these names; of what either does not say, any will do.
 export const isAbout = (link, { text, direction, checkpoint, beam }) =>

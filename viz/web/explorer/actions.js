@@ -6,10 +6,10 @@ import * as model from "./model.js";
 import * as states from "./state.js";
 import { unpack } from "./trace.js";
 import { viewPicture } from "./views/picture.js";
-import { png } from "../picture/copy.js";
+import { framed, png } from "../picture/copy.js";
 
 // context: ask(event, data), formats (of viz/export/formats.py; none where no server can be asked), state(), trace(), map(),
-// views, thumbnails, overlays, say(text)
+// views, thumbnails, overlays, title() and caption() of what is shown, say(text)
 export function createActions(context) {
   const name = (ending) => {
     const { kind, layer, head, overlay } = context.state();
@@ -18,7 +18,7 @@ export function createActions(context) {
 
   async function picture(format) {
     try {
-      const svgText = await viewPicture(context);
+      const svgText = framed(await viewPicture(context), context.title(), context.caption());
       const blob =
         format === "svg" ? new Blob([svgText], { type: "image/svg+xml" }) : await png(svgText);
       download(name(format), blob);
@@ -40,6 +40,7 @@ export function createActions(context) {
       key: context.trace().key,
       view: states.viewOf(state),
       overlay: state.overlay,
+      link: states.toFragment(state, context.trace()),
     });
   }
 

@@ -28,7 +28,8 @@ export function scale(state, colours) {
 // Of a map: attention from 0 to 1, anything else over its own range; over its own maximum where a person asks for that.
 export function ofMap(state, map, colours, diverging) {
   const whole = map?.range?.[1] ?? 1;
-  const maximum = (state.range === "own" && map && largest(map.values)) || whole;
+  const maximum =
+    (state.range === "own" && map && (map.pyramid?.maximum ?? largest(map.values))) || whole;
   if (!map?.signed)
     return {
       ...palette(scale(state, colours), state.transform, maximum),

@@ -94,11 +94,11 @@ export function createControls(update, open, overlays) {
   const rows = select(
     t("Rows"),
     [
-      ["predicted", t("token predicted")],
-      ["read", t("token read")],
+      ["predicted", t("the token it writes")],
+      ["read", t("the token it reads")],
     ],
     (value) => update({ predicted: value === "predicted" }),
-    t("A decoder row reads one token and predicts the next"),
+    t("A decoder row reads one token and writes the next"),
   );
   const transform = select(
     t("Scale"),
@@ -172,7 +172,11 @@ export function createControls(update, open, overlays) {
     // map: what is shown, or null while it is not there
     show(state, map) {
       overlay.show(state.overlay);
-      combine.enable(!state.overlay);
+      const large = Boolean(map?.pyramid); // of so large a map a head's alone is shown, as it is
+      for (const field of [overlay, words, special]) field.enable(!large);
+      for (const button of view.root.children)
+        button.disabled = large && button.dataset.value !== "map";
+      combine.enable(!state.overlay && !large);
       colours.enable(!map?.signed);
       const [low, high] = (map?.range || [0, 1]).map((value) => significant(value, 3));
       range.field.options[0].textContent = map?.range

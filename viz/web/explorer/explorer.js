@@ -12,6 +12,7 @@ import { createHelp } from "./help.js";
 import { listenKeys } from "./keys.js";
 import * as model from "./model.js";
 import { createOverlays } from "./overlays.js";
+import { largeMap } from "./views/pyramid.js";
 import * as states from "./state.js";
 import { Trace } from "./trace.js";
 import { createAtlas } from "./views/atlas.js";
@@ -24,7 +25,8 @@ import * as words from "./words.js";
 import { pictured } from "../picture/copy.js";
 
 export default function explorer(root, api) {
-  const REMEMBERED = 6; // translations that stay reachable
+  const REMEMBERED = 6, // translations that stay reachable
+    TILES = 40; // of a large map that are asked for at once
   const SETTLED = 150; // milliseconds without a change before the other tabs hear of a selection
 
   let state = states.initial();
@@ -53,6 +55,9 @@ export default function explorer(root, api) {
     traces: () => traces,
     mapOf,
     askFor: requests.waitFor,
+    tiles: (map, wanted) =>
+      requests.request("tiles", { key: trace.key, head: map.head, wanted: wanted.slice(0, TILES) }),
+    exact: askExactly,
   });
 
   const guide = el("p", { class: "guide" });
@@ -72,6 +77,8 @@ export default function explorer(root, api) {
     views,
     thumbnails,
     overlays,
+    title: () => title(),
+    caption: () => caption(),
     say: (text) => status.replaceChildren(text),
   });
   const cut = createCut({
@@ -83,7 +90,8 @@ export default function explorer(root, api) {
     pinned: () => pinnedCells(),
   });
   const help = createHelp(overlays.available.length > 0, Boolean(api.options?.formats));
-  const caption = () => `${trace.text} → ${trace.translation}`,
+  const title = () => `${said(trace.kinds[state.kind].title)}, ${heading.textContent}`,
+    caption = () => `${trace.text} → ${trace.translation}`,
     moves = { move: step, hint: t("← → heads · ↑ ↓ layers") };
   const heads = pictured(el("div", {}, thumbnails.root, legend), {
     title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
@@ -91,7 +99,7 @@ export default function explorer(root, api) {
     ...moves,
   });
   const shown = pictured(views.root, {
-    title: () => `${said(trace.kinds[state.kind].title)}, ${heading.textContent}`,
+    title,
     caption,
     svg: () => viewPicture({ views, state: () => state }),
     main: true,
@@ -103,7 +111,7 @@ export default function explorer(root, api) {
   });
   const sentence = createSentence({ pin: pinOf });
   const lines = pictured(sentence.root, {
-    title: () => `${said(trace.kinds[state.kind].title)}, ${heading.textContent}`,
+    title,
     caption,
     ...moves,
   });
@@ -180,34 +188,70 @@ export default function explorer(root, api) {
       if (!kept) requests.request(event, { key: one.key, ...overlays.question(wanted) });
       return kept?.refused ? null : kept;
     }
+    if (one.kinds[view.kind].large) return largeMapOf(one, view);
     const missing = model.missing(one, view);
     if (missing.length && one === trace) requests.layers(one, missing, view.kind);
     return missing.length ? null : model.scoreMap(one, view);
   }
 
+  function largeMapOf(one, view) {
+    const found = largeMap(one, view),
+      { pyramid, head } = found;
+    if (pyramid.begun) return found;
+    if (one === trace)
+      requests.request("tiles", { key: one.key, head, wanted: pyramid.within(pyramid.whole) });
+    return null;
+  }
+
+  // The number of a cell of a large map, of which a tile has a byte.
+  function askExactly(shown, row, column) {
+    const at = views.large.cursor();
+    if (shown !== map || at?.row !== row || at.column !== column) return;
+    if (shown.pyramid.exact.has(`${row}.${column}`)) return;
+    if (!requests.request("cell", { key: trace.key, head: shown.head, row, column }))
+      setTimeout(() => askExactly(shown, row, column), SETTLED);
+  }
+
+  function receiveCell({ head, row, column, value }) {
+    trace.pyramid(...head).exact.set(`${row}.${column}`, value);
+    requests.answered();
+    views.large.more();
+    requests.ahead(trace, state.kind);
+    const at = views.large.cursor();
+    if (at && at.row === row && at.column === column) showCell(row, column);
+  }
+
+  // Of hundreds of tokens a mean weight is next to nothing: a linear scale would show a dark square.
+  const toned = () =>
+    trace.kinds[state.kind].large && state.transform === "linear"
+      ? { ...state, transform: "sqrt" }
+      : state;
+
   function draw(before = null) {
     const overlay = overlays.find(state);
     map = mapOf(trace, state);
     refused = (overlay && overlays.kept(trace, state)?.refused) ?? null;
-    controls.show(state, map);
+    controls.show(toned(), map);
     const used = model.usedHeads(trace, states.viewOf(state)),
       name = words.heading(state, used, overlay);
     heading.textContent = name;
     decoded.textContent =
       t("Decoding: {how}.", { how: trace.payload.decoding }) +
+      (trace.payload.beyond ? ` ${said(trace.payload.beyond)}` : "") +
       (trace.payload.attention_only ? ` ${t("Attention only: this model runs elsewhere.")}` : "");
+    if (!map && !refused && trace.payload.left_out) refused = trace.payload.left_out;
     const waits = refused ? "" : overlay ? t("Computing …") : t("Loading this layer…");
     reading.replaceChildren(...glossed(map ? words.reading(state, trace, map, overlay) : waits));
     clearTimeout(draw.wait);
     requests.waitForNone();
     if (map) {
-      const colours = colouring.ofMap(state, map, trace.payload.colours, api.options?.diverging);
+      const colours = colouring.ofMap(toned(), map, trace.payload.colours, api.options?.diverging);
       views.draw(state, map, colours, {
         ...words.titles(state, map),
         label: `${said(trace.kinds[state.kind].title)}, ${name}`,
       });
     } else if (refused) views.clear();
-    else if (overlay) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
+    else if (overlay || trace.kinds[state.kind].large) draw.wait = setTimeout(views.wait, SETTLED); // mostly it is here before that: no flicker
     else views.wait();
     const repaint =
       !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
@@ -226,6 +270,8 @@ export default function explorer(root, api) {
   }
 
   function drawSentence() {
+    lines.hidden = trace.kinds[state.kind].large;
+    if (lines.hidden) return; // its words would be a hundred lines
     const view = {
       ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
       words: true,
@@ -239,7 +285,7 @@ export default function explorer(root, api) {
 
   function drawAtlas() {
     const colours = colouring.scale(state, trace.payload.colours),
-      palette = colouring.palette(colours, state.transform, 1);
+      palette = colouring.palette(colours, toned().transform, 1);
     thumbnails.draw(trace, state.kind, palette);
     legend.replaceChildren(
       el("span", {
@@ -263,14 +309,16 @@ export default function explorer(root, api) {
     const { entropies, readings } = trace.kinds[state.kind],
       named = layer === null ? "" : words.named(trace, state.kind, layer, head);
     tip.textContent =
-      layer !== null
-        ? t("Layer {layer}, head {head}: {reading} · {bits} bits", {
-            layer: layer + 1,
-            head: head + 1,
-            reading: readings[layer][head],
-            bits: entropies[layer][head].toFixed(2),
-          }) + (named && ` · ${named}`)
-        : words.thumbnailsTip(overlays.find(state));
+      layer !== null && !readings[layer]
+        ? t("Layer {layer} · Head {head}", { layer: layer + 1, head: head + 1 })
+        : layer !== null
+          ? t("Layer {layer}, head {head}: {reading} · {bits} bits", {
+              layer: layer + 1,
+              head: head + 1,
+              reading: readings[layer][head],
+              bits: entropies[layer][head].toFixed(2),
+            }) + (named && ` · ${named}`)
+          : words.thumbnailsTip(overlays.find(state));
   }
 
   // To the head so many layers below and heads to the right.
@@ -317,18 +365,21 @@ export default function explorer(root, api) {
 
   function showCell(row, column) {
     if (row === null && column === null) showPinned();
-    else if (map) status.replaceChildren(...words.pointing(map, row, column));
+    else if (map) status.replaceChildren(...words.pointing(map, row, column, trace, state.kind));
   }
 
   function showPinned() {
     cut.follow();
-    if (sentence.map()) sentence.pin(states.pinnedCells(state, sentence.map(), trace));
+    if (sentence.map() && !lines.hidden)
+      sentence.pin(states.pinnedCells(state, sentence.map(), trace));
     if (!map) return status.replaceChildren(refused ? said(refused) : "");
     const { row, column } = pinnedCells();
     views.pin({ row, column });
     if (row !== null || column !== null)
       status.replaceChildren(
-        ...parts(say("Pinned: {what}", { what: words.pointing(map, row, column) })),
+        ...parts(
+          say("Pinned: {what}", { what: words.pointing(map, row, column, trace, state.kind) }),
+        ),
       );
     else status.replaceChildren(views.hint(state));
   }
@@ -366,7 +417,8 @@ export default function explorer(root, api) {
       if (owner && value.as && owner === trace) return draw();
       return status.replaceChildren(said(value.error));
     }
-    if (value.layers || value.overlay) return receivePart(value);
+    if (value.cell && trace.key === value.key) return receiveCell(value.cell);
+    if (value.layers || value.overlay || value.tiles) return receivePart(value);
     if (value.format) await receiveTrace(value);
     else if (value.selection && trace) receiveSelection(value.selection);
   }
@@ -384,13 +436,22 @@ export default function explorer(root, api) {
       update(selection, { tell: false });
   }
 
-  async function receivePart({ key, layers = [], thumbnails: small = [], overlay, as }) {
+  async function receivePart(part) {
+    const { key, layers = [], thumbnails: small = [], strips = [], tiles, overlay, as } = part;
     const owner = traces.find((one) => one.key === key);
     if (owner) for (const block of layers) await owner.add(block);
     if (owner) for (const one of small) await owner.addThumbnails(one);
+    if (owner) for (const one of strips) await owner.addStrip(one);
+    if (owner && tiles) await owner.addTiles(tiles);
     if (owner && overlay) await overlays.keep(owner, as, overlay);
     requests.answered(); // not before: a redraw in between would ask for the same again
     if (!map || owner !== trace || small.some((one) => one.kind === state.kind)) draw();
+    else if (strips.some((one) => one.kind === state.kind)) {
+      drawAtlas();
+      thumbnails.select(state);
+      reading.replaceChildren(...glossed(words.reading(state, trace, map)));
+    }
+    if (map?.pyramid) views.large.more(); // what it lacks is asked for before anything else
     requests.ahead(trace, state.kind);
   }
 
@@ -409,7 +470,8 @@ export default function explorer(root, api) {
     lay();
     invite(root, null);
     controls.history(traces, trace);
-    const { selection } = payload;
+    const { selection, link } = payload;
+    if (link) state = states.fromFragment(link).state; // of a file: all that was chosen where it was made
     if (awaited) [state, awaited] = [awaited, null];
     else if (selection && echo.brought(JSON.stringify(selection), Boolean(tellOthers.timer)))
       state = { ...state, ...selection };

@@ -33,6 +33,17 @@ function neededLayers(trace, view) {
 export const missing = (trace, view) =>
   neededLayers(trace, view).filter(([kind, layer]) => !trace.weights[kind][layer]);
 
+// Of tokens: i -> what a row or a column is called, and whether a sentence ends there with others behind it.
+export const entry = (tokens) => {
+  const ends = new Set(tokens.ends);
+  return (i) => ({
+    label: tokens.labels[i],
+    positions: [i],
+    special: Boolean(tokens.special[i]),
+    ends: ends.has(i),
+  });
+};
+
 function meanOfHeads(trace, kind, heads) {
   const { queries, keys } = trace.kinds[kind];
   const sum = new Float64Array(queries * keys);
@@ -149,7 +160,7 @@ function mergeWords(values, width, rows, columns, attention) {
   return out;
 }
 
-function unitOf(view, used) {
+export function unitOf(view, used) {
   if (view.combine === "rollout")
     return t("attention rollout, input to layer {layer}", { layer: view.layer + 1 });
   if (view.combine === "single" || used.length === 1) return t("attention weight");
@@ -176,6 +187,7 @@ function joined(first, second) {
     labels: [...first.labels, ...second.labels],
     raw: [...first.raw, ...second.raw],
     special: [...first.special, ...second.special],
+    ends: [...(first.ends ?? []), ...(second.ends ?? []).map((i) => i + offset)],
     word_labels: [...first.word_labels, ...second.word_labels],
     words: [...first.words, ...second.words.map((group) => group.map((i) => i + offset))],
   };
@@ -188,11 +200,6 @@ export function scoreMap(trace, view) {
   const joint = view.combine === "rollout" && view.kind !== "encoder_self";
   const queries = trace.rowTokens(view.kind, view.predicted);
   const keys = joint ? joined(trace.tokens.source, trace.tokens.read) : trace.keyTokens(view.kind);
-  const entry = (tokens) => (i) => ({
-    label: tokens.labels[i],
-    positions: [i],
-    special: Boolean(tokens.special[i]),
-  });
   const positions = (tokens) => tokens.labels.map((_, i) => i);
   let map = {
     values: combined(trace, view, used),
@@ -221,7 +228,11 @@ export function scoreMap(trace, view) {
       return tokens.words
         .map((group, word) => ({ label: tokens.word_labels[word], positions: group }))
         .filter((item) => place.has(item.positions[0]))
-        .map((item) => ({ ...item, places: item.positions.map((i) => place.get(i)) }));
+        .map((item) => ({
+          ...item,
+          places: item.positions.map((i) => place.get(i)),
+          ends: Boolean(tokens.ends?.includes(item.positions.at(-1))),
+        }));
     };
     const rows = grouped(queries, map.rows),
       columns = grouped(keys, map.columns);

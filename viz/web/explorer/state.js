@@ -51,6 +51,9 @@ export function viewOf(state) {
   };
 }
 
+// Of a large map: a head's alone, as it is.
+const ALONE = { view: "map", combine: "single", words: false, special: "show", overlay: "" };
+
 // The same state, inside the limits of a trace.
 export function fitted(given, trace) {
   // Another network may have other kinds of attention; a recurrent one has no layers to roll out.
@@ -62,9 +65,12 @@ export function fitted(given, trace) {
   const within = (value, count) => (value !== null && value < count ? value : null);
   return {
     ...state,
+    ...(trace.kinds[state.kind].large ? ALONE : {}),
     layer: Math.min(state.layer, layers - 1),
     head: Math.min(state.head, heads - 1),
-    heads: state.heads.filter(([layer, head]) => layer < layers && head < heads),
+    heads: state.heads.filter(
+      ([layer, head]) => layer < layers && head < heads && !trace.kinds[state.kind].large,
+    ),
     query: within(state.query, queries),
     key: within(state.key, keys),
   };

@@ -1,5 +1,8 @@
 // A payload of viz/wire/payload.py, decoded: one translation in the page's memory, some of its layers perhaps still to come.
 import { KINDS } from "../core/kinds.js";
+import { Pyramid } from "./views/pyramid.js";
+
+const PYRAMIDS = 8; // of large maps that are kept of one translation
 
 // uint16 code -> weight, see viz/wire/codecs.py
 const DECODED = new Float32Array(65536);
@@ -33,6 +36,7 @@ function decodeSigned(data) {
 // name -> what it makes of the unpacked bytes
 export const CODECS = {
   root16: decode,
+  root2: (codes) => Float32Array.from(codes, (code) => (code / 255) ** 2),
   root8: (codes) => Float32Array.from(codes, (code) => Math.pow(code / 255, 4)),
   signed16: decodeSigned,
   float32: (data) => new Float32Array(data.buffer),
@@ -58,6 +62,8 @@ export class Trace {
       Object.keys(this.kinds).map((kind) => [kind, new Array(this.kinds[kind].layers).fill(null)]),
     );
     this.thumbnails = {};
+    this.strips = {}; // kind -> by layer: thumbnails of large maps
+    this.pyramids = new Map(); // "kind.layer.head" -> of a large map what has come
     this.overlays = new Map(); // name of a question -> map; see overlays.js
   }
 
@@ -77,6 +83,8 @@ export class Trace {
     await Promise.all([
       ...payload.blocks.map((block) => trace.add(block)),
       ...(payload.thumbnails || []).map((one) => trace.addThumbnails(one)),
+      ...(payload.strips || []).map((one) => trace.addStrip(one)),
+      ...(payload.tiles || []).map((one) => trace.addTiles(one)),
     ]);
     payload.blocks = payload.thumbnails = []; // decoded: no need to keep both
     return trace;
@@ -96,9 +104,46 @@ export class Trace {
     this.thumbnails[kind] = { rows, columns, values: CODECS[codec](await unpack(data)) };
   }
 
+  // The thumbnails of one layer of a kind whose maps are large, and what is said of its heads.
+  async addStrip({ kind, layer, rows, columns, codec, data, entropies, readings }) {
+    (this.strips[kind] ||= [])[layer] = {
+      rows,
+      columns,
+      values: CODECS[codec](await unpack(data)),
+    };
+    this.kinds[kind].entropies[layer] = entropies;
+    this.kinds[kind].readings[layer] = readings;
+  }
+
+  pyramid(kind, layer, head) {
+    const name = `${kind}.${layer}.${head}`,
+      { queries, keys } = this.kinds[kind];
+    const found = this.pyramids.get(name) ?? new Pyramid(queries, keys);
+    this.pyramids.delete(name); // the last one that was asked for stands last
+    this.pyramids.set(name, found);
+    if (this.pyramids.size > PYRAMIDS) this.pyramids.delete(this.pyramids.keys().next().value);
+    return found;
+  }
+
+  async addTiles({ kind, layer, head, tiles }) {
+    const found = this.pyramid(kind, layer, head);
+    for (const tile of tiles) {
+      const [largest, mean] = await Promise.all([
+        unpack(tile.largest),
+        tile.mean && unpack(tile.mean),
+      ]);
+      found.add(tile, largest, mean);
+    }
+  }
+
   // Whether there are heads of a kind of which nothing has been sent.
   lacks(kind) {
-    return this.lazy && !this.thumbnails[kind] && this.weights[kind].includes(null);
+    return (
+      this.lazy &&
+      !this.kinds[kind].large &&
+      !this.thumbnails[kind] &&
+      this.weights[kind].includes(null)
+    );
   }
 
   // kind -> of each layer a digest of its weights as they are drawn from, or null where it has not been sent
@@ -119,6 +164,16 @@ export class Trace {
   // {values, rows, columns} to draw small: never more than `size` cells a side; null where it has not been sent
   thumbnail(kind, layer, head, size) {
     const { heads, queries, keys } = this.kinds[kind];
+    const strip = this.strips[kind]?.[layer];
+    if (strip) {
+      const { rows, columns, values } = strip;
+      return pool(
+        values.subarray(head * rows * columns, (head + 1) * rows * columns),
+        rows,
+        columns,
+        size,
+      );
+    }
     if (this.weights[kind][layer]) return pool(this.head(kind, layer, head), queries, keys, size);
     if (!this.thumbnails[kind]) return null;
     const { rows, columns, values } = this.thumbnails[kind];

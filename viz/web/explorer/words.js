@@ -83,8 +83,8 @@ export function titles(state, map) {
   const decoder = state.kind !== "encoder_self";
   const rows = decoder
     ? state.predicted[state.kind]
-      ? t("query: token predicted")
-      : t("query: token read")
+      ? t("query: the token it writes")
+      : t("query: the token it reads")
     : t("query: source token");
   const columns = map.joint
     ? t("key: source tokens, then target prefix")
@@ -129,9 +129,9 @@ export function reading(state, trace, map, overlay = null) {
     found.push(t("attention weights, head by head"));
   else if (state.combine === "single") {
     const { entropies, readings } = trace.kinds[state.kind];
-    const words = readings[state.layer][state.head],
-      entropy = entropies[state.layer][state.head];
-    found.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
+    const words = readings[state.layer]?.[state.head], // of a large map they come later
+      entropy = entropies[state.layer]?.[state.head];
+    if (words) found.push(said(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
   } else {
     found.push(map.unit);
     if (state.combine === "rollout")
@@ -156,8 +156,22 @@ function top(map, count, valueAt, items) {
 
 const token = (label) => el("bdi", { class: "token" }, label);
 
-// Texts and nodes for a cell, a row or a column of the map
-export function pointing(map, row, column) {
+// A row in a sentence: a decoder's by both of its tokens, whichever stands beside the map.
+function rowName(map, row, trace, kind) {
+  const { label, positions } = map.rows[row],
+    { read, predicted, source } = trace.tokens;
+  if (trace.rowTokens(kind, true) === source || positions.length > 1) return [token(label)];
+  return parts(
+    say("reads {read} → writes {written}", {
+      read: token(read.labels[positions[0]]),
+      written: token(predicted.labels[positions[0]]),
+    }),
+  );
+}
+
+// Texts and nodes for a cell, a row or a column of the map; trace, kind: whose
+export function pointing(map, row, column, trace, kind) {
+  if (map.pyramid) return pointingLarge(map, row, column);
   const width = map.columns.length,
     at = (r, c) => map.values[r * width + c];
   const list = (entries) =>
@@ -169,8 +183,8 @@ export function pointing(map, row, column) {
   const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
   if (row !== null && column !== null) {
     return [
-      token(map.rows[row].label),
-      " → ",
+      ...rowName(map, row, trace, kind),
+      " · ",
       token(map.columns[column].label),
       ": ",
       el("strong", {}, valueText(map, at(row, column))),
@@ -182,11 +196,11 @@ export function pointing(map, row, column) {
       row !== null
         ? top(map, 5, (c) => at(row, c), map.columns)
         : top(map, 5, (r) => at(r, column), map.rows);
-    const one = row !== null ? map.rows[row] : map.columns[column];
+    const one = row !== null ? rowName(map, row, trace, kind) : [token(map.columns[column].label)];
     return [
       ...parts(
         say("{token}: furthest from 0 with {others}", {
-          token: token(one.label),
+          token: one,
           others: list(others),
         }),
       ),
@@ -195,12 +209,12 @@ export function pointing(map, row, column) {
   }
   if (row !== null) {
     const found = {
-      token: token(map.rows[row].label),
+      row: rowName(map, row, trace, kind),
       others: list(top(map, 5, (c) => at(row, c), map.columns)),
     };
     return map.attention
-      ? parts(say("{token} attends to {others}", found))
-      : parts(say("{token} scores highest with {others}", found));
+      ? parts(say("{row}: attends to {others}", found))
+      : parts(say("{row}: scores highest with {others}", found));
   }
   return parts(
     say("{token} gets most from {others}", {
@@ -210,8 +224,34 @@ export function pointing(map, row, column) {
   );
 }
 
+// Of a large map: exactly where that has been asked for, else what its tiles say of the cells around.
+function pointingLarge(map, row, column) {
+  const named = [row !== null && map.rows[row].label, column !== null && map.columns[column].label];
+  const tokens = named
+    .filter((label) => label !== false)
+    .flatMap((label, i) => [...(i ? [" → "] : []), token(label)]);
+  const known = tokens.length === 3 ? map.pyramid.at(row, column) : null;
+  if (!known) return tokens;
+  if (known.exact !== undefined)
+    return [...tokens, ": ", el("strong", {}, valueText(map, known.exact))];
+  const about = (value) => `≈ ${valueText(map, value)}`;
+  if (known.side === 1) return [...tokens, ": ", about(known.largest)];
+  return [
+    ...tokens,
+    ": ",
+    t("{side} × {side} cells here: largest {largest}, mean {mean}", {
+      side: known.side,
+      largest: about(known.largest),
+      mean: about(known.mean),
+    }),
+  ];
+}
+
 // For screen readers: the selected map in a sentence or two.
 export function summary(state, trace, map, used, overlay = null) {
+  const name = `${said(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}.`;
+  if (map.pyramid)
+    return `${name} ${t("{rows} rows, {columns} columns.", { rows: map.rows.length, columns: map.columns.length })}`;
   const strongest = [];
   const width = map.columns.length;
   for (let row = 0; row < map.rows.length; row++) {
@@ -229,7 +269,7 @@ export function summary(state, trace, map, used, overlay = null) {
     }),
   );
   return (
-    `${said(trace.kinds[state.kind].title)}, ${heading(state, used, overlay)}. ${reading(state, trace, map, overlay)}. ` +
+    `${name} ` +
     t("{rows} rows, {columns} columns. Strongest: {edges}.", {
       rows: map.rows.length,
       columns: width,

@@ -4,6 +4,7 @@ import { fixed } from "../core/format.js";
 import { createGrid, shade } from "../core/grid.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink, tabLinks } from "../core/links.js";
+import { pictured } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
 import { drawTable } from "./table.js";
 
@@ -245,7 +246,12 @@ export function survey(block, keep, api) {
       copied,
     ),
     about,
-    stage,
+    pictured(stage, {
+      title: () =>
+        `${title(state.x)} · ${said(block.kinds.find(({ kind }) => kind === state.kind).title)}`,
+      caption: () => about.textContent,
+      main: true,
+    }),
   );
   keep.push(() => {
     drawn = () => root.isConnected && takeOver();

@@ -1,12 +1,13 @@
-// What stands beside a survey: one that can be taken here, menus, and the way to a head in the explorer.
+// What stands beside a survey: long work that can be done here, menus, and the way to a head in the explorer.
 import { el } from "../core/dom.js";
-import { t } from "../core/language.js";
+import { said, t } from "../core/language.js";
+import { look } from "../core/links.js";
 
-// A survey that can be taken here: the page asks for one window after another, so that it can stop at any time.
+// Work of many parts: the page asks for one after another, so that it can stop at any time.
 export function take(block, keep, api) {
   let going = false,
     asked = false;
-  const bar = el("progress", { max: block.of, value: block.done, "aria-label": t("Survey") }),
+  const bar = el("progress", { max: block.of, value: block.done, "aria-label": said(block.begin) }),
     told = el("span", { role: "status" });
   const root = el("div", { class: "take" });
   const button = el("button", {
@@ -18,8 +19,7 @@ export function take(block, keep, api) {
       if (going && !asked) next(performance.now(), bar.value); // else what is under way goes on by itself
     },
   });
-  const label = () =>
-    (button.textContent = going ? t("Stop") : t("Survey {n} sentences", { n: block.sentences }));
+  const label = () => (button.textContent = going ? t("Stop") : said(block.begin));
   function next(started, from) {
     asked = true;
     api.request("step", {}, (value) => {
@@ -48,6 +48,7 @@ export function take(block, keep, api) {
     told.replaceChildren(error);
   }
   function done(blocks) {
+    if (!blocks.length) return api.again();
     root.className = "stack";
     const after = [];
     root.replaceChildren(...blocks.map((one) => api.block(one, after)));
@@ -55,13 +56,7 @@ export function take(block, keep, api) {
   }
   label();
   root.append(
-    el(
-      "p",
-      { class: "text" },
-      t(
-        "Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every head on each.",
-      ),
-    ),
+    el("p", { class: "text" }, block.about),
     el("div", { class: "row" }, button, bar, told),
   );
   return root;
@@ -97,14 +92,7 @@ export const open_head = (block) =>
       {
         type: "button",
         class: "plain",
-        onclick: () => {
-          document.dispatchEvent(
-            new CustomEvent("atlas-look", {
-              detail: { kind: block.kind, layer: block.layer, head: block.head },
-            }),
-          );
-          document.querySelector("#tabs [role=tab]")?.click();
-        },
+        onclick: () => look({ kind: block.kind, layer: block.layer, head: block.head }),
       },
       t("Open this head in the explorer"),
     ),

@@ -1,8 +1,9 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink } from "../core/links.js";
+import { copyLink, look } from "../core/links.js";
 import { math } from "./math.js";
+import { figure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
 import { bars, maps, shaded } from "./maps.js";
 import { scrolling } from "./scroll.js";
@@ -68,9 +69,25 @@ const cells = {
       el("span", { class: "sr-only" }, cell.passed ? t("yes") : t("no")),
     ),
   token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
+  button: (cell, api) =>
+    el(
+      "button",
+      { type: "button", class: "plain action", onclick: () => follow(cell.to, api) },
+      cell.text,
+    ),
 };
-const draw = (cell) =>
-  cell === null ? "" : cell.cell ? cells[cell.cell](cell) : String(said(cell));
+const draw = (cell, api) =>
+  cell === null ? "" : cell.cell ? cells[cell.cell](cell, api) : String(said(cell));
+
+// Where a click leads: {look: a head for the explorer}, {open: a link's fields}, {ask: a question of the tab "Why"} or
+// {act, slot, data} of the panel.
+function follow(to, api) {
+  if (to.look) look(to.look);
+  else if (to.open) api.open(to.open);
+  else if (to.ask) document.dispatchEvent(new CustomEvent("atlas-question", { detail: to.ask }));
+  else api.act(to.act, to.slot, to.data);
+}
+
 const LONG = 26; // characters above which a cell's text may break into lines
 const right = (cell) => cell && typeof cell === "object" && cell.cell === "number";
 
@@ -79,7 +96,7 @@ function kindOf(cell) {
   return right(cell) ? "right" : String(said(words) ?? "").length > LONG ? "words" : null;
 }
 
-function table(block) {
+function table(block, keep, api) {
   const row = (values, marked, tag) =>
     el(
       "tr",
@@ -89,9 +106,9 @@ function table(block) {
           ? el(
               "th",
               { scope: "row", class: kindOf(value) === "words" ? "words" : null },
-              draw(value),
+              draw(value, api),
             )
-          : el(tag, { class: kindOf(value) }, draw(value)),
+          : el(tag, { class: kindOf(value) }, draw(value, api)),
       ),
     );
   const sample = block.rows[0] || [];
@@ -122,49 +139,6 @@ function table(block) {
       "aria-label": block.caption || `${t("table")}: ${said(block.columns[0] || block.columns[1])}`,
     }),
   );
-}
-
-function figure(block, keep, api) {
-  const box = el("div", {
-    class: "figure",
-    role: "img",
-    "aria-label": block.label,
-    style: `height: ${block.height}px`,
-  });
-  const fit = (room) => {
-    const height = room
-      ? Math.min(room.height, Math.max(block.height, room.width / 2))
-      : block.height;
-    box.style.height = `${height}px`;
-    if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
-  };
-  const whole = pictured(box, { ...api.about(said(block.label)), fit });
-  if (block.width) whole.style.maxWidth = `${block.width}px`;
-  const layout = { ...block.figure.layout, height: block.height, autosize: true };
-  for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
-  for (const note of layout.annotations || []) note.text = said(note.text);
-  if (layout.xaxis.ticktext) layout.xaxis.ticktext = layout.xaxis.ticktext.map(said);
-  if (block.rows.length) layout.yaxis.ticktext = block.rows.map(said);
-  for (const trace of block.figure.data)
-    for (const key of ["name", "hovertemplate"]) if (trace[key]) trace[key] = said(trace[key]);
-  const options = {
-    displaylogo: false,
-    showSendToCloud: false,
-    displayModeBar: false,
-    responsive: false,
-  };
-  keep.push(() =>
-    Plotly.newPlot(box, block.figure.data, layout, options).then(() => {
-      let width = box.clientWidth;
-      new ResizeObserver(() => {
-        if (box.isConnected && box.clientWidth && box.clientWidth !== width) {
-          width = box.clientWidth;
-          Plotly.relayout(box, { width });
-        }
-      }).observe(box);
-    }),
-  );
-  return whole;
 }
 
 const all = (block, keep, api) => block.blocks.map((part) => api.block(part, keep));
@@ -214,7 +188,11 @@ export const simple = {
   action: (b, keep, api) =>
     el(
       "button",
-      { type: "button", class: "plain action", onclick: () => api.ask(b.event, b.data) },
+      {
+        type: "button",
+        class: "plain action",
+        onclick: () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data)),
+      },
       b.text,
     ),
   link: (b) => {
@@ -264,6 +242,6 @@ export const simple = {
     ),
   bars,
   table,
-  figure,
+  figure: (b, keep, api) => figure(b, keep, { about: api.about, follow: (to) => follow(to, api) }),
   flow,
 };

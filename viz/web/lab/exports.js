@@ -35,8 +35,12 @@ export function exports(block, keep, api) {
     "div",
     { class: "exports", role: "group", "aria-label": t("Export and share") },
     el("span", { class: "caption" }, t("Export")),
-    button("PNG", t("What is shown, as a picture"), (event) => picture(event, "png")),
-    button("SVG", t("What is shown, as a vector picture"), (event) => picture(event, "svg")),
+    block.picture
+      ? [
+          button("PNG", t("What is shown, as a picture"), (event) => picture(event, "png")),
+          button("SVG", t("What is shown, as a vector picture"), (event) => picture(event, "svg")),
+        ]
+      : null,
     block.formats.map(({ text, about }) => button(text.toUpperCase(), about, () => file(text))),
     status,
   );

@@ -65,6 +65,7 @@ export default async function panel(root, api) {
       ...api,
       act,
       request,
+      again: () => ask(),
       ask: beside,
       open: visit,
       about: pictureOf,

@@ -84,6 +84,11 @@ export function display() {
       menu("size", t("Text size"), SIZES, chosen.size ?? 1),
     ),
   );
+  return closing(root);
+}
+
+// A menu, <details>, that closes when it is left.
+export function closing(root) {
   root.addEventListener("focusout", ({ relatedTarget }) => {
     if (relatedTarget && !root.contains(relatedTarget)) root.open = false;
   });

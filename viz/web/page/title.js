@@ -2,6 +2,7 @@
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { presenting } from "../present/way.js";
+import { teach } from "../tour/teach.js";
 import { display } from "./display.js";
 
 export default function title(root, api) {
@@ -16,6 +17,7 @@ export default function title(root, api) {
     el("p", {}, text),
     tour ? way("tour", t("Take the tour ({n} minutes)", { n: tour.minutes }), begin) : "",
     way("present", t("Present"), presenting(), t("One picture fills the screen, for a class (f)")),
+    teach(Boolean(tour)),
     display(),
   );
 }

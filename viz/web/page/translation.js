@@ -5,7 +5,7 @@ import { percent } from "../core/format.js";
 import { said, t } from "../core/language.js";
 import { kept, pageLink, visit } from "../core/links.js";
 import { connect } from "../core/rpc.js";
-import { aboutModel } from "./about.js";
+import { aboutModel, doubted } from "./about.js";
 
 const PATIENCE = 30000; // milliseconds after which a translation is asked for once more
 
@@ -79,10 +79,7 @@ export default function translation(root, api) {
           "data-step": step,
           onmouseenter: show,
           onfocus: show,
-          onclick: () => {
-            rpc.tell("pin", { step });
-            mark(step);
-          },
+          onclick: () => pin(step),
         },
         "button",
         text,
@@ -173,8 +170,13 @@ export default function translation(root, api) {
         more,
       ),
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
+      ...(value.doubts?.length ? [doubted(value.doubts, pin)] : []),
       details,
     );
+    if (Number.isInteger(value.asks?.step)) {
+      pin(value.asks.step, value.asks.token);
+      visit({ tab: "why" });
+    }
   }
 
   // --- what is asked ------------------------------------------------------------------------------------------------
@@ -236,6 +238,10 @@ export default function translation(root, api) {
       rpc.ended({ failed });
       busy();
     });
+  function pin(step, token) {
+    rpc.tell("pin", { step, token });
+    mark(step);
+  }
   // Which written token is asked about, on every tab.
   function mark(step) {
     root.querySelectorAll("button.chip").forEach((node) => {

@@ -30,7 +30,7 @@ function broken(text, font, width) {
 }
 
 // An SVG with a title above and a caption below it.
-function framed(svg, title, caption) {
+export function framed(svg, title, caption) {
   const [width, height] = [/\swidth="([\d.]+)/, /\sheight="([\d.]+)/].map((size) =>
     parseFloat(size.exec(svg)[1]),
   );

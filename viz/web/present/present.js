@@ -3,7 +3,7 @@
 import { arrow, modified } from "../core/keys.js";
 import { el, styleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { pageLink, tabLinks } from "../core/links.js";
+import { pageLink, viewLink } from "../core/links.js";
 import { described } from "../picture/copy.js";
 
 const HEIGHT = 360,
@@ -31,6 +31,7 @@ function createPresentation() {
     laid = "",
     reached = [],
     met = null,
+    slides = null, // views that are played: {about(), has(by), go(by)}
     place = Number(pageLink().get("present"));
 
   const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
@@ -208,12 +209,15 @@ function createPresentation() {
     style(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     write(
       title,
-      now?.title() ?? (shown ? "" : (tab()?.querySelector(".invitation")?.textContent ?? "")),
+      now?.title() ??
+        (shown
+          ? ""
+          : (tab()?.querySelector(".invitation")?.textContent ?? t("No picture stands here yet."))),
     );
-    write(caption, tour ? "" : (now?.caption() ?? ""));
+    write(caption, slides ? slides.about() : tour ? "" : (now?.caption() ?? ""));
     write(
       hint,
-      `${tour ? t("← → stops of the tour") : (now?.hint ?? t("← → pictures of this tab"))} · ${t("Esc ends the presentation")}`,
+      `${slides ? t("← → my views") : tour ? t("← → stops of the tour") : (now?.hint ?? t("← → pictures of this tab"))} · ${t("Esc ends the presentation")}`,
     );
     for (const [one, by] of [
       [back, -1],
@@ -231,14 +235,7 @@ function createPresentation() {
   // The address is a link to what is shown.
   function remember() {
     if (!on || !shown) return;
-    const open = tab(),
-      name = open?.id.replace("tab-", ""),
-      view = tabLinks[name] ?? tabLinks.explorer;
-    const fields = sheet() ? pageLink() : new URLSearchParams(view?.() ?? "");
-    if (open) fields.set("tab", name);
-    const within = panel();
-    if (within) fields.set("panel", within.id.replace("panel-", ""));
-    else fields.delete("panel");
+    const fields = sheet() ? pageLink() : viewLink();
     fields.set("present", sheet() ? 1 : Math.max(1, pictures().indexOf(shown) + 1));
     if (pageLink().toString() !== fields.toString())
       history.replaceState(history.state, "", `${location.pathname}${location.search}#${fields}`);
@@ -251,12 +248,20 @@ function createPresentation() {
       return (
         right && tour.querySelector(right > 0 ? ".moves .strong" : ".moves :not(.strong)").click()
       );
+    if (slides && right) return slides.has(right) && turn(right);
     if (about()?.move) return moved(about(), down, right);
     const all = pictures(),
       at = all.indexOf(shown) + (right || down);
     if (!all[at]) return;
     wanted = all[at];
     place = at + 1;
+    refresh();
+  }
+
+  // To another slide: its picture is the one that its tab is about.
+  function turn(by) {
+    [wanted, place] = [null, 1];
+    slides.go(by);
     refresh();
   }
 
@@ -277,6 +282,7 @@ function createPresentation() {
       all = pictures();
     if (tour)
       return !tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)").disabled;
+    if (slides) return slides.has(by);
     return about()?.move
       ? met?.by !== by || met.from !== about().title()
       : Boolean(all[all.indexOf(shown) + by]);
@@ -302,12 +308,13 @@ function createPresentation() {
   }
   const screen = () => !document.fullscreenElement && leave();
 
-  // from: {opener, pointed}: what had the focus, and the picture that was pointed at
+  // from: {opener, pointed, slides}: what had the focus, the picture that was pointed at, and what is played
   async function start(from) {
     if (on) return;
     on = true;
     opener = from.opener;
     wanted = from.pointed;
+    slides = from.slides ?? null;
     await enlarge(); // first: what is lifted later lies above
     document.documentElement.classList.add("atlas-presenting");
     lectern.showPopover();
@@ -340,7 +347,7 @@ function createPresentation() {
     for (const node of [sheet(), document.querySelector(".atlas-told")]) drop(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");
-    [wanted, met, place] = [null, null, 0];
+    [wanted, met, slides, place] = [null, null, null, 0];
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
     const fields = pageLink();
     fields.delete("present");

@@ -5,15 +5,24 @@ import { pageLink } from "../core/links.js";
 
 // Returns what starts one.
 export function presenting() {
-  let loading = null;
+  let loading = null,
+    views = null;
 
-  async function start() {
+  // slides: views to be played (views.js).
+  async function start(slides) {
     const opener = document.activeElement,
       pointed = document.querySelector(".pictured:hover, .pictured:focus-within");
     loading ||= import("./present.js")
       .then((module) => module.ready())
       .catch(() => (loading = null));
-    (await loading)?.start({ opener, pointed });
+    (await loading)?.start({ opener, pointed: slides ? null : pointed, slides });
+  }
+
+  async function collect() {
+    views ||= import("./views.js")
+      .then((module) => module.ready(start))
+      .catch(() => (views = null));
+    (await views)?.open();
   }
 
   const follow = () => pageLink().get("present") && start();
@@ -22,7 +31,8 @@ export function presenting() {
     event.preventDefault();
     start();
   });
+  document.addEventListener("atlas-views", collect);
   window.addEventListener("hashchange", follow);
   follow();
-  return start;
+  return () => start();
 }

@@ -95,6 +95,7 @@ export default function stepper(root, api) {
 
   async function take(value) {
     if (value.selection) see(value.selection);
+    if (value.error || value.invitation) lay();
     message(said(value.error) || "");
     if (value.error) {
       if (path) sentences.open(path, branch); // what was expected did not come
@@ -313,7 +314,7 @@ export default function stepper(root, api) {
       move((now) => now + (right || down));
     },
   };
-  root.replaceChildren(
+  const all = [
     alert,
     transport.root,
     pictured(el("div", { class: "steps" }, sentences.root, panes), steps),
@@ -324,7 +325,12 @@ export default function stepper(root, api) {
       Object.values(tabs),
     ),
     stage,
-  );
+  ];
+
+  // In place of the empty frame, as late as there is something to show in it: nothing jumps.
+  function lay() {
+    if (!stage.isConnected) root.replaceChildren(...all);
+  }
 
   function showPanel(name) {
     panel = name;
@@ -354,6 +360,7 @@ export default function stepper(root, api) {
     cancelAnimationFrame(frame);
     frame = 0;
     if (!path) return;
+    lay();
     const inside = at < path.length;
     if (inside) need("rows");
     const shown = inside && path.has(at),

@@ -1,35 +1,46 @@
-// The way into the tours: the button beside the examples, and links to a stop (#tour=..&stop=..). All else of them is
-// fetched when one is started.
+// The ways into the tours and the worksheets: the button beside the examples, the menu for a class, and links to a stop
+// (#tour=..&stop=..) or a worksheet (#sheet=..). All else of them is fetched when one is started.
 import { learn } from "../core/language.js";
 import { pageLink } from "../core/links.js";
+import { connect } from "../core/rpc.js";
 
 export default function guide(root, api) {
-  let loading = null;
+  const rpc = connect(api, () => {});
+  const learnt = () => (learnt.words ||= learn(api.options.words));
 
-  function load() {
-    loading ||= Promise.all([import("./tour.js"), learn(api.options.words)])
-      .then(([module]) => module.ready(root, api))
-      .catch(() => (loading = null)); // whoever asks again has it tried again
-    return loading;
+  // What is fetched once; whoever asks again after a failure has it tried again.
+  function fetched(load) {
+    let loading = null;
+    return {
+      get: () =>
+        (loading ||= Promise.all([load(), learnt()]).then(([it]) => it)).catch(
+          () => (loading = null),
+        ),
+      there: () => loading,
+    };
   }
+  const tours = fetched(async () => (await import("./tour.js")).ready(root, rpc)),
+    sheets = fetched(async () => (await import("../sheet/sheet.js")).ready(rpc));
 
-  async function start(place) {
-    (await load())?.go(place);
-  }
+  const start = async (place) => (await tours.get())?.go(place);
+  const lay = async (place) => (await sheets.get())?.open(place);
 
   // A link names a tour, its stop and a direction; while a stop is shown, its own view is a link, too.
   function follow() {
     const link = pageLink();
+    if (link.has("sheet"))
+      return lay({ sheet: link.get("sheet"), direction: link.get("direction") ?? "" });
     if (link.get("tour"))
       start({
         tour: link.get("tour"),
         stop: Number(link.get("stop")) || 1,
         direction: link.get("direction") || "",
       });
-    else if (loading) loading.then((tour) => tour?.leave());
+    else if (tours.there()) tours.get().then((tour) => tour?.leave());
   }
 
   document.addEventListener("atlas-tour", ({ detail }) => start({ ...detail, stop: 1 }));
+  document.addEventListener("atlas-sheet", ({ detail }) => lay(detail));
   window.addEventListener("hashchange", follow);
   follow();
 }

@@ -4,19 +4,19 @@ import { arrow } from "../core/keys.js";
 import { debounce, el, styleOf } from "../core/dom.js";
 import { said, t } from "../core/language.js";
 import { copyLink, pageLink } from "../core/links.js";
-import { connect } from "../core/rpc.js";
+import { createAsk } from "./ask.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
 const SETTLING = 2500; // and to grow to its size
 
 // A promise of the tours, once their style sheet is there.
-export const ready = async (root, api) => {
+export const ready = async (root, rpc) => {
   await styleOf(import.meta.url);
-  return createTour(root, api);
+  return createTour(root, rpc);
 };
 
-function createTour(root, api) {
+function createTour(root, rpc) {
   let shown = null,
     wanted = null,
     asked = 0,
@@ -26,7 +26,19 @@ function createTour(root, api) {
   const heading = el("h2", { tabindex: "-1", id: "atlas-tour-title" });
   const text = el("p", { class: "text" }),
     claim = el("p", { class: "claim" });
-  const story = el("div", { class: "story", "aria-live": "polite" }, heading, text, claim);
+  const ask = createAsk((answer) => {
+    sheet.classList.remove("asking");
+    reveal(answer);
+    sheet.scrollTop = sheet.scrollHeight; // what was said before may take all of a small sheet
+  });
+  const story = el(
+    "div",
+    { class: "story", "aria-live": "polite" },
+    heading,
+    text,
+    ask.root,
+    claim,
+  );
   const list = el("select", {
     "aria-label": t("Choose a tour"),
     onchange: () => go({ tour: list.value, stop: 1, direction: shown?.direction }),
@@ -36,18 +48,20 @@ function createTour(root, api) {
     el("button", { type: "button", class: kind, onclick }, words);
   const back = button(t("Back"), () => move(-1)),
     next = button(t("Next"), () => move(1), "strong");
+  const sheetOf = button(t("Worksheet"), () => {
+    const { tour, direction } = shown;
+    document.dispatchEvent(new CustomEvent("atlas-sheet", { detail: { sheet: tour, direction } }));
+  });
   const link = button(t("Copy link"), copy),
     leaving = button(t("Leave the tour"), leave);
   const sheet = el(
     "section",
     { class: "atlas-tour", "aria-labelledby": "atlas-tour-title", hidden: true, onkeydown: keys },
-    el("div", { class: "bar" }, list, count, link, leaving),
+    el("div", { class: "bar" }, list, count, sheetOf, link, leaving),
     story,
     el("div", { class: "moves" }, back, next),
   );
   root.replaceChildren(sheet);
-
-  const rpc = connect(api, () => {});
 
   // place: {tour, stop, direction}. What is on its way, or shown, is not asked for again: a stop's own view comes here, too.
   function go(place) {
@@ -68,15 +82,16 @@ function createTour(root, api) {
       heading.textContent = said(answer.error);
       text.replaceChildren();
       claim.replaceChildren();
-      [back, next, link].forEach((one) => (one.hidden = true));
+      ask.root.hidden = true;
+      [back, next, link, sheetOf].forEach((one) => (one.hidden = true));
       return settle(first);
     }
     shown = answer;
     heading.textContent = said(answer.title);
     text.textContent = said(answer.missing ?? answer.text);
     text.classList.toggle("missing", Boolean(answer.missing));
-    claim.hidden = !answer.claim;
-    if (answer.claim) drawClaim(answer.claim);
+    ask.draw(answer);
+    claim.hidden = true;
     list.replaceChildren(
       ...answer.tours.map((one) =>
         el(
@@ -88,9 +103,27 @@ function createTour(root, api) {
     );
     count.textContent = t("{n} of {all}", { n: answer.stop, all: answer.stops });
     [back, next, link].forEach((one) => (one.hidden = false));
+    sheetOf.hidden = !answer.asks;
     back.disabled = answer.stop === 1;
     next.textContent = answer.stop < answer.stops ? t("Next") : t("Finish");
+    sheet.classList.toggle("asking", ask.open(answer));
+    if (!ask.open(answer)) return reveal(answer, first);
     settle(first);
+    hold(answer);
+  }
+
+  // What a question asks is not to be seen before it is answered; a link leads to the question.
+  function hold({ tour, stop, direction }) {
+    point(null);
+    const fields = new URLSearchParams({ tour, stop, direction });
+    if (pageLink().get("stop") !== String(stop) || pageLink().get("tour") !== tour)
+      location.hash = fields;
+  }
+
+  function reveal(answer, first = false) {
+    claim.hidden = !answer.claim;
+    if (answer.claim) drawClaim(answer.claim);
+    settle(first); // what is pointed at is brought to where nothing covers it then
     open(answer);
   }
 
@@ -144,7 +177,11 @@ function createTour(root, api) {
   function open(answer) {
     point(null);
     const fields = fieldsOf(answer).toString();
-    if (pageLink().toString() !== fields) location.hash = fields;
+    if (pageLink().toString() !== fields) {
+      // What was asked has its place in the history already.
+      if (answer.ask?.choices) location.replace(`${location.pathname}${location.search}#${fields}`);
+      else location.hash = fields;
+    }
     const since = performance.now();
     const look = () => {
       if (shown !== answer || sheet.hidden) return;

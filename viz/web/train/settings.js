@@ -12,10 +12,19 @@ const POSITIONS = [
   ["learned", say("learned")],
   ["relative", say("by distance, in the scores")],
   ["none", say("none")],
+  ["count", say("a count")],
+  ["normalised", say("a count, normalised")],
+  ["binary", say("binary digits")],
+  ["sine", say("sines alone")],
+  ["tutorial", say("sines and cosines, wrong exponents")],
 ];
 const OPTIMIZERS = [
   ["adam", say("Adam with warm-up")],
   ["sgd", say("SGD with momentum")],
+];
+const STARTS = [
+  ["xavier", say("Xavier, by width in and out")],
+  ["torch", say("as PyTorch’s layers come")],
 ];
 // field, words, what it teaches; of Transformers alone?, and under which name the change was measured
 const SWITCHES = [
@@ -44,6 +53,30 @@ const SWITCHES = [
     true,
   ],
   [
+    "scale_embedding",
+    say("Embeddings times √d_model"),
+    say("Without it the code of a position is larger than the word that it is added to."),
+    true,
+  ],
+  [
+    "biases",
+    say("Biases"),
+    say("What every matrix adds, whatever it reads. T5 does without."),
+    true,
+  ],
+  [
+    "separate",
+    say("Separate vocabularies"),
+    say("A table of words for each side, and no embedding in common."),
+    true,
+  ],
+  [
+    "warmup",
+    say("Warm-up"),
+    say("Adam’s steps grow for 30 updates, then shrink. Off: one learning rate throughout."),
+    false,
+  ],
+  [
     "norm_first",
     say("Norm before each sub-layer"),
     say("Off: the norm stands after the sum, as in the paper."),
@@ -59,19 +92,40 @@ const SWITCHES = [
 const START = {
   network: "transformer",
   layers: 2,
+  decoder_layers: 0,
   heads: 4,
   d_model: 64,
+  d_ff: 2,
   positions: "interleaved",
   look_ahead_mask: true,
   norm_first: true,
   scale_scores: true,
+  scale_embedding: true,
   residual: true,
+  biases: true,
+  separate: false,
   dropout: 0,
+  attention_dropout: 0,
+  feedforward_dropout: 0,
   label_smoothing: 0,
   optimizer: "adam",
+  rate: 1,
+  warmup: true,
+  momentum: 0.9,
+  start: "xavier",
   count_padding: false,
   seed: 1,
 };
+
+const OF_TRANSFORMERS = [
+  "layers",
+  "decoder_layers",
+  "heads",
+  "d_ff",
+  "positions",
+  "attention_dropout",
+  "feedforward_dropout",
+];
 
 // side: "a" or "b"; options: what the server tells once. Returns {node, values(), set(values)}.
 export function createSettings(side, options, title) {
@@ -121,20 +175,27 @@ export function createSettings(side, options, title) {
     read: () => Math.min(999, Math.max(0, Math.floor(Number(seed.value) || 0))),
     put: (v) => (seed.value = v),
   });
-  const measured = [
-    "positions_none",
-    "positions_learned",
-    "dropout",
-    "label_smoothing",
-    "optimizer",
+  const named = [
+    ...POSITIONS.filter(([code]) => code !== START.positions).map(([code, words]) => [
+      `positions_${code}`,
+      t("Positions: {code}", { code: words }),
+    ]),
+    ["heads_1", t("heads: {n}", { n: 1 })],
+    ["heads_2", t("heads: {n}", { n: 2 })],
+    ["heads_8", t("heads: {n}", { n: 8 })],
+    ["layers_1", t("layers: encoder {n}, decoder {m}", { n: 1, m: 2 })],
+    ["decoder_layers_1", t("layers: encoder {n}, decoder {m}", { n: 2, m: 1 })],
+    ["d_ff_1", t("d_ff {n} × d_model", { n: 1 })],
+    ["d_ff_4", t("d_ff {n} × d_model", { n: 4 })],
+    ["dropout", t("dropout 0.1")],
+    ["attention_dropout", t("dropout 0.1 on attention weights")],
+    ["feedforward_dropout", t("dropout 0.1 in the feed-forward")],
+    ["label_smoothing", t("label smoothing 0.1")],
+    ...["0.1", "0.3", "3", "10"].map((n) => [`rate_${n}`, t("Learning rate × {n}", { n })]),
+    ["optimizer", t("SGD with momentum")],
+    ["momentum_0", t("SGD without momentum")],
+    ["start", t("Start as PyTorch’s layers come")],
   ];
-  const names = {
-    positions_none: say("no positions"),
-    positions_learned: say("learned positions"),
-    dropout: say("dropout 0.1"),
-    label_smoothing: say("label smoothing 0.1"),
-    optimizer: say("SGD with momentum"),
-  };
   const node = el(
     "fieldset",
     { class: "settings" },
@@ -143,7 +204,7 @@ export function createSettings(side, options, title) {
       "div",
       { class: "fields" },
       select("network", t("Network"), NETWORKS),
-      select("layers", t("Layers per side"), numbers("layers")),
+      select("layers", t("Encoder layers"), numbers("layers")),
       select("heads", t("Heads per layer"), numbers("heads")),
       select("d_model", "d_model", numbers("d_model")),
       select("positions", t("Position encoding"), POSITIONS),
@@ -156,27 +217,35 @@ export function createSettings(side, options, title) {
       "details",
       {},
       el("summary", {}, t("Switches, and what each was measured to do")),
+      el(
+        "div",
+        { class: "fields" },
+        select("decoder_layers", t("Decoder layers"), [
+          ["0", t("as many as the encoder")],
+          ...numbers("decoder_layers").slice(1),
+        ]),
+        select("d_ff", t("d_ff, times d_model"), numbers("d_ff")),
+        select("attention_dropout", t("Dropout on attention weights"), rates),
+        select("feedforward_dropout", t("Dropout in the feed-forward"), rates),
+        select("rate", t("Learning rate, times the usual"), numbers("rate")),
+        select("momentum", t("Momentum of SGD"), numbers("momentum")),
+        select("start", t("Start"), STARTS),
+      ),
       el("div", { class: "switches" }, SWITCHES.map(toggle)),
       el(
         "p",
         { class: "note" },
         t(
-          "Measured with five seeds on the first corpus; the loss is that of the whole corpus, without smoothing.",
+          "Measured with five seeds on the first corpus, codes for positions on that of word order, too; the loss is that of the whole corpus, without smoothing.",
         ),
       ),
       el(
         "ul",
         { class: "note" },
-        measured
-          .filter((name) => options.measured[name])
-          .map((name) =>
-            el(
-              "li",
-              {},
-              el("b", {}, names[name]),
-              " ",
-              options.measured[name].map(said).join("; "),
-            ),
+        named
+          .filter(([name]) => options.measured[name])
+          .map(([name, words]) =>
+            el("li", {}, el("b", {}, words), " ", options.measured[name].map(said).join("; ")),
           ),
       ),
     ),
@@ -184,8 +253,10 @@ export function createSettings(side, options, title) {
 
   function update() {
     const transformer = fields.get("network").read() === "transformer";
-    for (const name of ["layers", "heads", "positions"])
-      fields.get(name).node.disabled = !transformer;
+    for (const name of OF_TRANSFORMERS) fields.get(name).node.disabled = !transformer;
+    const adam = fields.get("optimizer").read() === "adam";
+    fields.get("momentum").node.disabled = adam;
+    fields.get("warmup").node.disabled = !adam;
     for (const field of fields.values()) if (field.transformer) field.node.disabled = !transformer;
   }
   const set = (values) => {

@@ -3,7 +3,7 @@
 import { el } from "../core/dom.js";
 import { t } from "../core/language.js";
 
-const BARS = 5,
+const BARS = 8,
   FULL = 2; // nats: a smaller largest effect is not drawn in full colour
 
 const percent = (p) =>

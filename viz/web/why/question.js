@@ -281,5 +281,6 @@ export default function question(root, api) {
   const rpc = connect(api, take);
   const visible = whenSeen(root, needed);
   window.addEventListener("hashchange", openLink);
+  document.addEventListener("atlas-question", ({ detail }) => shown && ask(detail));
   openLink();
 }

@@ -70,11 +70,16 @@ def effects_block(
     }
 
 
-def sets_block(about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: int) -> dict:
-    """In how many of the sets each head is. kinds: layers of each kind; heads: of a layer."""
+def sets_block(
+    about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: Mapping[AttentionKind, int]
+) -> dict:
+    """In how many of the sets each head is. kinds: layers of each kind; heads: of each in a layer."""
     counts = {
         kind: np.array(
-            [[sum((kind, layer, head) in one.kept for one in sets) for head in range(heads)] for layer in range(layers)]
+            [
+                [sum((kind, layer, head) in one.kept for one in sets) for head in range(heads[kind])]
+                for layer in range(layers)
+            ]
         )
         for kind, layers in kinds.items()
     }

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from model.analysis.why.case import Case
+from model.nets.blocks import exact
 from model.nets.sweep import PatchValue, Sweep
 from model.trace.interventions import Edge, HeadOutput, Interventions, Patch
 from model.trace.kinds import AttentionKind
@@ -50,7 +51,7 @@ def effects_if_cut(case: Case, kind: AttentionKind, layer: int, head: int, how: 
     _, heads, queries, keys = record.weights.shape
     if not 0 <= head < heads:
         raise ValueError(f"heads are 0 to {heads - 1}, found {head}")
-    weights, values = record.weights[0, head].double(), record.values[0, head].double()
+    weights, values = exact(record.weights[0, head]), exact(record.values[0, head])
     exists = np.ones((queries, keys), bool)
     if kind is AttentionKind.DECODER_SELF:
         exists = np.tril(exists)

@@ -90,14 +90,14 @@ def all_heads(case: Case) -> list[Head]:
         (kind, layer, head)
         for kind, layers in case.model.num_layers.items()
         for layer in range(layers)
-        for head in range(case.model.config.num_heads)
+        for head in range(case.model.num_heads[kind])
     ]
 
 
 def closed(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKind, Tensor]:
     """Gates by kind [batch, layers, heads] of a batch whose row i has the heads of sets[i] off."""
     gates = {
-        kind: case.source_rows.new_ones(len(sets), layers, case.model.config.num_heads)
+        kind: case.source_rows.new_ones(len(sets), layers, case.model.num_heads[kind])
         for kind, layers in case.model.num_layers.items()
     }
     for row, heads in enumerate(sets):
@@ -172,13 +172,13 @@ def estimated(case: Case, voices: Voices) -> HeadEffects:
     for draw in voices.draws:
         with torch.inference_mode(False), torch.enable_grad():
             gates = {
-                kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
+                kind: case.source_rows.new_ones(1, layers, case.model.num_heads[kind]).requires_grad_()
                 for kind, layers in case.model.num_layers.items()
             }
             plain = {kind: value.clone() for kind, value in draw.items()}
             metric = case.measure(gated(case, gates, plain, encode=True)).sum()
             found = torch.autograd.grad(metric, list(gates.values()))
-        total += torch.cat([gradient.flatten() for gradient in found]).double().cpu().numpy()
+        total += torch.cat([gradient.flatten() for gradient in found]).cpu().double().numpy()
     return HeadEffects(
         voices.replacement, Evidence.PROXY, _by_kind(case, total / len(voices.draws)), draws=len(voices.draws)
     )
@@ -187,7 +187,7 @@ def estimated(case: Case, voices: Voices) -> HeadEffects:
 def _by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
     found, start = {}, 0
     for kind, layers in case.model.num_layers.items():
-        shape = layers, case.model.config.num_heads
+        shape = layers, case.model.num_heads[kind]
         found[kind] = values[start : start + shape[0] * shape[1]].reshape(shape)
         start += shape[0] * shape[1]
     return found

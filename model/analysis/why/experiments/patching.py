@@ -146,7 +146,7 @@ def between(
     ids = translator.encode(other, trace.direction)
     found = patched(clean, corrupted(clean, ids), grid, direction)
     if isinstance(grid, HeadGrid):
-        columns = [str(head + 1) for head in range(translator.config.num_heads)]
+        columns = [str(head + 1) for head in range(translator.model.num_heads[grid.kind])]
     elif grid.side is Side.DECODER:
         columns = trace.decoder_inputs[: clean.question.step + 1]
     elif direction is Direction.NOISE:
@@ -172,7 +172,7 @@ def patched(clean: Case, corrupt: Case, grid: Grid, direction: Direction) -> Pat
     pairs = _pairs(into, giver, grid)
     places = _places(into, grid)
     values = [_value(giver.output, place, pairs) for place in places]
-    columns = len(pairs) if pairs else into.model.config.num_heads
+    columns = into.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else len(pairs)
     allowed = np.array([pair >= 0 for pair in pairs], bool) if pairs else np.ones(columns, bool)
     common = np.flatnonzero(allowed).tolist()
     wanted = [(index, column) for index in range(_rows(places, grid, columns)) for column in common]
@@ -194,7 +194,7 @@ def _places(case: Case, grid: Grid) -> list[HeadOutput | SubLayerOutput | Stream
         return [
             HeadOutput(grid.kind, layer, head)
             for layer in range(case.model.num_layers[grid.kind])
-            for head in range(case.model.config.num_heads)
+            for head in range(case.model.num_heads[grid.kind])
         ]
     kind = AttentionKind.ENCODER_SELF if grid.side is Side.ENCODER else AttentionKind.DECODER_SELF
     layers = range(case.model.num_layers[kind])
@@ -241,7 +241,7 @@ def _value(output: ForwardOutput, place: HeadOutput | SubLayerOutput | Stream, p
 
 def _run(into: Case, places: list, values: list[Tensor], grid: Grid, wanted: list[tuple[int, int]]) -> Tensor:
     """The decoder's output [batch, d_model] at the question's row, a batch row for each (layer, column)."""
-    columns = into.model.config.num_heads
+    columns = into.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else 0
     given = {}
     for index, (place, value) in enumerate(zip(places, values)):
         weight = value.new_zeros(len(wanted), value.shape[1])

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from model.analysis.why.case import Case, Change
 from model.analysis.why.metric import candidates
+from model.nets.blocks import exact
 from model.trace.why.removal import Removal
 
 SHOWN = 5  # of the most probable tokens, before and after
@@ -31,7 +32,7 @@ def beside(case: Case, changed: Tensor) -> Removal:
     question, (ids, _) = case.question, candidates(case.model, hidden, SHOWN)
     asked = [question.token_id] + ([] if question.contrast_id is None else [question.contrast_id])
     listed = list(dict.fromkeys([*asked, *ids.flatten().tolist()]))
-    probabilities = case.model.project(hidden).double().softmax(-1)[:, listed].cpu().numpy()
+    probabilities = exact(case.model.project(hidden)).softmax(-1)[:, listed].cpu().numpy()
     before, after = case.measure(hidden).tolist()
     order = np.argsort(-probabilities.max(0), kind="stable")
     return Removal(before, after, tuple(listed[i] for i in order), probabilities[:, order])

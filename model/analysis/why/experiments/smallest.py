@@ -55,7 +55,7 @@ class Whole:
                 logits.scatter_(-1, written[some], float("-inf"))
                 logits[:, list(config.banned_ids)] = float("-inf")
                 leads.append(chosen[:, 0] - logits.amax(-1))
-            found.append(torch.cat(leads).view(hidden.shape[:2]).double().cpu().numpy())
+            found.append(torch.cat(leads).view(hidden.shape[:2]).cpu().double().numpy())
         return np.concatenate(found)
 
     def slopes(self, instead: Instead) -> np.ndarray:
@@ -64,7 +64,7 @@ class Whole:
         case = self.case
         with torch.inference_mode(False), torch.enable_grad():
             gates = {
-                kind: case.source_rows.new_ones(1, layers, case.model.config.num_heads).requires_grad_()
+                kind: case.source_rows.new_ones(1, layers, case.model.num_heads[kind]).requires_grad_()
                 for kind, layers in case.model.num_layers.items()
             }
             sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in instead.items()})
@@ -76,7 +76,7 @@ class Whole:
                 case.model.config.num_target_tokens,
             )
             found = torch.autograd.grad(chosen.sum(), list(gates.values()))
-        return torch.cat([gradient.flatten() for gradient in found]).double().cpu().numpy()
+        return torch.cat([gradient.flatten() for gradient in found]).cpu().double().numpy()
 
     def _without(self, sets: Sequence[Sequence[Head]], instead: Instead) -> torch.Tensor:
         """The decoder's output without each set of heads, [batch, target, d_model]."""

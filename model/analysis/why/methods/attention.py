@@ -8,6 +8,7 @@ import torch
 from model.analysis.why.case import Case
 from model.analysis.why.contributions import mixed
 from model.analysis.why.method import Answer, Method
+from model.nets.blocks import exact
 from model.trace.kinds import AttentionKind
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Unit
@@ -15,7 +16,7 @@ from model.trace.why.evidence import Evidence, Unit
 
 def raw(case: Case) -> Answer:
     """Mean over heads of the chosen layer's cross-attention weights, or of all layers'. Nothing of the prefix."""
-    return _over_source(case, case.output.weights(AttentionKind.CROSS)[:, 0, :, -1].double().mean(1))
+    return _over_source(case, exact(case.output.weights(AttentionKind.CROSS)[:, 0, :, -1]).mean(1))
 
 
 @torch.inference_mode()

@@ -28,7 +28,7 @@ def attention_rollout(case: Case) -> Answer:
     """Attention rollout from the row to the words of both sides (Abnar and Zuidema 2020)."""
     output = case.output
     encoder, own, cross = (
-        output.weights(kind)[:, 0].double().cpu().numpy()  # [layers, heads, query, key]
+        output.weights(kind)[:, 0].cpu().double().numpy()  # [layers, heads, query, key]
         for kind in (AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS)
     )
     return _shared(case, decoder_rollout(own, cross, rollout(encoder)[-1])[-1, -1])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.analysis.why.case import Case
 from model.analysis.why.method import Answer, Method
+from model.nets.blocks import exact
 from model.nets.sweep import Changes
 from model.trace.language import say
 from model.trace.why.evidence import Evidence, Sum, Unit
@@ -43,7 +44,7 @@ def gradient_x_input(case: Case) -> Answer:
 
 def times_input(case: Case, source: Tensor, target: Tensor) -> Answer:
     """What is by source [1, source, d_model] and target [1, step + 1, d_model] embeddings, times these, by column."""
-    products = (by * rows.double() for by, rows in ((source, case.source_rows), (target, case.target_rows)))
+    products = (exact(by) * exact(rows) for by, rows in ((source, case.source_rows), (target, case.target_rows)))
     return Answer(case.columns.gather(*(product.sum(-1)[0].cpu().numpy() for product in products)))
 
 
@@ -104,12 +105,12 @@ class _Line:
     def take(self, places: np.ndarray | list[float]) -> None:
         places = np.asarray(places, np.float64)
         for part in self.case.chunks(len(places)):
-            alpha = torch.from_numpy(places[part]).to(self.starts[0])[:, None, None]
+            alpha = self.starts[0].new_tensor(places[part])[:, None, None]
             metric, *found = gradients(
                 self.case, *(start + alpha * change for start, change in zip(self.starts, self.changes))
             )
             slopes = torch.cat(
-                [(gradient.double() * change.double()).sum(-1) for gradient, change in zip(found, self.changes)], dim=1
+                [(exact(gradient) * exact(change)).sum(-1) for gradient, change in zip(found, self.changes)], dim=1
             )
             for place, value, slope in zip(places[part].tolist(), metric.tolist(), slopes.cpu().numpy()):
                 self.metric[place], self.slope[place] = value, slope

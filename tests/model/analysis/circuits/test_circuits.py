@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from model.analysis import circuits
+from model.analysis.circuits.contrast import Contrast, Method
 from model.analysis.circuits.graph import Edge, graph
-from model.analysis.circuits.pairs import Pair, batch
+from model.analysis.circuits.pairs import Pair, batch, comparable, filled
 from model.analysis.circuits.passing import Passing
-from model.analysis.circuits.scores import Contrast
 from model.config import ModelConfig
-from model.trace.kinds import Side
+from model.trace.kinds import Side, SubLayerName
 from model.trace.language import Refusal
 from tests.conftest import build_tiny_model
 
@@ -60,6 +60,37 @@ def test_what_is_written_adds_up_to_the_stream(tiny_translator, contrast):
         torch.testing.assert_close(total, run.layers(side)[-1].after, atol=1e-4, rtol=0)
 
 
+def test_edges_into_a_receiver_add_up_to_the_difference_of_what_it_reads(tiny_translator, contrast):
+    """Of both sentences, in the passes that the model records."""
+    runs = [
+        tiny_translator.model(ids, contrast.batch.target, record=True)
+        for ids in (contrast.batch.source, contrast.batch.other)
+    ]
+    seen = set()
+    for part, readers in contrast.edges.readers.items():
+        change = (
+            contrast.own.of(readers.side, readers.senders) - contrast.other.of(readers.side, readers.senders)
+        ).sum(0)
+        own, other = (_read_by(part, run) for run in runs)
+        torch.testing.assert_close(change, own - other, atol=1e-4, rtol=0)
+        seen.add(part.split(".")[-1])
+    assert seen == {"q", "k", "v", "ffn", "logits"}
+
+
+def _read_by(part: str, run) -> torch.Tensor:
+    """The stream that a part of the pass reads."""
+    if part == "logits":
+        return run.layers(Side.DECODER)[-1].after
+    side, layer, *rest = part.split(".")
+    if rest[0] == "cross" and rest[1] in "kv":
+        return run.layers(Side.ENCODER)[-1].after
+    record = run.layers(Side(side))[int(layer)]
+    if rest[0] == "self":
+        return record.before
+    before = SubLayerName.CROSS_ATTENTION if [side, *rest] == ["decoder", "ffn"] else SubLayerName.SELF_ATTENTION
+    return record.sublayer(before).after
+
+
 @pytest.mark.parametrize("sender", ["encoder.0.self.2", "decoder.1.cross.3"])
 def test_cutting_all_edges_of_a_head_is_replacing_what_it_says(tiny_translator, contrast, sender):
     """By the library's own edit of the named place: another mechanism."""
@@ -82,7 +113,7 @@ def test_cutting_all_edges_of_a_head_is_replacing_what_it_says(tiny_translator, 
 
 def test_scores_are_the_slopes_of_small_cuts(contrast):
     """EAP is the slope by an edge's gate: against differences in float64-like steps, on edges of every kind."""
-    found = contrast.scores(circuits.scores.Method.EAP, 1)
+    found = contrast.scores(Method.EAP, 1)
     names = contrast.edges.number
     for edge in (
         Edge("encoder.embed", "encoder.0.self.q.1"),
@@ -151,12 +182,14 @@ def test_a_planted_circuit_is_found(tokenizer, tiny_translator):
         Edge("decoder.1.cross.2", "logits"),
     }
     labels, values = np.array([edge in true for edge in found.graph.edges]), np.abs(found.scores)
-    above = (values[labels][:, None] > values[~labels]).mean() + 0.5 * (
-        values[labels][:, None] == values[~labels]
-    ).mean()
-    assert above >= 0.95
-    result = circuits.tested(translator, found, PAIRS, shares=(0.01, 1.0))
-    assert result.faithfulness == pytest.approx([1.0, 1.0], abs=1e-3) and result.random[0] < 0.5
+    assert above(values[labels], values[~labels]) >= 0.95
+    result = found.faithfulness(PAIRS, shares=(0.01, 1.0))
+    assert result.best.faithfulness == pytest.approx([1.0, 1.0], abs=1e-3) and result.random.faithfulness[0] < 0.5
+
+
+def above(these: np.ndarray, others: np.ndarray) -> float:
+    """The area under the ROC curve: how often one of these is larger than one of the others."""
+    return (these[:, None] > others).mean() + 0.5 * (these[:, None] == others).mean()
 
 
 def planted(tokenizer, translator):
@@ -180,14 +213,59 @@ def planted(tokenizer, translator):
 
 
 def test_pairs_that_cannot_be_compared_are_refused_in_words(tiny_translator, tokenizer):
-    with pytest.raises(Refusal, match="as many in both"):
-        circuits.pair(tiny_translator, "Hund", "Der kleine Hund schläft unter dem Tisch.", ("a", "b"))
     with pytest.raises(Refusal, match="single ones"):
         circuits.pair(tiny_translator, "Hund", "Hund", ("wheelbarrow of apples", "b"))
     with pytest.raises(ValueError, match="no pairs"):
         circuits.find(tiny_translator, [])
     with pytest.raises(Refusal, match="no sum of its parts"):
         graph(ModelConfig(100, norm_first=False))
+
+
+UNEQUAL = [
+    Pair((4, 20, 31, 45, 2), (4, 20, 2), (1, 30, 41), 40, 50),
+    Pair((4, 61, 2), (4, 61, 70, 33, 2), (1, 22), 44, 57),  # padded, both batches are of one shape
+]
+
+
+def test_of_unequal_lengths_what_the_decoder_writes_is_compared(tiny_translator):
+    """With all of it from the sentence it is the model's pass, with none the changed one's; on the way between them the
+    slopes of all edges add up to the difference; what the encoder writes has no counterpart."""
+    found = circuits.find(tiny_translator, UNEQUAL, "eap-ig", steps=200)
+    contrast = Contrast(
+        tiny_translator, found.graph, batch(UNEQUAL, tiny_translator.config.pad_id, torch.device("cpu"))
+    )
+    of_decoder = np.array([edge.sender.startswith("decoder.") for edge in found.graph.edges])
+    assert (found.defined == of_decoder).all() and not found.scores[~of_decoder].any()
+    with torch.inference_mode():
+        for one, lead in zip(UNEQUAL, contrast.changed_lead):
+            logits = tiny_translator.model(torch.tensor([one.other_ids]), torch.tensor([one.target_ids])).logits[0, -1]
+            assert float(lead) == pytest.approx(float(logits[one.token] - logits[one.instead]), abs=1e-4)
+    torch.testing.assert_close(contrast.kept(np.ones(len(of_decoder))), contrast.lead, atol=1e-5, rtol=0)
+    torch.testing.assert_close(contrast.kept(~of_decoder), contrast.changed_lead, atol=1e-5, rtol=0)
+    assert found.scores.sum() == pytest.approx(found.changed - found.metric, rel=0.02)
+    curves = found.faithfulness(UNEQUAL, shares=(0.1, 1.0))
+    assert curves.best.faithfulness[1] == pytest.approx(1.0, abs=1e-4) and curves.best.edges[1] <= of_decoder.sum()
+    edge, _ = found.edges(1)[0]
+    assert np.isfinite(found.measured(edge.sender))
+    with pytest.raises(Refusal, match="differ in length"):
+        found.measured("encoder.embed")
+
+
+def test_a_template_has_pairs_of_one_kind_and_none_twice(tiny_translator, monkeypatch):
+    texts = [("Hund", "Tisch"), ("Hund", "Tisch"), ("Hund", "Hund"), (" ", "Hund"), ("Hund", "Der kleine Tisch")]
+    (first, *_), second = (tiny_translator.generate([tiny_translator.encode("Hund")], None)[0], 9)
+    aligned = len(tiny_translator.encode("Hund")) == len(tiny_translator.encode("Tisch"))
+    found = comparable(tiny_translator, texts, (first, second), None)
+    assert [one.sentences for one in found] == [texts[0]] if aligned else [texts[0], texts[4]]
+
+
+def test_of_many_fillings_some_are_drawn_and_the_same_for_both_sentences():
+    words = {f"w{n}": tuple(f"o{n}x{k}" for k in range(20)) for n in range(30)}  # more than a number counts
+    sentence = " ".join(words)
+    found, others = filled(sentence, words), filled(f"{sentence} end", words)
+    assert len({*found}) == len(found) == 64 and found[0] == sentence
+    assert others == [f"{text} end" for text in found]
+    assert filled("w0 w1", {"w0": ("a",), "w1": ("b",)}) == ["w0 w1", "w0 b", "a w1", "a b"]
 
 
 def test_a_pass_with_gates_takes_any_rows(tiny_translator, contrast):

@@ -26,10 +26,11 @@ def text_pieces(translator) -> list[str]:
 def by_scipy(translator, vector: np.ndarray, without: list[int], count: int) -> list[tuple[int, float]]:
     table = translator.model.embedding.weight.detach().numpy()
     cosines, lengths = 1 - cdist(vector[None], table, "cosine")[0], np.linalg.norm(table, axis=-1)
+    least = np.median(lengths) / 2
     allowed = [
         i
         for i, piece in enumerate(translator.tokenizer.pieces)
-        if not (is_symbol(piece) or is_byte(piece) or i in without or lengths[i] < np.median(lengths) / 2)
+        if not (is_symbol(piece) or is_byte(piece) or i in without or lengths[i] < least)
     ]
     return [(i, float(cosines[i])) for i in sorted(allowed, key=lambda i: -cosines[i])[:count]]
 

@@ -11,12 +11,14 @@ import torch
 from model.analysis.lenses import fitted, tuned
 from model.analysis.lenses.decoder import decoder_lens, streams_of
 from model.analysis.lenses.encoder import best, encoder_lens, layer_translations
-from model.analysis.lenses.fit import fit
+from model.analysis.lenses.fit import Fitting, fit
 from model.analysis.lenses.fitted import Lens
 from model.analysis.lenses.jacobian import Jacobians
 from model.lenses import main
 from model.trace.edits import Add
 from model.trace.kinds import Side
+from model.trace.language import Refusal
+from model.translator import Translator
 
 TEXTS = ("Der kleine Hund schläft unter dem Tisch.", "Zwei Kinder bauen eine Burg.", "Ich trinke Tee.", "Hund")
 
@@ -59,6 +61,19 @@ def test_a_jacobian_is_the_slope_of_all_that_follows(tiny_translator, name):
             total, positions = total + (ends[0] - ends[1]) / (2 * step), positions + 1
     expected = total / positions
     torch.testing.assert_close((found @ direction).double(), expected, atol=5e-3 * float(expected.abs().max()), rtol=0)
+
+
+def test_fitting_goes_on_where_it_was_stopped(tiny_translator, lenses, tmp_path, monkeypatch):
+    """The same lenses, whether at once or after a kill in the middle, by a process that has only the files."""
+    whole = Fitting(tiny_translator, {"de-en": TEXTS}, 2, folder=tmp_path)
+    done, total = whole.step()
+    assert (done, total) == (1, 2 + tiny_translator.config.num_decoder_layers)
+    monkeypatch.setattr(Jacobians, "add", None)  # what is done is not done again
+    again = fit(tiny_translator, {"de-en": TEXTS}, slopes=2, folder=tmp_path)
+    for name, tensor in fitted.tensors(lenses).items():
+        torch.testing.assert_close(fitted.tensors(again)[name], tensor, atol=1e-5, rtol=1e-4)
+    with pytest.raises(ValueError, match="no sentences"):
+        Fitting(tiny_translator, {"de-en": [" "]})
 
 
 def test_with_j_of_one_it_is_the_logit_lens(tiny_translator, lenses, recorded):
@@ -107,6 +122,12 @@ def test_the_last_layers_translation_is_the_translation(tiny_translator, recorde
     memory = tiny_translator.model.encoder.norm(streams_of(output, Side.ENCODER)[1])  # after layer 1
     with tiny_translator.edit({"encoder.final": lambda x, at: memory}) as changed:
         assert changed.generate([source], "de-en")[0] == found[1]
+
+
+def test_another_network_is_refused_in_words(recurrent_checkpoint):
+    other = Translator.load(recurrent_checkpoint, "cpu")
+    with pytest.raises(Refusal, match="no Transformer"):
+        layer_translations(other, other.encode("Hund"))
 
 
 def test_a_tuned_lens_finds_a_planted_map_and_keeps_what_it_cannot_better():

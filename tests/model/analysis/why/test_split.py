@@ -47,6 +47,8 @@ FAMILIES = {
     "pre-norm": {},
     "post-norm": {"norm_first": False},
     "pre-norm, all options": OTHER_FAMILIES,
+    "a norm before positions": {**OTHER_FAMILIES, "norm_first": False, "norm_before_positions": True},
+    "unequal sides": {"decoder_num_heads": 2, "decoder_d_feedforward": 24},
     "post-norm, all options": {**OTHER_FAMILIES, "norm_first": False},
 }
 
@@ -131,7 +133,8 @@ def test_encoder_heads_are_absent(model):
     assert AttentionKind.ENCODER_SELF not in found.keys
     with pytest.raises(ValueError, match="no direct path"):
         found.heads(AttentionKind.ENCODER_SELF)
-    assert found.keys[DECODER].shape == (3, 4, 2) and found.keys[CROSS].shape == (3, 4, 3)
+    heads = model.num_heads[CROSS]
+    assert found.keys[DECODER].shape == (3, heads, 2) and found.keys[CROSS].shape == (3, heads, 3)
 
 
 @STYLES

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
 
 from model.analysis import circuits
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
 from tests.viz.ui.lab.panels import named
-from viz.figures.circuit import Drawn, plot_circuit
+from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
 from viz.ui.asked import Asked
+from viz.ui.desk import studied
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.why import circuit
 from viz.ui.session import Selection
+from viz.wire.experiments.heads import signed
+from viz.wire.question import names
 from viz.words import for_page
 
 SENTENCE, SECOND = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
@@ -23,27 +29,84 @@ def scene(tiny_translator) -> Scene:
     return Scene(tiny_translator.translate(SENTENCE), Selection(), tiny_translator, Asked())
 
 
+def of_type(blocks: list[dict], name: str) -> dict:
+    """The first block of a type, wherever it stands."""
+    queue = list(blocks)
+    while queue:
+        block = queue.pop(0)
+        if block["type"] == name:
+            return block
+        queue = [*block.get("blocks", ()), *queue]
+    raise AssertionError(f"no {name}")
+
+
 def test_the_picture_has_the_edges_that_the_library_finds(scene):
-    found = named("why-circuit").content(scene, SECOND, 20)
+    found = named("why-circuit").content(scene, SECOND, 20, "")
     pair = circuit.pair_of(scene, SECOND)
     expected = circuits.find(scene.translator, [pair])
-    (table,) = (block for block in found if block["type"] == "table")
-    assert [[cell["text"] for cell in row[:2]] for row in table["rows"]] == [
-        [e.sender, e.receiver] for e, _ in expected.edges(20)[:12]
-    ]
-    (picture,) = (block for block in found if block["type"] == "figure")
-    assert len(picture["figure"]["data"]) == len(expected.edges(20)) + 2
+    edges = [edge for edge, _ in expected.edges(20)]
+    into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(found, "table")["rows"]]
+    assert for_page(into) == for_page([spoken(e.reader) for e in edges[:12]])
+    picture = of_type(found, "figure")
+    assert len(picture["figure"]["data"]) == len(edges) + 3
     (facts,) = (block for block in found if block["type"] == "facts")
     lead = scene.case.metric()
     assert facts["items"][0][1].replace("−", "-") == pytest.approx(f"{lead:+.1f}") or abs(lead) < 1
     json.dumps(for_page(found), allow_nan=False)
+    # What is drawn leads on: an edge to its measurement, a head to its map.
+    middles, nodes, ends = picture["figure"]["data"][-3:]
+    assert ends["text"] == ["Hund Tisch", names(scene.trace, scene.question)[0]]
+    assert {*middles["ids"]} <= {*picture["clicks"]} and len({*middles["ids"]}) == len(edges)
+    for name in nodes["ids"]:
+        assert (name in picture["clicks"]) == (name.count(".") == 3)
+        if name in picture["clicks"]:
+            look = picture["clicks"][name]["look"]
+            weights = scene.trace.maps(AttentionKind(look["kind"])).weights
+            assert weights[look["layer"], look["head"], look["query"], look["key"]] > 0
 
 
-@pytest.mark.parametrize(
-    ("text", "said"), [("Hund", "as many in both"), (SENTENCE, "the same"), ("", None)], ids=["short", "same", "none"]
-)
+def test_an_edge_is_measured_by_cutting_it(scene):
+    pair = circuit.pair_of(scene, SECOND)
+    found = circuits.find(scene.translator, [pair])
+    edge = next(edge for edge, _ in found.edges(40) if edge.letter)
+    data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
+    _, facts = named("why-circuit").act(scene, data, SECOND, 20, "")
+    ways = edge.receiver, edge.reader, "logits", ""
+    expected = [signed(found.measured(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"]
+    assert [value for _, value, _ in facts["items"]] == expected
+    with pytest.raises(Refusal, match="no such edge"):
+        named("why-circuit").act(scene, {**data, "receiver": "encoder.embed"}, SECOND, 20, "")
+
+
+def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
+    monkeypatch.setattr(studied, "comparable", lambda *_: [circuit.pair_of(scene, SECOND)] * 9)
+    panel, typed = named("why-circuit"), "Hund = Katze"
+    assert of_type(panel.content(scene, SECOND, 20, typed), "take")["done"] == 0
+    done = []
+    while answer := panel.act(scene, {"act": "step"}, SECOND, 20, typed):
+        done.append(answer[0]["done"])
+    assert done == [1, 2]  # of three: one of three pairs, two of four and two
+    found = panel.content(scene, SECOND, 20, typed)
+    table = [block for block in found if block["type"] == "table"][-1]
+    assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
+    json.dumps(for_page(found), allow_nan=False)
+    with pytest.raises(Refusal, match="typed as"):
+        panel.act(scene, {"act": "step"}, SECOND, 20, "Hund")
+
+
+def test_the_rest_is_cut_and_what_comes_is_a_file(scene):
+    panel = named("why-circuit")
+    (cards,) = panel.act(scene, {"act": "alone"}, SECOND, 80, "")
+    assert cards["items"][0][1] == scene.trace.translation
+    (file,) = panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "")
+    written = json.loads(base64.b64decode(file["data"]))
+    assert sum(edge["in_graph"] for edge in written["edges"].values()) >= 20
+    assert "a0.h1->c2.h3<q>" in written["edges"] and "enc.input->c0.h0<k>" in written["edges"]
+
+
+@pytest.mark.parametrize(("text", "said"), [(SENTENCE, "the same"), ("", None)], ids=["same", "none"])
 def test_what_cannot_be_compared_is_said_beside_the_words(scene, text, said):
-    words, *rest = named("why-circuit").content(scene, text, 20)
+    words, *rest = named("why-circuit").content(scene, text, 20, "")
     assert words["type"] == "words" and bool(rest) == bool(said)
     assert said is None or said in str(for_page(rest[0]["text"]))
 
@@ -54,7 +117,28 @@ def test_edges_that_lead_into_one_head_are_named_apart():
         for sender in ("encoder.embed", "encoder.0.ffn")
         for letter in "qkv"
     ]
-    figure = plot_circuit(edges, (1, 1))
-    assert len({*zip(figure.data[-2].x, figure.data[-2].y)}) == len(edges)
-    assert sorted(figure.data[-1].text) == ["2", "FF", "x"]
-    assert all(place > 0 for place in figure.data[-1].x[1:]) and len({*figure.data[-1].x}) == 3
+    shape = Shape(1, 1, 8, ("Hund", "dog"))
+    figure = plot_circuit(edges, shape)
+    middles, nodes, ends = figure.data[-3:]
+    assert len({*zip(middles.x, middles.y)}) == len(edges)
+    assert sorted(nodes.text) == ["2", "FF", "x"] and list(ends.text) == ["Hund", "dog"]
+    # A node has its own place, whatever else is drawn: columns in the order of the pass, a head's row is its number.
+    alone = plot_circuit(edges[:1], shape).data[-2]
+    where = dict(zip(nodes.ids, zip(nodes.x, nodes.y)))
+    assert {name: place for name, place in zip(alone.ids, zip(alone.x, alone.y))}.items() <= where.items()
+    order = ["encoder.embed", "encoder.0.self.0", "encoder.0.ffn", "decoder.embed", "decoder.0.self.0"]
+    places = [shape.place(name) for name in (*order, "decoder.0.cross.0", "decoder.0.ffn", "logits")]
+    assert [x for x, _ in places] == sorted({x for x, _ in places})
+    assert len({shape.place(f"decoder.0.cross.{head}") for head in range(8)} | {shape.place("decoder.0.ffn")}) == 9
+
+
+def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):
+    found = named("why-circuit").content(scene, "Hund", 10, "")
+    assert "different numbers of tokens" in str(for_page(found))
+    drawn = of_type(found, "figure")["figure"]["data"][-2]
+    assert drawn["ids"] and all(name.startswith("decoder.") or name == "logits" for name in drawn["ids"])
+
+
+def test_fillings_of_too_many_words_are_refused():
+    with pytest.raises(Refusal, match="8 words at most"):
+        studied.parsed("; ".join(f"w{n} = a" for n in range(9)))

@@ -62,10 +62,10 @@ def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
         ).metrics
     *_, found = smallest.searched(scene, "zero")
     sets = [why.smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
-    layers, width = scene.translator.model.num_layers, scene.translator.config.num_heads
+    layers, width = scene.translator.model.num_layers, scene.translator.model.num_heads
     return found, np.array(
         [
-            [(kind, layer, head) in kept for head in range(width)]
+            [(kind, layer, head) in kept for head in range(width[kind])]
             for kept in sets
             for kind in layers
             for layer in range(layers[kind])

@@ -49,7 +49,7 @@ def scene(surveyed) -> Scene:
 
 
 def test_the_overview_holds_every_value(scene, surveyed):
-    _, sent, _ = survey.overview(scene)
+    sent, *_ = survey.overview(scene)
     found = surveyed.survey.directions["de-en"].kinds
     assert [kind["kind"] for kind in sent["kinds"]] == [kind.value for kind in found]
     for kind, k in zip(sent["kinds"], found.values()):
@@ -245,8 +245,8 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch, tmp_p
         if found[0]["type"] != "take":
             break
         done.append((found[0]["done"], found[0]["of"]))
-    assert done == [(1, 4), (2, 4), (3, 4)] and found[1]["type"] == "survey"
-    assert survey.overview(scene)[1]["type"] == "survey"
+    assert done == [(1, 4), (2, 4), (3, 4)] and found[0]["type"] == "survey"
+    assert survey.overview(scene)[0]["type"] == "survey"
     with monkeypatch.context() as patch:
         patch.setattr(type(tiny_translator.tokenizer), "encode", None)  # what is measured is read, no sentence again
         taken = own.surveyed(tiny_translator, "de-en")

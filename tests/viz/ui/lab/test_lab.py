@@ -26,6 +26,7 @@ from model.translators import Translators
 from tests.conftest import build_tiny_model
 from tests.model.families import theirs
 from tests.viz.ui.lab import panels
+from viz import assets
 from viz.export.formats import FORMATS
 from viz.ui.asked import Asked
 from viz.ui.desk.desk import Desk
@@ -129,8 +130,11 @@ def test_every_panel_is_plain_json(scene, panel, every) -> None:
             "take",
             "survey",
             "links",
+            "pick",
         }
         assert not any("nan" in text.split() for text in texts(found))
+        drawn = {data["type"] for block in found if block["type"] == "figure" for data in block["figure"]["data"]}
+        assert drawn <= {"scatter", assets.DRAWN}  # all that the page's Plotly.js can draw
 
 
 def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
@@ -164,22 +168,25 @@ TABLES = {"position-table", "position-curves", "position-similarity", "position-
     [
         ("marian", "de-en", {"position-bias"}),
         ("m2m100", "de-en", {"position-bias"}),
-        ("mbart", "de_DE-en_XX", {"position-rotation", "position-bias"}),
-        ("bart", "source-target", {"position-rotation", "position-bias"}),
+        ("mbart", "de_DE-en_XX", {"position-rotation", "position-bias", "heads-units"}),
+        ("bart", "source-target", {"position-rotation", "position-bias", "heads-units"}),
+        ("bart, unequal sides", "source-target", {"position-rotation", "position-bias", "heads-units"}),
         ("t5", "en-de", {*TABLES, "scale", "scoring"}),
     ],
 )
 def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(tmp_path, family, direction, cannot) -> None:
     """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
     embeddings, biases, what may not be written, symbols that are forced; positions by distance, and a prefix."""
-    theirs.FAMILIES[family](tmp_path / family).save_pretrained(tmp_path / family)
+    name, _, unequal = family.partition(", ")
+    changes = {"decoder_attention_heads": 2, "decoder_ffn_dim": 64, "max_position_embeddings": 200} if unequal else {}
+    theirs.FAMILIES[name](tmp_path / family, **changes).save_pretrained(tmp_path / family)
     translator = Translator.load(tmp_path / family, "cpu")
     other = Scene(translator.translate("Der Hund schläft 漢.", direction), Selection(), translator)
     for panel in panels.EVERY:
         missing = panel.missing(other)
         assert bool(missing) == (panel.name in cannot), panel.name
         if missing:
-            assert missing[0]["text"].startswith(("This model", "This network"))
+            assert missing[0]["text"].startswith(("This model", "This network", "There are no example sentences"))
         else:
             found = panels.contents(panel, other, *next(panels.settings(panel, other)))
             assert found and json.dumps(for_page(found[-1]), allow_nan=False)

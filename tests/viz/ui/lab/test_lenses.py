@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from model.analysis.lenses import fitted
+from model.analysis import temperatures
+from model.analysis.lenses import fitted, own
 from model.analysis.lenses.encoder import encoder_lens
 from model.analysis.lenses.fit import fit
 from model.analysis.lenses.fitted import Found
@@ -53,9 +54,37 @@ def test_what_was_changed_in_the_translation_is_changed_in_every_layers(scene):
     assert written["rows"][-1][1] == scene.translator.tokenizer.decode(trace.target_ids)
 
 
-def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator, tmp_path, caplog):
+def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(own, "LONGEST", 0.0)
     bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
     note, written = named("lenses").content(bare, 2)
     assert "model.lenses" in note["text"] and len(written["rows"]) == 3
+    assert named("lenses").act(bare, {"act": "step"}, 2) == [note]
     shutil.copy(scene.translator.folder / fitted.FILE, tmp_path)
     assert fitted.stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text
+
+
+def test_where_it_takes_seconds_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(own, "SENTENCES", 6)
+    monkeypatch.setattr(own, "SLOPES", 2)
+    monkeypatch.setattr(own, "STEPS", 5)
+    translator = Translator.load(tiny_checkpoint)
+    bare, panel = Scene(translator.translate(SENTENCES[0]), Selection(), translator), named("lenses")
+    offer, _ = panel.content(bare, 2)
+    assert offer["type"] == "take" and offer["done"] == 0 and "seconds" in offer["about"]
+    done = []
+    while answer := panel.act(bare, {"act": "step"}, 2):
+        done.append(answer[0]["done"])
+        assert panel.content(bare, 2)[0]["done"] == done[-1]  # whoever comes now goes on there
+    assert done == [*range(1, offer["of"])]
+    words, *_ = panel.content(bare, 2)
+    assert words["type"] == "table" and bare.lenses.sentences == 6
+    found = temperatures.details(translator, bare.trace.source_ids, bare.trace.target_ids)
+    assert set(found.lenses) == set(fitted.Lens)
+    assert (
+        own.fitted_to(Translator.load(tiny_checkpoint)) is None
+    )  # kept with the process's own, not beside the weights
+
+
+def test_a_language_without_sentences_has_the_command_named(tiny_translator):
+    assert own.offered(tiny_translator, "xx-en") is None

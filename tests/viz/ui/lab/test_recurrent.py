@@ -9,7 +9,10 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+import torch
 
+from model.analysis.again import recorded
+from model.analysis.formulas.additive import stages
 from model.nets.recurrent import Recurrent
 from model.nets.transformer import Transformer
 from model.trace.tokens import is_symbol
@@ -153,3 +156,31 @@ def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> N
         path.write_text(json.dumps({**asdict(found), **damage}))
         with pytest.raises(ValueError, match=r"measured\.json does not say how long"):
             measure.read(path)
+
+
+def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translators) -> None:
+    translator = shipped_translators[shipped_translators.find("de-en", "gru-de-en").label]
+    trace = translator.translate("Der Hund schläft unter dem Tisch.", "de-en")
+    output = recorded(translator, trace)
+    model, memory = translator.model, output.memory[0].double()
+    for row in range(len(trace.target_ids)):
+        found = stages(model, output, row)
+        assert found.error < 1e-5
+        np.testing.assert_allclose(found.recorded, trace.alignment.weights[0, 0, row], atol=1e-6)
+        keys = torch.nn.functional.linear(memory, *(p.double() for p in model.attention.of_key.parameters()))
+        np.testing.assert_allclose(found.keys, keys.detach().numpy(), atol=1e-4)
+        np.testing.assert_allclose(found.context, found.recorded @ memory.numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("checkpoint", ["de-en", "gru-de-en"])
+def test_either_network_shows_the_stages_and_both_scores(shipped_translators, checkpoint) -> None:
+    translator = shipped_translators[shipped_translators.find("de-en", checkpoint).label]
+    trace = translator.translate("Der Hund schläft.", "de-en")
+    scene = Scene(trace, Selection().fitted(trace), translator, served=shipped_translators)
+    table = next(block for block in panels.named("additive").content(scene, 2) if block["type"] == "table")
+    assert len(table["rows"]) > len(["Der", "Hund", "schläft", "."])
+    blocks = panels.named("recurrent").content(scene, recurrent.LIKEST)
+    scores = next(block for block in blocks if block["type"] == "table" and block["columns"][0] == "Test set")
+    assert len(scores["rows"]) >= 2
+    bare = Scene(trace, Selection().fitted(trace), shipped_translators["de-en"])
+    assert [block["type"] for block in panels.named("additive").content(bare, 1)] == ["text"]

@@ -96,3 +96,17 @@ def test_a_slider_reaches_the_end_of_the_largest_model(tiny_translator, small_tr
     }
     assert sliders["Pair of dimensions on the circle"] == tiny_translator.config.d_model // 2 - 1
     assert sliders["Layer"] == 3 and sliders["Head"] == 4
+
+
+def test_sliders_of_a_tab_that_was_never_open_end_where_the_sentence_does(tiny_translator) -> None:
+    """The page sends nothing for them yet."""
+    demo, trace = app.build_demo(Translators([tiny_translator])), tiny_translator.translate("A red boat.")
+    measuring = [one for one in demo.fns.values() if one.fn and one.fn.__name__ == "ends"]
+    assert measuring and not any(one.preprocess for one in measuring)
+    for one in measuring:
+        count = len(one.inputs) - 1
+        found = one.fn(trace, *[None] * count)
+        for update in found if count > 1 else [found]:
+            assert update["maximum"] >= 1 and "value" not in update
+        beyond = one.fn(trace, *[10_000] * count)
+        assert all(update["value"] == update["maximum"] for update in (beyond if count > 1 else [beyond]))

@@ -7,6 +7,7 @@ import re
 
 from viz.ui import tabs
 from viz.ui.lab import registry
+from viz.ui.tours.asks import ASKS
 from viz.ui.tours.heads import HEADS
 from viz.ui.tours.measures import MEASURES
 from viz.ui.tours.tour import FOLDER, tours
@@ -33,6 +34,7 @@ def test_every_stop_names_what_there_is():
         if panel:
             assert panel in [one.name for one in registry.PANELS[tab]], stop.title
         assert stop.head is None or stop.head in HEADS, stop.title
+        assert stop.ask is None or stop.ask in ASKS, stop.title
         assert {"text", "direction", "checkpoint", "query", "step"}.isdisjoint(stop.open), stop.title
 
 

@@ -41,7 +41,7 @@ def overview(scene: Scene) -> list[dict]:
                 )
             )
         ]
-    return [take(0, surveys.PARTS, surveys.SENTENCES)]
+    return [_take(0, surveys.PARTS)]
 
 
 def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
@@ -55,8 +55,8 @@ def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
         else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus)
     )
     return [
-        blocks.text(join((count, rule), " "), tone="note"),
         survey(found, scene.trace),
+        blocks.text(join((count, rule), " "), tone="note"),
         blocks.slot(CARD, blocks.text(say("Choose a head to see its card."), tone="note")),
     ]
 
@@ -65,7 +65,19 @@ def step(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """One more window of a survey that is taken here; at its end the survey."""
     own = surveys.own(scene.translator, scene.trace.direction)
     done, of = own.step()
-    return [take(done, of, surveys.SENTENCES)] if done < of else _found(scene, own.result())
+    return [_take(done, of)] if done < of else _found(scene, own.result())
+
+
+def _take(done: int, of: int) -> dict:
+    return take(
+        done,
+        of,
+        say("Survey {n} sentences", n=surveys.SENTENCES),
+        say(
+            "Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every "
+            "head on each."
+        ),
+    )
 
 
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:

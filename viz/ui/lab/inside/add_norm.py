@@ -7,7 +7,7 @@ import numpy as np
 from model.analysis import stations
 from model.analysis.stations import NormNumbers
 from viz.ui.desk.scene import Scene
-from viz.ui.lab.controls import Slider
+from viz.ui.lab.controls import Slider, tokens
 from viz.ui.lab.needs import RESIDUAL
 from viz.ui.lab.panel import Panel
 from viz.ui.lab.sides import ENCODER, LAYER, SIDE, record_of, tokens_of
@@ -130,10 +130,15 @@ PANEL = Panel(
     say("Add & norm"),
     say(
         "One sub-layer adds its vector to each token's stream; a layer norm brings every stream to mean 0 and "
-        "variance 1. Look at how much is added, and in which direction."
+        "variance 1 before its gain and bias. Look at how much is added, and in which direction."
     ),
     say("Paper, section {n}", n="3.1"),
     add_and_norm,
-    controls=(SIDE, LAYER, Slider(say("Sub-layer"), 1, 3, 1, name="sublayer"), Slider(say("Token"), 1, 64, 2)),
+    controls=(
+        SIDE,
+        LAYER,
+        Slider(say("Sub-layer"), 1, 3, 1, name="sublayer"),
+        Slider(say("Token"), 1, 64, 2, of=tokens),
+    ),
     needs=(RESIDUAL,),
 )

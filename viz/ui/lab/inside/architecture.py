@@ -12,6 +12,7 @@ from viz.maps import labels
 from viz.ui.desk.scene import Scene
 from viz.ui.lab import formulas
 from viz.ui.lab.panel import Panel
+from viz.ui.lab.tables import CONTRASTS
 from viz.wire import blocks
 from viz.words import say
 
@@ -28,6 +29,7 @@ CODES = {
     PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side")),
     PositionCode.RELATIVE: (say("relative"), say("each head adds a number to its scores by distance")),
     PositionCode.NONE: (say("none"), say("nothing tells the encoder its order")),
+    **{code: (formula, say("computed, otherwise than in the paper")) for code, formula in CONTRASTS.items()},
 }
 
 
@@ -73,6 +75,23 @@ def overview(scene: Scene) -> list[dict]:
             }
         )
     config = scene.translator.config
+    read, wrote = map(config.of, Side)
+    heads = say("{n} heads of d_k = {width}", n=read.num_heads, width=read.d_head)
+    if read.num_heads != wrote.num_heads:
+        heads = say(
+            "in the encoder {n} heads of d_k = {width}, in the decoder {m} of {other}",
+            n=read.num_heads,
+            width=read.d_head,
+            m=wrote.num_heads,
+            other=wrote.d_head,
+        )
+    units = say("activation between {n} units", n=read.d_feedforward)
+    if read.d_feedforward != wrote.d_feedforward:
+        units = say(
+            "activation between {n} units in the encoder, {m} in the decoder",
+            n=read.d_feedforward,
+            m=wrote.d_feedforward,
+        )
     return [
         blocks.flow(stacks),
         blocks.facts(
@@ -84,7 +103,7 @@ def overview(scene: Scene) -> list[dict]:
             (
                 "d_model",
                 blocks.compact(config.d_model),
-                say("{n} heads of d_k = {width}", n=config.num_heads, width=config.d_head),
+                heads,
             ),
             (
                 say("Norm"),
@@ -101,9 +120,16 @@ def overview(scene: Scene) -> list[dict]:
             (
                 say("Feed-forward"),
                 formulas.ACTIVATIONS[config.activation],
-                say("activation between {n} units", n=config.d_feedforward),
+                units,
             ),
             (say("Positions"), *CODES[config.position_code]),
+        ),
+        blocks.text(
+            say(
+                "Half of this figure is a model, too. The encoder alone reads: BERT. The decoder alone, without "
+                "cross-attention, goes on writing: GPT."
+            ),
+            tone="note",
         ),
     ]
 

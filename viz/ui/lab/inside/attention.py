@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.analysis.dissection import dropped
 from model.analysis.formulas.projections import score_matrix
 from viz.maps import labels
 from viz.maps.patterns import entropy_bits
 from viz.ui.desk.scene import Scene
+from viz.ui.lab.controls import Slider
 from viz.ui.lab.dissected import dissected
 from viz.ui.lab.needs import DIVIDED_OR_BIASED, MASKED
 from viz.ui.lab.panel import Panel
@@ -15,9 +17,12 @@ from viz.ui.lab.selected import HEAD, KIND, LAYER, QUERY, resolve
 from viz.wire import blocks
 from viz.words import say
 
+DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 10)
 
-def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[dict]:
+
+def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropout: int = DROPOUT.start) -> list[dict]:
     found, title, keys = dissected(scene, kind, layer, head, query)
+    left = dropped(found.weights, dropout / 100)
     width = len(found.query)
     key_limit, product_limit, value_limit = (float(np.abs(x).max()) for x in (found.keys, found.products, found.values))
     rows = [
@@ -30,17 +35,19 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
             blocks.number(float(found.scaled[i])),
             blocks.number(float(found.masked[i])) if found.allowed[i] else say("masked"),
             blocks.bar(float(found.weights[i])),
+            blocks.bar(min(1.0, float(left[i])), blocks.compact(float(left[i]))),
             blocks.strip(found.contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
             blocks.bar(float(found.unscaled_weights[i])),
         ]
         for i, key in enumerate(keys)
     ]
     biased = found.bias is not None
-    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * (7 + biased)]
+    query_row = [say("query →"), blocks.strip(found.query, name=say("query")), *[""] * (8 + biased)]
     foot = [
         say("sum"),
         *[""] * (5 + biased),
         blocks.bar(1.0, blocks.compact(float(found.weights.sum()))),
+        blocks.bar(min(1.0, float(left.sum())), blocks.compact(float(left.sum()))),
         blocks.strip(found.output, limit=value_limit, name=say("output")),
         blocks.bar(1.0, blocks.compact(float(found.unscaled_weights.sum()))),
     ]
@@ -61,6 +68,7 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
                 ),
                 say("masked"),
                 "softmax",
+                say("after dropout"),
                 say("weight × v"),
                 say("softmax without the bias") if biased else say("softmax without ÷"),
             ),
@@ -88,6 +96,16 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int) -> lis
                     "as if {n} did: scores {factor} times as far apart",
                     n=f"{2**wrong:.1f}",
                     factor=blocks.compact(width**0.5),
+                ),
+            ),
+            (
+                say("Dropout"),
+                f"{dropout}%",
+                say(
+                    "one draw, as in training only: what is left is {factor} times as large, and on average the row "
+                    "sums to 1 again. This model was trained with {rate}; what it says here has none",
+                    factor=blocks.compact(100 / (100 - dropout)),
+                    rate=f"{scene.translator.config.attention_dropout:.0%}",
                 ),
             ),
             (say("Largest error"), blocks.compact(found.error), say("these stages against the model's own weights")),
@@ -134,11 +152,11 @@ PANEL = Panel(
     "attention",
     say("One query"),
     say(
-        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
-        "take that share of each value. Follow the row with the largest weight."
+        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, in "
+        "training drop some, and take that share of each value. Follow the row with the largest weight."
     ),
     say("Paper, equation {n}", n="1"),
     attention,
-    controls=(KIND, LAYER, HEAD, QUERY),
+    controls=(KIND, LAYER, HEAD, QUERY, DROPOUT),
     needs=(MASKED, DIVIDED_OR_BIASED),
 )

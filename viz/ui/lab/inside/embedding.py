@@ -41,11 +41,12 @@ def embedding(scene: Scene, side: str) -> list[dict]:
     config = scene.translator.config
     matrix = "E" if config.shared_embeddings else "E_source" if encoder else "E_target"
     scaled = " · √d_model" if config.scale_embedding else ""
-    total = "s" if config.norm_embedding else "x"  # the sum, before the norm where there is one
+    early = config.norm_before_positions and not encoder
+    total = "s" if config.norm_embedding and not early else "x"  # the sum, before the norm where there is one
+    looked_up = f"norm({matrix}[token]{scaled})" if early else f"{matrix}[token]{scaled}"
     return [
         blocks.formula(
-            f"{total} = {matrix}[token]{scaled}{' + PE(pos)' * config.adds_positions}"
-            + ",  x = norm(s)" * config.norm_embedding
+            f"{total} = {looked_up}{' + PE(pos)' * config.adds_positions}" + ",  x = norm(s)" * (total == "s")
         ),
         blocks.table(
             (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from model.analysis.again import check_again
+from model.analysis.lenses import own
 from model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
 from model.analysis.lenses.fitted import Lenses
 from viz.maps import labels
@@ -10,6 +13,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
+from viz.wire.survey import take
 from viz.words import Words, say
 
 NONE = say("No lenses were fitted to this model: python -m model.lenses makes them, in minutes.")
@@ -22,13 +26,45 @@ def lenses(scene: Scene, words: int) -> list[dict]:
     names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
     ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
     return [
-        *(_words(scene, names, words) if scene.lenses else [blocks.text(NONE, tone="note")]),
+        *(_words(scene, names, words) if scene.lenses else [_offer(scene)]),
         blocks.table(
             (say("The decoder reads"), say("and writes")),
             [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
             caption=say("Measured: each layer's stream in place of the encoder's output."),
         ),
     ]
+
+
+def _offer(scene: Scene) -> dict:
+    """To fit them here, where that is soon done."""
+    translator, direction = scene.translator, scene.trace.direction
+    seconds = own.offered(translator, direction)
+    if seconds is None:
+        return blocks.text(NONE, tone="note")
+    parts = own.fitting(translator, direction).parts
+    return _fitting(parts.done, parts.count, seconds)
+
+
+def _fitting(done: int, of: int, seconds: float) -> dict:
+    return take(
+        done,
+        of,
+        say("Fit lenses"),
+        say(
+            "No lenses were fitted to this model. To sentences of this project's own it takes about {n} seconds, once.",
+            n=max(1, round(seconds)),
+        ),
+    )
+
+
+def step(scene: Scene, data: Mapping[str, object], words: int) -> list[dict]:
+    """Some more sentences, or another layer; at the end the panel is drawn anew."""
+    translator, direction = scene.translator, scene.trace.direction
+    seconds = own.offered(translator, direction)
+    if seconds is None:
+        return [blocks.text(NONE, tone="note")]
+    done, of = own.step(translator, direction)
+    return [_fitting(done, of, seconds)] if done < of else []
 
 
 def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
@@ -85,5 +121,6 @@ PANEL = Panel(
     say("Langedijk et al. 2024"),
     lenses,
     controls=(Slider(say("Words per cell"), 1, 5, 2),),
+    acts={"step": step},
     paper="https://aclanthology.org/2024.findings-naacl.296/",
 )

@@ -81,5 +81,7 @@ PANEL = Panel(
     ),
     say("Paper, section {n}", n="3.4"),
     logits,
-    controls=(Slider(say("Step (past the end: the last one)"), 1, lambda config: min(64, config.max_length), 1),),
+    controls=(
+        Slider(say("Step"), 1, lambda config: min(64, config.max_length), 1, of=lambda trace: len(trace.target_tokens)),
+    ),
 )

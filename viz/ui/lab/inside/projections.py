@@ -35,7 +35,7 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     maps, output = scene.trace.maps(chosen), scene.output
     parts = projections(scene.translator, output, chosen, at_layer)
-    config, heads = scene.translator.config, maps.num_heads
+    config, heads = scene.translator.config.of(chosen.side), maps.num_heads
     d_model, width, biased = config.d_model, config.d_head, config.biases
     queries = labels.row_names(scene.trace, chosen)[:TOKENS]
     keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]

@@ -103,7 +103,7 @@ def broken(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> 
 def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
     """What a choice of the menu takes away. ValueError for one that is not on it."""
     selected = scene.selection
-    heads = range(scene.translator.config.num_heads)
+    heads = range(scene.translator.model.num_heads[selected.kind])
     if choice in (OFF, BLIND_SHUFFLE):
         return positions_off()
     if choice == FLAT:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from model.analysis.positions import geometry
-from model.config import PositionCode
+from model.config import ModelConfig, PositionCode
 from viz.figures.curves import plot_curves
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.needs import TOLD_POSITIONS
 from viz.ui.lab.panel import Panel
-from viz.ui.lab.tables import SECTION, exponent, last_pair, longest, model_table
+from viz.ui.lab.tables import SECTION, code_formula, exponent, last_pair, longest, model_table
 from viz.wire import blocks
 from viz.words import say
 
@@ -21,8 +21,8 @@ WHICH = Choice(say("Waves"), {SINES: say("Sines"), COSINES: say("Cosines"), BOTH
 
 def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list[dict]:
     values, config = model_table(scene, length), scene.translator.config
-    if config.position_code is PositionCode.LEARNED:
-        return _learned(values, list(range(2 * first, config.d_model, 2 * step))[:4], which)
+    if not config.position_code.has_waves:
+        return _without_waves(config, values, list(range(2 * first, config.d_model, 2 * step))[:4], which)
     pairs = list(range(first, config.d_model // 2, step))[:4]
     waves = geometry.waves_of(config)
     lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
@@ -64,8 +64,8 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
     ]
 
 
-def _learned(values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:
-    """Columns of a learned table, every even one where sines would stand in the paper's, every odd one for cosines."""
+def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:
+    """Columns of another table, every even one where sines would stand in the paper's, every odd one for cosines."""
     beside = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
     shown = [dimension + side for dimension in dimensions for side in beside]
     waves = [geometry.strongest_wave(values[:, i]) for i in shown]
@@ -78,13 +78,12 @@ def _learned(values: np.ndarray, dimensions: list[int], which: str) -> list[dict
         )
         for i, column, (wave, share) in zip(shown, columns, waves)
     ]
+    learned = say(
+        "These rows were learned: nobody put waves into them. Positions that no training sentence "
+        "reached are as they were drawn at random."
+    )
     return [
-        blocks.text(
-            say(
-                "These rows were learned: nobody put waves into them. Positions that no training sentence "
-                "reached are as they were drawn at random."
-            )
-        ),
+        blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
         blocks.figure(
             plot_curves({say("dimension {i}", i=i): values[:, i] for i in shown}, x_title=say("position")),
             height=340,

@@ -22,7 +22,7 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
     kind = AttentionKind.ENCODER_SELF if side == ENCODER else AttentionKind.DECODER_SELF
     stack = model.encoder if kind.side is Side.ENCODER else model.decoder
     at = min(layer, len(stack.layers)) - 1
-    chosen = min(head - 1 if head else scene.selection.head, scene.translator.config.num_heads - 1)
+    chosen = min(head - 1 if head else scene.selection.head, model.num_heads[kind] - 1)
     found = curves(stack, at)
     values, distances = found.values[chosen], found.distances
     picture = plot_curves(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from model.analysis.positions import criteria, geometry
-from model.analysis.positions.schemes import SCHEMES, Scheme
+from model.analysis.positions.schemes import SCHEMES, Scheme, of_table
+from model.config import PositionCode
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Choice, Slider
 from viz.ui.lab.panel import Panel
@@ -11,6 +12,7 @@ from viz.ui.lab.tables import SECTION
 from viz.wire import blocks
 from viz.words import Words, say
 
+MOST = 64  # positions of a model's own table
 SHIFT = 3  # of the rotation that is tried on each code that has pairs of dimensions
 # 355 = 113 pi - 3e-5: two sines, of pos and of pos / 113, meet at positions 11 and 344.
 PRESETS = {"collision": (352, 2, 113**2), "overflow": (20, 4, 10_000)}
@@ -28,7 +30,7 @@ PRESET = Choice(
 
 def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
     length, d_model, base = PRESETS.get(preset, (length, d_model, base))
-    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES]
+    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _own(scene)
     dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in found)] for name, found in judged]
     rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in found)] for name, found in judged]
     fewest = []
@@ -39,7 +41,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         blocks.table(
             (say("Code"), *(c.name for c in criteria.CRITERIA)),
             dots,
-            marked=(len(rows) - 1,),
+            marked=(len(SCHEMES) - 1,),
             caption=say(
                 "For {n} positions, d_model {width} and base {base}.",
                 n=length,
@@ -49,7 +51,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         ),
         blocks.folded(
             say("What decides each, and what the criteria mean"),
-            blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(rows) - 1,)),
+            blocks.table((say("Code"), *(c.name for c in criteria.CRITERIA)), rows, marked=(len(SCHEMES) - 1,)),
             blocks.table((say("Criterion"), say("Meaning")), [[c.name, c.meaning] for c in criteria.CRITERIA]),
         ),
         blocks.table(
@@ -60,12 +62,12 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
                 say("Fewest with every two at least 0.5 apart"),
             ),
             fewest,
-            marked=(len(rows) - 1,),
+            marked=(len(SCHEMES) - 1,),
         ),
         blocks.table(
             (say("Code"), say("Before the first: position −1"), say("Error of a shift by {k} as a rotation", k=SHIFT)),
             [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
-            marked=(len(rows) - 1,),
+            marked=(len(SCHEMES) - 1,),
             caption=say(
                 "A code that is the same at −1 and at a real position hides a shift by one too many. "
                 "A rotation needs pairs of dimensions of one frequency: where the cosine has another "
@@ -73,6 +75,19 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
             ),
         ),
     ]
+
+
+def _own(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
+    """What the model itself adds to its embeddings; nothing of a model that adds nothing."""
+    translator = scene.translator
+    config = translator.config
+    if not config.adds_positions:
+        return []
+    rows = config.max_length if config.position_code is PositionCode.LEARNED else None
+    length = min(MOST, config.max_length)
+    name = say("this model’s own table, {n} positions", n=length)
+    scheme = of_table(name, lambda n: translator.model.source_positions(0, n), rows=rows)
+    return [(name, criteria.judge(scheme, length, config.d_model))]
 
 
 def _width(found: criteria.FewestDimensions) -> Words:

@@ -36,14 +36,13 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
         values = model_table(scene, length)
     width, name = values.shape[1], TABLES[which]
     learned = config.position_code is PositionCode.LEARNED
-    limit = float(np.abs(values).max()) if learned else 1.0
+    limit = 1.0 if config.position_code.has_waves else float(np.abs(values).max())
     picture = plot_matrix(
         values, rows=sentence_rows(scene, length), column_title=say("dimension"), row_title=say("position"), limit=limit
     )
     shape = say("{table}; base {base}", table=name, base=f"{config.position_base:g}")
     lengths = blocks.compact(float(np.linalg.norm(values, axis=1).mean()))
     return [
-        blocks.formula(code_formula(config)),
         *(
             [blocks.text(say("The table is the encoder's; the decoder has one of its own."), tone="note")]
             if learned
@@ -61,6 +60,7 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
                 high=blocks.compact(limit),
             ),
         ),
+        blocks.formula(code_formula(config)),
         blocks.facts(
             (say("Shape"), f"{length} × {width}", name if learned else shape),
             *_waves(config),
@@ -68,7 +68,7 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
                 say("Length of each row"),
                 lengths,
                 say("mean of {n} positions", n=length)
-                if learned
+                if not config.position_code.has_waves
                 else f"√(d_model / 2) = {blocks.compact((width / 2) ** 0.5)}",
             ),
         ),
@@ -76,8 +76,8 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
 
 
 def _waves(config: ModelConfig) -> list[tuple]:
-    """The shortest and the longest wave, and where they stand; of a learned table nothing."""
-    if config.position_code is PositionCode.LEARNED:
+    """The shortest and the longest wave, and where they stand; of what has no waves nothing."""
+    if not config.position_code.has_waves:
         return []
     waves = geometry.waves_of(config)
     return [

@@ -18,19 +18,42 @@ from viz.ui.lab.selected import HEAD, KIND, LAYER, resolve
 from viz.wire import blocks
 from viz.words import say
 
-MOST = 24  # records that the slider reaches; a history has some twenty
+MOST = 48  # records that the slider reaches: a run's history has some twenty, and one that goes on adds its own
+
+
+NOBODY = blocks.text(say("Nobody recorded how this model learned."))
+
+
+def recorded(scene: Scene) -> Learned | None:
+    """The model's history, where it has one."""
+    folder = scene.translator.folder
+    return learned.read(folder) if folder is not None and (folder / NAME).is_file() else None
+
+
+def when(found: Learned, record: int) -> dict:
+    """Which update a record, counted from 0, is of."""
+    first, last = (int(found.updates[i]) for i in (0, -1))
+    return blocks.text(
+        say(
+            "Update {n}, record {at} of {all}. The records go from update {first} to {last}; what was "
+            "learned before the first is not in them.",
+            n=int(found.updates[record]),
+            at=record + 1,
+            all=len(found.updates),
+            first=first,
+            last=last,
+        )
+    )
 
 
 def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
     """Six parameters: the panel's controls."""
-    folder = scene.translator.folder
-    if folder is None or not (folder / NAME).is_file():
-        return [blocks.text(say("Nobody recorded how this model learned."))]
-    found = learned.read(folder)
+    found = recorded(scene)
+    if found is None:
+        return [NOBODY]
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     at, probe = min(record, len(found.updates)) - 1, min(sentence, len(found.probes)) - 1
     asked, n = found.probes[probe], int(found.updates[at])
-    first, last = (int(found.updates[i]) for i in (0, -1))
     losses = blocks.figure(
         plot_curves(
             {say("this sentence"): found.loss[:, probe], say("mean of all"): found.loss.mean(1)},
@@ -43,17 +66,7 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
         label=say("Loss of the recorded sentences at each recorded update"),
     )
     return [
-        blocks.text(
-            say(
-                "Update {n}, record {at} of {all}. The records go from update {first} to {last}; what was "
-                "learned before the first is not in them.",
-                n=n,
-                at=at + 1,
-                all=len(found.updates),
-                first=first,
-                last=last,
-            )
-        ),
+        when(found, at),
         blocks.cards(
             (say("It read"), asked["source"], say("sentence {n} of {all}", n=probe + 1, all=len(found.probes))),
             (

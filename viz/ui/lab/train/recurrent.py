@@ -33,6 +33,7 @@ WHICH = Choice(
     },
     LIKEST,
 )
+DEVELOPED = "dev"  # the part of a data set by which training was watched: the other one tests
 KINDS = (Transformer, Recurrent)
 NAMES = {Transformer: say("Transformer"), Recurrent: say("recurrent network")}
 
@@ -134,6 +135,7 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
                 for kind in KINDS
             )
         ),
+        *_scores({type(one.model): one for one in (scene.translator, other)}, scene.trace.direction),
         blocks.text(
             say(
                 "Below both read the translation above, word by word. A row is the word that is written next, "
@@ -149,6 +151,32 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
         ),
         *_agreement(ours, aligned),
     ]
+
+
+def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
+    """Greedy BLEU of both on the test sets that both were scored on; nothing where there is none."""
+    found = {
+        kind: {
+            score["data"]: score
+            for score in translators[kind].metrics.get("scores", [])
+            if (score["direction"], score["beam"]) == (direction, 1)
+            and score["split"] != DEVELOPED
+            and "protocol" not in score
+        }
+        for kind in KINDS
+    }
+    rows = [
+        [
+            name,
+            *(blocks.number(round(found[kind][name]["bleu"], 1)) for kind in KINDS),
+            found[Recurrent][name]["sentences"],
+        ]
+        for name in found[Transformer]
+        if name in found[Recurrent]
+    ]
+    heads = (say("Test set"), *(NAMES[kind] for kind in KINDS), say("sentences"))
+    note = say("BLEU of greedy translations, by sacreBLEU; higher is better. Sizes and training differ, too.")
+    return [blocks.table(heads, rows, caption=note)] if rows else []
 
 
 def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:

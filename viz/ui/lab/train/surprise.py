@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.analysis.training_batch import SMOOTHING, least, seen
+from model.trace.language import Refusal
 from model.training import learned
 from viz.figures.curves import plot_curves
 from viz.maps import labels
@@ -16,14 +18,20 @@ from viz.words import say
 def surprise(scene: Scene) -> list[dict]:
     trace, folder = scene.trace, scene.translator.folder
     losses = -np.asarray(trace.log_probability, np.float64)
-    largest, mean = float(losses.max(initial=0.0)) or 1.0, float(losses.mean())
+    lowest = least(scene.translator.config.num_target_tokens)
+    try:
+        columns = [losses, seen(scene.translator, trace).smoothed[0, : len(losses)]]
+    except Refusal:  # of changes that cannot be run again nothing but what was recorded is known
+        columns = [losses]
+    means = [float(column.mean()) for column in columns]
+    largest = [float(column.max(initial=0.0)) or 1.0 for column in columns]
     rows = [
         [
             blocks.token(labels.display(token)),
-            blocks.number(float(np.exp(-loss))),
-            blocks.bar(float(loss) / largest, f"{loss:.3f}"),
+            blocks.number(float(np.exp(-values[0]))),
+            *(blocks.bar(float(value) / most, f"{value:.3f}") for value, most in zip(values, largest)),
         ]
-        for token, loss in zip(trace.target_tokens, losses)
+        for token, *values in zip(trace.target_tokens, *columns)
     ]
     logged = folder is not None and (folder / learned.LOG).is_file()
     return [
@@ -31,31 +39,48 @@ def surprise(scene: Scene) -> list[dict]:
         blocks.facts(
             (
                 say("This translation"),
-                f"{mean:.3f}",
-                say("nats a token, mean of {n}; padding would not count", n=len(losses)),
+                f"{means[0]:.3f}",
+                say("nats a token, mean of {n}; padding would not count. The least possible is 0", n=len(losses)),
             ),
-            (say("Perplexity"), f"{np.exp(mean):.2f}", say("as if it chose among so many tokens each time")),
+            *(
+                (
+                    say("With smoothed labels"),
+                    f"{mean:.3f}",
+                    say(
+                        "nats a token, {share} of the label on all tokens; {least} is the least possible",
+                        share=SMOOTHING,
+                        least=f"{lowest:.2f}",
+                    ),
+                )
+                for mean in means[1:]
+            ),
+            (say("Perplexity"), f"{np.exp(means[0]):.2f}", say("as if it chose among so many tokens each time")),
         ),
         blocks.table(
-            (say("Token"), say("probability"), say("nats")),
+            (say("Token"), say("probability"), say("nats"), say("nats, smoothed"))[: 2 + len(columns)],
             rows,
-            foot=[say("mean"), "", f"{mean:.3f}"],
+            foot=[say("mean"), "", *(f"{mean:.3f}" for mean in means)],
             caption=say("The model's own choices: a greedy translation surprises it less than a reference."),
         ),
         *(
-            _training(*learned.curve(folder), mean)
+            _training(*learned.curve(folder), means[1:], lowest)
             if logged
             else [blocks.text(say("The log of this model's training is not here."))]
         ),
     ]
 
 
-def _training(updates: np.ndarray, curve: np.ndarray, mean: float) -> list[dict]:
+def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest: float) -> list[dict]:
+    """With smoothed labels, all of it: what is plain has other axes."""
     picture = plot_curves(
-        {say("training loss"): curve, say("this translation"): np.full(len(curve), mean)},
+        {
+            say("training loss"): curve,
+            **{say("this translation"): np.full(len(curve), mean) for mean in means},
+            say("least possible"): np.full(len(curve), lowest),
+        },
         x=updates,
         x_title=say("update"),
-        y_title=say("loss, nats a token"),
+        y_title=say("smoothed loss, nats a token"),
     )
     return [
         blocks.facts(

@@ -2,126 +2,277 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import json
+import time
+from collections.abc import Mapping
 
 from model.analysis import circuits
-from model.analysis.circuits.graph import Edge, writer
+from model.analysis.circuits.alone import steps
+from model.analysis.circuits.contrast import Method
+from model.analysis.circuits.found import Circuit
+from model.analysis.circuits.graph import Edge
 from model.analysis.circuits.pairs import Pair
-from model.analysis.circuits.scores import Circuit
-from model.analysis.circuits.tested import Tested
+from model.analysis.circuits.tested import Curve, Tested
+from model.trace.kinds import AttentionKind
 from model.trace.language import Refusal
-from model.translator import Translator
-from viz.figures.circuit import Drawn, plot_circuit
+from model.trace.why.plain import plain
+from model.trace.words import word_groups
+from viz.export.explained import Explained
+from viz.figures.circuit import Drawn, Shape, plot_circuit, spoken
+from viz.maps import labels
+from viz.ui.desk import fields, studied
 from viz.ui.desk.scene import Scene
+from viz.ui.desk.studied import circuit_of, pair_of, scored
 from viz.ui.lab.controls import Slider, Text
+from viz.ui.lab.downloads import EXPORT, about_step, download, exports, file, question_fields
 from viz.ui.lab.panel import Panel
+from viz.ui.lab.sides import most_heads
 from viz.ui.lab.why.patch import replaced, second_sentence
 from viz.wire import blocks
 from viz.wire.experiments.heads import signed
 from viz.wire.question import names
-from viz.words import say
+from viz.wire.survey import take
+from viz.words import Words, say
 
 MOST = 80  # edges that one can still tell apart
 LISTED = 12
+MEASURED, ALONE = "measured", "alone"
+SECONDS = 8.0  # for a translation, which then ends
+MIB = "mib"
+METHODS = {Method.EAP: "EAP", Method.EAP_IG: "EAP-IG"}
+UNEQUAL = say(
+    "The two sentences have different numbers of tokens: which token of one would stand for which of the other? So "
+    "only what the decoder's parts write is compared, from cross-attention on."
+)
+KINDS = {
+    ("encoder", "self"): AttentionKind.ENCODER_SELF,
+    ("decoder", "self"): AttentionKind.DECODER_SELF,
+    ("decoder", "cross"): AttentionKind.CROSS,
+}
 
 
-def shown(scene: Scene, text: str, edges: int) -> list[dict]:
+def shown(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
     """The sentence's words to click, and with a second sentence the circuit that tells the two apart."""
     words = second_sentence(scene, text)
     if not text:
         return [words]
     try:
-        return [words, *_found(scene, text, edges)]
+        return [words, *_found(scene, text, edges, typed)]
     except Refusal as error:  # the words stay, so that another one can be clicked
         return [words, blocks.text(error.words, tone="bad")]
 
 
-def _found(scene: Scene, text: str, edges: int) -> list[dict]:
-    circuit, worth, tested = circuit_of(scene, text, edges)
+def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
+    pair = pair_of(scene, text)
+    study = studied.study_of(scene, pair, typed)
+    circuit, worth, tested = circuit_of(scene, pair, edges, study)
+    own = scored(scene.translator, pair)
     token, contrast = names(scene.trace, scene.question)
     config = scene.translator.config
     about = f"log p({token}) − log p({contrast})"
-    facts = blocks.facts(
-        (say("This sentence"), signed(circuit.metric), about),
-        (say("The second sentence, after the same prefix"), signed(circuit.changed), about),
-        _kept(tested, len(worth), len(circuit.scores)),
-    )
+    encoder, ends = config.num_encoder_layers, (changed_words(scene, pair), token)
+    if not pair.aligned:  # then nothing of it is drawn
+        encoder, ends = 0, ("", token)
+    drawn = [Drawn(edge.sender, edge.reader, edge.letter, nats) for edge, nats in worth]
     return [
-        facts,
-        blocks.figure(
-            plot_circuit(
-                [Drawn(edge.sender, writer(edge.receiver), edge.letter, nats) for edge, nats in worth],
-                (config.num_encoder_layers, config.num_decoder_layers),
-            ),
-            height=380,
-            label=say("The circuit"),
+        blocks.facts(
+            (say("This sentence"), signed(own.metric), about),
+            (say("The second sentence, after the same prefix"), signed(own.changed), about),
+            _kept(tested, len(worth), int(circuit.defined.sum())),
         ),
+        *([] if pair.aligned else [blocks.text(UNEQUAL, tone="note")]),
+        *studied.parting(scene, pair, own),
+        blocks.figure(
+            plot_circuit(drawn, Shape(encoder, config.num_decoder_layers, most_heads(config), ends)),
+            height=400,
+            upright=660,
+            label=say("The circuit"),
+            clicks=_clicks(scene, pair, worth),
+        ),
+        blocks.slot(MEASURED, blocks.text(say("Measuring …"), tone="note")),
         blocks.text(
             say(
-                "Nodes are heads, by number, and feed-forwards (FF). Orange edges speak for {token}, blue ones against "
-                "it. All other edges carry what the second sentence puts into them.",
+                "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence puts "
+                "into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: feed-forward. "
+                "Rest on an edge, or go there with the arrow keys: it is measured. A click on a head opens its map.",
                 token=token,
             ),
             tone="note",
         ),
-        blocks.table(
-            (say("From"), say("into"), say("nats")),
-            [
-                [blocks.token(edge.sender), blocks.token(edge.receiver), blocks.number(nats)]
-                for edge, nats in worth[:LISTED]
-            ],
-            caption=say(
-                "The largest, estimated by EAP-IG (Hanna et al. 2024). Found and tested on this one sentence: another "
-                "one may use other edges."
-            ),
+        blocks.slot(
+            ALONE,
+            blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE)),
         ),
+        exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
+        blocks.folded(say("The largest edges"), _table(scene, pair, circuit, worth)),
+        *(studied.curves(study) if study and study.whole else [_invitation(study.parts.done if study else 0, study)]),
     ]
 
 
-def circuit_of(scene: Scene, text: str, edges: int) -> tuple[Circuit, list[tuple[Edge, float]], Tested]:
-    """All edges' scores; the largest, with what each is worth in nats, positive: it speaks for the token; and these
-    tested. A Refusal as in pair_of()."""
-    pair = pair_of(scene, text)
-    circuit = scored(scene.translator, pair)
-    tested = circuits.tested(scene.translator, circuit, [pair], shares=(circuit.tried(edges) / len(circuit.scores),))
-    return circuit, [(edge, -score) for edge, score in circuit.edges(edges)], tested  # closed, it costs the token
+def changed_words(scene: Scene, pair: Pair) -> str:
+    """Those of the sentence in whose place the second one has others."""
+    tokens, changed = scene.trace.source_tokens, {*studied.changed(pair)}
+    groups = [group for group in word_groups(tokens) if changed & {*group}]
+    return " ".join(labels.word_label([tokens[i] for i in group]) for group in groups)
+
+
+def _table(scene: Scene, pair: Pair, circuit: Circuit, worth: list[tuple[Edge, float]]) -> dict:
+    clicks = _clicks(scene, pair, worth)
+
+    def node(name: str) -> dict:
+        return blocks.button(spoken(name), clicks[name]) if name in clicks else spoken(name)
+
+    return blocks.table(
+        (say("From"), say("into"), say("by"), say("nats"), say("exactly")),
+        [
+            [
+                node(edge.sender),
+                node(edge.reader),
+                edge.letter,
+                blocks.number(nats),
+                blocks.button(say("Measure"), _to_measure(edge)),
+            ]
+            for edge, nats in worth[:LISTED]
+        ],
+        caption=say("Estimated by {method}, over {n} sentences.", method=METHODS[circuit.method], n=len(circuit.pairs)),
+    )
+
+
+def _clicks(scene: Scene, pair: Pair, worth: list[tuple[Edge, float]]) -> dict[str, dict]:
+    """By a node's or an edge's name, where a click on it leads."""
+    heads = {name for edge, _ in worth for name in (edge.sender, edge.reader) if name.count(".") == 3}
+    found = {name: _to_map(scene, pair, name) for name in heads}
+    return found | {Drawn(e.sender, e.reader, e.letter, 0).name: _to_measure(e) for e, _ in worth}
+
+
+def _to_measure(edge: Edge) -> dict:
+    return blocks.to_act(MEASURED, MEASURED, sender=edge.sender, receiver=edge.receiver)
+
+
+def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
+    """A head's map with the cell in question: what the row that decides reads most; of the encoder, which token reads
+    the changed word most."""
+    side, layer, part, head = name.split(".")
+    kind = KINDS[side, part]
+    weights = scene.trace.maps(kind).weights[int(layer), int(head)]
+    if kind is AttentionKind.ENCODER_SELF:
+        key = studied.changed(pair)[0]
+        cell = int(weights[:, key].argmax()), key
+    else:
+        query = scene.question.step
+        cell = query, int(weights[query].argmax())
+    return blocks.to_head(kind.value, int(layer), int(head), cell)
 
 
 def _kept(tested: Tested, count: int, total: int) -> tuple:
     return (
         say("Kept by {n} of {total} edges", n=count, total=total),
-        f"{tested.faithfulness[0]:.0%}",
+        _percent(tested.best),
         say(
-            "of the difference, measured by running them alone; as many edges drawn by lot keep {share}",
-            share=f"{tested.random[0]:.0%}",
+            "of the difference in this sentence, measured by running them alone; as many edges drawn by lot keep "
+            "{share}",
+            share=_percent(tested.random),
         ),
     )
 
 
-def pair_of(scene: Scene, text: str) -> Pair:
-    """This sentence and the second one, as the question asks. A Refusal, in words, for what cannot be compared."""
-    question, trace = scene.question, scene.trace
-    if question.contrast_id is None:
-        raise Refusal("A circuit needs two tokens to decide between: choose a contrast above.")
-    if trace.interventions:
-        raise Refusal("This translation was made by a changed model: circuits are of the model as it is.")
-    ids = scene.translator.encode(text, trace.direction)
-    if len(ids) != len(trace.source_ids):
-        raise Refusal(
-            "The two sentences have {n} and {m} tokens: a circuit needs as many in both.",
-            n=len(trace.source_ids),
-            m=len(ids),
+def _percent(curve: Curve) -> str:
+    return f"{round(100 * float(curve.faithfulness[0]))} %".replace("-", "−")
+
+
+def _invitation(done: int, study: circuits.Study | None) -> dict:
+    return take(
+        done,
+        study.parts.count if study else 12,
+        say("Test on other sentences"),
+        say(
+            "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
+            "and a circuit is found on some of these and tested on the rest."
+        ),
+    )
+
+
+def step(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+    """One more part of the test on many sentences; at its end the panel is drawn anew."""
+    study = studied.begun(scene, pair_of(scene, text), text, typed)
+    done, of = study.step()
+    return [_invitation(done, study)] if done < of else []
+
+
+def measured(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+    """An edge's exact effect, its two nodes', and the direct one of what writes."""
+    pair = pair_of(scene, text)
+    sender, receiver = fields.text(data, "sender"), fields.text(data, "receiver")
+    edge = Edge(sender, receiver)
+    circuit = scored(scene.translator, pair)
+    if edge not in circuit.graph.number:
+        raise Refusal("There is no such edge: {edge}", edge=str(edge))
+    ways: list[tuple[Words, str]] = [(say("this edge alone"), receiver)]
+    if edge.letter:
+        ways.append((say("queries, keys and values together"), edge.reader))
+    if receiver != "logits" and Edge(sender, "logits") in circuit.graph.number:
+        ways.append((say("{node} directly into the logits", node=spoken(sender)), "logits"))
+    ways.append((say("{node}, all of its edges: its total effect", node=spoken(sender)), ""))
+    losses = circuit.losses(sender, [reader for _, reader in ways])
+    return [
+        blocks.text(
+            say(
+                "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
+                "puts there.",
+                edge=Drawn(sender, edge.reader, edge.letter, 0.0).spoken,
+            )
+        ),
+        blocks.facts(*((name, signed(lost), say("measured")) for (name, _), lost in zip(ways, losses))),
+    ]
+
+
+def alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+    """The translation with every other edge cut, as far as it comes in seconds."""
+    pair = pair_of(scene, text)
+    circuit = studied.found(scene, pair, studied.study_of(scene, pair, typed))
+    until, ids, ended = time.monotonic() + SECONDS, [], False
+    for written in steps(circuit, circuit.best(circuit.tried(edges)), pair, scene.trace.direction):
+        ids = written
+        if ended := time.monotonic() > until:
+            break
+    tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
+    other = studied.written(scene.translator, pair.other_ids, direction)
+    return [
+        blocks.cards(
+            (say("As it is"), scene.trace.translation, scene.trace.source_text),
+            (
+                say("By {n} edges alone", n=edges),
+                tokenizer.decode(ids) + (" …" if ended else ""),
+                say("Measured: all other edges carry what the second sentence puts into them."),
+            ),
+            (say("The second sentence"), tokenizer.decode(other), text),
         )
-    if tuple(ids) == tuple(trace.source_ids):
-        raise Refusal("The two sentences are the same.")
-    written = scene.case.decoder_ids[0].tolist()
-    return Pair(tuple(trace.source_ids), tuple(ids), tuple(written), question.token_id, question.contrast_id)
+    ]
 
 
-@lru_cache(maxsize=16)
-def scored(translator: Translator, pair: Pair) -> Circuit:
-    """Its edges' scores, kept while the size is chosen."""
-    return circuits.find(translator, [pair])
+def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
+    """The circuit as a file: its edges, or as MIB writes circuits."""
+    pair = pair_of(scene, text)
+    circuit, worth, tested = circuit_of(scene, pair, edges, studied.study_of(scene, pair, typed))
+    if data.get("format") == MIB:
+        written = json.dumps(circuit.to_mib(edges)).encode()
+        return [download(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)]
+    return file(data, Explained(as_plain(scene, text, circuit, worth, tested)), about_step("circuit", scene))
+
+
+def as_plain(scene: Scene, text: str, circuit: Circuit, worth: list[tuple[Edge, float]], tested: Tested) -> dict:
+    """The question and its circuit, for files and the API."""
+    return plain(
+        {
+            **question_fields(scene),
+            "second": text,
+            "other": circuit.changed,
+            "edges": [{"sender": e.sender, "receiver": e.receiver, "nats": nats} for e, nats in worth],
+            "total": int(circuit.defined.sum()),
+            "kept": float(tested.best.faithfulness[0]),
+            "random": float(tested.random.faithfulness[0]),
+        }
+    )
 
 
 PANEL = Panel(
@@ -133,7 +284,16 @@ PANEL = Panel(
     ),
     say("Hanna et al. 2024; Mueller et al. 2025"),
     shown,
-    controls=(Text(say("Second sentence"), scale=4), Slider(say("Edges"), 3, MOST, 25)),
+    controls=(
+        Text(say("Second sentence"), scale=4),
+        Slider(say("Edges"), 3, MOST, 25),
+        Text(
+            say("Other words, for a test on other sentences (empty: the nearest)"),
+            placeholder="Hund = Katze, Vogel; Garten = Park",
+            scale=4,
+        ),
+    ),
+    acts={MEASURED: measured, ALONE: alone, "step": step, EXPORT: as_file},
     fills=replaced,
     paper="https://arxiv.org/abs/2403.17806",
 )

@@ -12,6 +12,7 @@ from model.analysis.why.experiments import heads
 from model.analysis.why.experiments.asking import voices as voices_of
 from model.analysis.why.experiments.removal import beside
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.kinds import Side
 from model.trace.translation import TranslationTrace
 from model.trace.why.heads import Head, HeadEffects, Replacement, effects_table
 from model.trace.why.plain import plain
@@ -138,11 +139,11 @@ def about(scene: Scene) -> str:
 
 def _operations(case: Case) -> float:
     """Of a pass over this source and prefix: two for each weight of a matrix and token."""
-    config = case.model.config
-    d, wide = config.d_model, 2 * config.d_model * config.d_feedforward
+    config, d = case.model.config, case.model.config.d_model
+    read, wrote = (2 * d * config.of(side).d_feedforward for side in Side)
     return 2.0 * (
-        case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + wide)
-        + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wide)
+        case.source_ids.shape[1] * config.num_encoder_layers * (4 * d * d + read)
+        + case.decoder_ids.shape[1] * config.num_decoder_layers * (8 * d * d + wrote)
     )
 
 
@@ -219,10 +220,8 @@ def named(scene: Scene, data: Mapping[str, object]) -> list[Head]:
     """The heads that the page names: [[kind, layer, head]]. ValueError for one that there is not."""
     found = list(dict.fromkeys(fields.each(data, "heads", fields.head)))
     for kind, layer, head in found:
-        if not (
-            0 <= layer < scene.translator.model.num_layers.get(kind, 0)
-            and 0 <= head < scene.translator.config.num_heads
-        ):
+        model = scene.translator.model
+        if not (0 <= layer < model.num_layers.get(kind, 0) and 0 <= head < model.num_heads[kind]):
             raise ValueError(f"there is no head {head} in layer {layer} of {kind.value}")
     return found
 

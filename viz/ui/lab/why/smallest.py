@@ -76,7 +76,7 @@ def _shown(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
     return [
         blocks.text(range_of),
         blocks.facts(*facts),
-        sets_block("", sets, model.num_layers, scene.translator.config.num_heads),
+        sets_block("", sets, model.num_layers, model.num_heads),
     ]
 
 
@@ -96,12 +96,12 @@ def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]
     if not silent:
         return []
     fewest = min(sets, key=lambda one: len(one.kept))
-    model, config = scene.translator.model, scene.translator.config
+    model = scene.translator.model
     off = [
         [kind.value, layer, head]
         for kind, layers in model.num_layers.items()
         for layer in range(layers)
-        for head in range(config.num_heads)
+        for head in range(model.num_heads[kind])
         if (kind, layer, head) not in fewest.kept
     ]
     return [
@@ -124,7 +124,8 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> list[dict
     sets = each(data, "sets", read)
     if not sets:
         raise ValueError("there is no set of heads to write down")
-    found = sets_table(sets, Replacement(instead), scene.translator.model.num_layers, scene.translator.config.num_heads)
+    model = scene.translator.model
+    found = sets_table(sets, Replacement(instead), model.num_layers, model.num_heads)
     return file(data, Explained(plain({**translation_fields(scene), **found})), "smallest-set")
 
 

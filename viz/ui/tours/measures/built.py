@@ -8,6 +8,7 @@ from model.analysis.again import recorded
 from model.analysis.positions import geometry
 from model.checks import verify
 from model.checks.evidence import Evidence
+from model.trace.kinds import Side
 from viz.ui.tours.measures.measured import Measured, Unit
 from viz.ui.tours.scene import StopScene
 
@@ -33,7 +34,8 @@ def rotation(scene: StopScene, shift: int) -> Measured:
 
 def wider(scene: StopScene) -> Measured:
     """How many times wider the feed-forward network's inner layer is than the model."""
-    return Measured(scene.translator.config.d_feedforward / scene.translator.config.d_model, Unit.COUNT)
+    decoder = scene.translator.config.of(Side.DECODER)
+    return Measured(decoder.d_feedforward / decoder.d_model, Unit.COUNT)
 
 
 MEASURES: Mapping[str, Callable[..., Measured]] = {measure.__name__: measure for measure in (check, rotation, wider)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.trace.survey import cells
 from model.training import learned
 from model.training.history import NAME
@@ -170,8 +170,7 @@ def sharper(scene: StopScene) -> Measured:
     """How much larger the mean largest weight of a row of cross-attention would be without the division by √d_k: a
     softmax of scores that are √d_k times as large is the weights to that power, each row summing to 1 again."""
     weights = scene.trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
-    config = scene.translator.config
-    raised = weights ** np.sqrt(config.d_head)
+    raised = weights ** np.sqrt(scene.translator.config.of(Side.DECODER).d_head)
     raised /= raised.sum(-1, keepdims=True)
     before, after = (round(float(found.max(-1).mean()), 3) for found in (weights, raised))
     return Measured(after - before, Unit.POINTS, {"before": tenths(before), "after": tenths(after)})

@@ -100,6 +100,19 @@ def unordered(scene: StopScene) -> Measured:
     )
 
 
+def turned(scene: StopScene) -> Measured:
+    """What the written pieces keep of their mean probability (geometric) when the sentence's words stand in its other
+    order."""
+    if not scene.other:
+        return NOTHING
+    compared = ablation.compare(scene.translator, scene.trace, Interventions(), text=scene.other)
+    before, after = (
+        float(np.exp(np.mean(found))) for found in (scene.trace.log_probability, compared.forced_log_probability)
+    )
+    found = {"before": share(before), "after": share(after), "other": scene.other, "then": compared.broken.translation}
+    return Measured(after / before, also=found)
+
+
 def forced(scene: StopScene) -> Measured:
     """The probability (geometric mean) of what the model writes after it was made to begin the pair's translation with
     its second choice."""
@@ -141,6 +154,7 @@ MEASURES: Mapping[str, Callable[..., Measured]] = {
         on_average,
         without_edge,
         unordered,
+        turned,
         forced,
     )
 }

@@ -37,12 +37,14 @@ export function createAtlas(hooks) {
     const group = (text, title, pairs) => ({ text, title, act: () => hooks.toggle(pairs) });
     const cell = (layer, head) => {
       const named = naming.named(trace, kind, layer, head);
-      const label = t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
-        layer: layer + 1,
-        head: head + 1,
-        reading: readings[layer][head],
-        bits: fixed(entropies[layer][head], 2),
-      });
+      const place = { layer: layer + 1, head: head + 1 };
+      const label = readings[layer]
+        ? t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
+            ...place,
+            reading: readings[layer][head],
+            bits: fixed(entropies[layer][head], 2),
+          })
+        : t("Layer {layer} · Head {head}", place);
       return {
         class: "thumbnail",
         name: named ? `${label}; ${named}` : label,
@@ -98,7 +100,8 @@ export function createAtlas(hooks) {
     root,
     several,
     draw(trace, kind, colouring) {
-      const frame = `${trace.key} ${kind}`;
+      const told = !trace.kinds[kind].readings.includes(null), // of large maps they come later
+        frame = `${trace.key} ${kind} ${told}`;
       if (drawn !== frame) build(trace, kind);
       drawn = frame;
       buttons.forEach((row, layer) =>

@@ -3,16 +3,9 @@
 import { paint } from "../../core/colours.js";
 import { el, escape, themed } from "../../core/dom.js";
 import { arrow, clamp, modified } from "../../core/keys.js";
-import { said, t } from "../../core/language.js";
+import { said } from "../../core/language.js";
 import { plotly } from "../../core/plotly.js";
-import { FONT, createFrame } from "./frame.js";
-
-const CONFIG = {
-  staticPlot: true,
-  displayModeBar: false,
-  showSendToCloud: false,
-  responsive: false,
-};
+import { CONFIG, FONT, createStage } from "./frame.js";
 
 function places(map, colouring) {
   const { values } = map,
@@ -127,21 +120,7 @@ function figure({ map, colouring, size, titles }) {
 
 // hooks: hover(row, column), pin(row, column) with null for a whole column or row, hover(null, null) on leaving
 export function createDetail(hooks) {
-  const plot = el("div", { class: "plot" });
-  const frame = createFrame();
-  const marks = el("div", { class: "marks" });
-  const root = el(
-    "div",
-    {
-      class: "detail",
-      tabindex: "0",
-      role: "application",
-      "aria-roledescription": t("heatmap"),
-    },
-    plot,
-    frame.root,
-    marks,
-  );
+  const { root, plot, frame, marks } = createStage();
   let current = null; // {map, colouring, size, titles, pinned}
   let cursor = null;
 

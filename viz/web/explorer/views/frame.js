@@ -2,7 +2,7 @@
 // the tokens or sizes change: labels are most of what a Plotly redraw costs (30 of 40 ms at 30 tokens), and a change
 // of head leaves them as they are.
 import { el, shorten } from "../../core/dom.js";
-import { said } from "../../core/language.js";
+import { said, t } from "../../core/language.js";
 
 const TICKS = 40;
 const ROW = 18; // pixels of a row that is made lower, so that the map is whole on the screen
@@ -40,8 +40,10 @@ function axisTicks(items, space) {
 function measure(map, { width, compact, height, highest: most = Infinity }, ticks) {
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
   const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
+  // Beside a map without a bar the last column's label, turned, needs its room.
+  const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
   const left = Math.ceil(rows.widest) + 38,
-    right = compact ? 14 : map.overlay ? unit + 28 : 58;
+    right = compact ? last : map.overlay ? unit + 28 : 58;
   const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // the height that is given
   const inner = Math.max(80, width - left - right),
     widest = height ? Math.max(8, 2 * filling(90)) : 54;
@@ -52,7 +54,8 @@ function measure(map, { width, compact, height, highest: most = Infinity }, tick
   const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
   const top =
     angle === 0 ? 46 : Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))) + 40;
-  const highest = Math.max(300, inner * 1.15) / map.rows.length,
+  const legible = map.rows.length <= TICKS ? TICK_SPACE : 0; // no label upon another
+  const highest = Math.max(legible, Math.max(300, inner * 1.15) / map.rows.length),
     lowest = 130 / map.rows.length,
     room = Math.max(ROW, (most - top - 8) / map.rows.length);
   const cellHeight = whole(
@@ -105,6 +108,37 @@ function labels(size, titles) {
   ];
 }
 
+// Of the part of a large map that is seen, {x, y, width, height} in cells: as many labels as there is room for.
+function partLabels(map, size, titles, { x, y, width, height }) {
+  const { left, top, plotWidth, plotHeight } = size,
+    px = (value) => `${value}px`;
+  const ticks = (items, first, count, room) => {
+    const space = Math.max(1, Math.min(TICKS, Math.floor(room / TICK_SPACE))),
+      step = Math.max(1, Math.ceil(count / space));
+    return items
+      .slice(0, Math.ceil(first + count))
+      .flatMap(({ label }, i) =>
+        i % step || i + 0.5 < first || i + 0.5 > first + count
+          ? []
+          : [[shorten(label, 14), ((i + 0.5 - first) / count) * room]],
+      );
+  };
+  return [
+    ...ticks(map.rows, y, height, plotHeight).map(([text, at]) =>
+      label(text, "row", { right: px(size.width - left + 6), top: px(top + at) }),
+    ),
+    ...ticks(map.columns, x, width, plotWidth).map(([text, at]) =>
+      label(text, "column turned", {
+        left: px(left + at),
+        bottom: px(size.height - top + 5),
+        rotate: "-50deg",
+      }),
+    ),
+    label(titles.rows, "title row-title", { top: px(top + plotHeight / 2) }),
+    label(titles.columns, "title", { left: px(left + plotWidth / 2) }),
+  ];
+}
+
 function grid(map, size) {
   const node = el("div", { class: "cells" });
   Object.assign(node.style, {
@@ -122,6 +156,13 @@ function grid(map, size) {
     divider.style.left = `${map.sourceColumns * size.cellWidth - 1}px`;
     node.append(divider);
   }
+  const bound = (side, at) => {
+    const line = el("i", { class: `bound ${side}` });
+    line.style[side] = `${at}px`;
+    node.append(line);
+  };
+  map.columns.forEach(({ ends }, i) => ends && bound("left", (i + 1) * size.cellWidth));
+  map.rows.forEach(({ ends }, i) => ends && bound("top", (i + 1) * size.cellHeight));
   return node;
 }
 
@@ -144,12 +185,47 @@ function colourBar({ colours, ticks, unit }, size) {
   return bar;
 }
 
+// Of every figure of a map: Plotly draws cells alone, and answers to nothing.
+export const CONFIG = {
+  staticPlot: true,
+  displayModeBar: false,
+  showSendToCloud: false,
+  responsive: false,
+};
+
+// What a map is drawn in: its figure, the frame around its cells and the marks above them. name: a class of its own
+export function createStage(name = "") {
+  const plot = el("div", { class: "plot" }),
+    frame = createFrame(),
+    marks = el("div", { class: "marks" });
+  const root = el(
+    "div",
+    {
+      class: `detail ${name}`.trim(),
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": t("heatmap"),
+    },
+    plot,
+    frame.root,
+    marks,
+  );
+  return { root, plot, frame, marks };
+}
+
 export function createFrame() {
   const root = el("div", { class: "frame", "aria-hidden": "true" });
   let drawn = "",
     size = null;
   return {
     root,
+    part(map, colouring, titles, size, seen) {
+      drawn = "";
+      root.replaceChildren(
+        ...partLabels(map, size, titles, seen),
+        ...(size.right > 30 ? [colourBar(colouring, size)] : []),
+      );
+    },
     // The sizes for this map; what stands around it is redrawn if need be.
     draw(map, colouring, titles, given) {
       const { ticks, colours, unit } = colouring,

@@ -16,7 +16,7 @@ function mapPicture(detail) {
 }
 
 export function viewPicture({ views, state }) {
-  if (views.shown() === "map") return mapPicture(views.detail);
+  if (views.shown() === "map") return mapPicture(views.pane());
   if (views.shown() === "compare" && state().compare === "pair" && views.compare.pair().length)
     return pairPicture(views.compare);
   return element(views.root, ".compare-bar, .lines-bar > label");

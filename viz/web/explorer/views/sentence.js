@@ -6,7 +6,8 @@ import { walk } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
-  FAINT = 0.06; // weights that would only be fog
+  FAINT = 0.06, // weights that would only be fog
+  SMALLEST = 0.75; // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
 const SVG = "http://www.w3.org/2000/svg";
 
 // hooks: pin(map, row, column)
@@ -15,11 +16,8 @@ export function createSentence(hooks) {
   lines.setAttribute("aria-hidden", "true");
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
-  const scroller = el(
-    "div",
-    { class: "scroller" },
-    el("div", { class: "sheet" }, keys, lines, queries),
-  );
+  const sheet = el("div", { class: "sheet" }, keys, lines, queries);
+  const scroller = el("div", { class: "scroller" }, sheet);
   const caption = el("p", { class: "caption", "aria-live": "polite" });
   const root = el("div", { class: "sentence-lines" }, scroller, caption);
   let map = null,
@@ -80,6 +78,15 @@ export function createSentence(hooks) {
     return node;
   }
 
+  // As large as lets the longer line of words stand whole.
+  function fit() {
+    sheet.style.removeProperty("--fit");
+    sheet.classList.remove("tight");
+    const fits = () => scroller.clientWidth / sheet.offsetWidth;
+    sheet.classList.toggle("tight", fits() < 1);
+    if (fits() < 1) sheet.style.setProperty("--fit", Math.max(SMALLEST, fits() - 0.01).toFixed(3));
+  }
+
   function connect() {
     const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
     const tops = [...keys.children].map(middle),
@@ -120,6 +127,7 @@ export function createSentence(hooks) {
       keys.replaceChildren(...map.columns.map((item, i) => word(item, { row: null, column: i })));
       queries.replaceChildren(...map.rows.map((item, i) => word(item, { row: i, column: null })));
       if (queries.firstChild) queries.firstChild.tabIndex = 0;
+      fit();
       connect();
       show(pinned);
     },

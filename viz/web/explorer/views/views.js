@@ -5,6 +5,7 @@ import * as model from "../model.js";
 import * as states from "../state.js";
 import { createCompare } from "./compare.js";
 import { createDetail } from "./detail.js";
+import { createLarge } from "./large.js";
 import { createLines } from "./lines.js";
 import { createText } from "./text.js";
 
@@ -21,12 +22,17 @@ const HINTS = {
   ),
 };
 
+const LARGE = say(
+  "The wheel, + and − zoom, dragging and arrow keys move, 0 shows all. Point at a cell for its weight; click pins it.",
+);
+
 const LOWEST = 320, // pixels
   AROUND = 86;
 
 // hooks: root (the explorer's), hover, pin, update, trace(), traces(), mapOf(trace, state)
 export function createViews(hooks) {
-  const detail = createDetail(hooks);
+  const detail = createDetail(hooks),
+    large = createLarge(hooks);
   const lines = createLines(hooks);
   const text = createText(hooks);
   const compare = createCompare(hooks);
@@ -34,7 +40,9 @@ export function createViews(hooks) {
   const waiting = el("p", { class: "waiting" }, t("Loading this layer…"));
   const root = el("div", { class: "stage" });
   let shown = "map",
-    room = null; // room: what there is to fill, in a presentation
+    pane = detail, // what draws the map
+    room = null, // what there is to fill, in a presentation
+    focused = null; // what the keys were in when a word of waiting took its place
 
   // What the first screen has for the map, between its heading and a line of words; on a narrow page the map is as high
   // as it likes. The heading counts as one size, so that no head's map is higher than another's.
@@ -43,8 +51,12 @@ export function createViews(hooks) {
     return innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
   };
 
-  function stage(name) {
+  function stage(name, map) {
+    parts.map = pane = map.pyramid ? large : detail;
     if (root.firstChild !== parts[name].root) root.replaceChildren(parts[name].root);
+    if (focused?.isConnected && document.activeElement === document.body)
+      focused.focus({ preventScroll: true });
+    focused = null;
     shown = name;
   }
 
@@ -77,9 +89,9 @@ export function createViews(hooks) {
   return {
     root,
     draw(state, map, colouring, titles) {
-      stage(state.view);
+      stage(state.view, map);
       if (shown === "map")
-        detail.draw(map, colouring, { row: null, column: null }, titles, {
+        pane.draw(map, colouring, { row: null, column: null }, titles, {
           height: room?.height,
           highest: below(),
         });
@@ -88,14 +100,18 @@ export function createViews(hooks) {
       else text.draw(map, colouring, titles, { words: state.words });
     },
     fit: (given) => (room = given),
-    wait: () => root.replaceChildren(waiting),
+    wait() {
+      if (root.contains(document.activeElement)) focused = document.activeElement;
+      root.replaceChildren(waiting);
+    },
     clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shown].pin?.(pinned),
     focus: () =>
-      (shown === "map" ? detail.root : root.querySelector("button, [tabindex='0']"))?.focus(),
-    hint: (state) => said(HINTS[state.view]),
+      (shown === "map" ? pane.root : root.querySelector("button, [tabindex='0']"))?.focus(),
+    hint: (state) => said(pane === large ? LARGE : HINTS[state.view]),
     shown: () => shown,
-    detail,
+    pane: () => pane,
+    large,
     lines,
     text,
     compare,

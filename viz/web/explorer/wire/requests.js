@@ -8,10 +8,12 @@ export function createRequests(ask, clock) {
   let asked = null; // when something was asked for that has not come yet
   const beside = new Set(); // translations of which a view waits for thumbnails
 
+  // Whether it was asked: one question waits for another.
   function request(event, question) {
-    if (asked !== null && clock() - asked < PATIENCE) return;
+    if (asked !== null && clock() - asked < PATIENCE) return false;
     asked = clock();
     ask(event, question);
+    return true;
   }
 
   // Layers, and the thumbnails of a kind where it lacks them.
@@ -28,8 +30,11 @@ export function createRequests(ask, clock) {
       return layers(waiting, [], shown);
     }
     if (!trace.lazy) return;
+    const strip = trace.kinds[shown].large ? trace.kinds[shown].readings.indexOf(null) : -1;
+    if (strip >= 0) return request("layers", { key: trace.key, strips: [[shown, strip]] });
     const small = [shown, ...Object.keys(trace.kinds)].find((kind) => trace.lacks(kind));
     if (small) return layers(trace, [], small);
+    if (trace.kinds[shown].large) return;
     const next = trace.weights[shown].findIndex((weights) => !weights);
     if (next >= 0) layers(trace, [[shown, next]], shown);
   }

@@ -23,7 +23,7 @@ SAMPLED = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, WIDEST)
 
 
 def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[dict]:
-    own = scene.translator.config.d_head
+    own = scene.translator.config.of(resolve(scene, kind, layer, head)[0].side).d_head
     found = growth(tuple(sorted({*SAMPLED, width, min(own, WIDEST)})), keys=KEYS)
     at = int(np.flatnonzero(found.widths == width)[0])
     marks = [(float(width), f"d_k = {width}")]
@@ -91,7 +91,7 @@ def _numbers(found: Growth, at: int, width: int) -> dict:
 def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     chosen, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     masked = score_matrix(scene.output, chosen, at_layer, at_head).masked
-    factor = scene.translator.config.d_head**0.5
+    factor = scene.translator.config.of(chosen.side).d_head ** 0.5
     rows = []
     for name, scores in ((say("without the division"), masked * factor), (say("divided by √d_k"), masked)):
         sharp = sharpness(scores)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from model.analysis.again import recorded
-from model.analysis.steering import direction, steered
+from model.analysis.steering import steered
 from model.trace.directions import parse_direction
-from model.trace.edits import Add
+from model.trace.edits import Add, Recipe
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from viz.ui.desk.fields import text, whole
@@ -35,7 +35,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
     if not towards or not away:
         return [blocks.text(say("Type two sentences: what they differ by is the direction."), tone="note")]
     found = _steered(scene, towards, away, layer, strength)
-    vector = np.frombuffer(found.interventions.edits[-1][1].value.data, np.float32)
+    vector = found.interventions.edits[-1][1].value.array
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
     trace = scene.trace
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
@@ -77,9 +77,8 @@ def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
 
 
 def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:
-    place = f"encoder.{layer - 1}.resid_post"
-    vector = direction(scene.translator, towards, away, place=place, languages=scene.trace.direction)
-    return steered(scene.translator, scene.trace, place, Add(vector, strength / PERCENT))
+    made = Recipe(towards, away, scene.trace.direction)
+    return steered(scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT))
 
 
 def _known(which: int) -> Callable[[TranslationTrace, Translator], str]:

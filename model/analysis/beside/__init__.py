@@ -1,0 +1,1 @@
+"""Two of a kind side by side: two targets of one source, two models on one sentence."""

@@ -1,0 +1,94 @@
+"""The sentences that excite each unit most, for neurons and a dictionary alike; read in parts of seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.analysis.parts import Parts
+from model.analysis.units.fitted import stored
+from model.analysis.units.sparse import Dictionary
+from model.decode.runs import run
+from model.nets.networks import check_transformer
+from model.trace.interventions import NO_INTERVENTIONS, Interventions
+from model.trace.tokens import is_symbol
+from model.translator import Translator
+
+TOGETHER = 25  # sentences of a part
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The neurons of an encoder layer's feed-forward; with a dictionary of its stream, the units of that. texts: that
+    are read. Results lie in the translator's scratch folder: whoever asks finds what others have read."""
+
+    translator: Translator
+    direction: str
+    layer: int  # from 0
+    texts: tuple[str, ...]
+    dictionary: Dictionary | None = None
+
+    @property
+    def place(self) -> str:
+        return f"encoder.{self.layer}.{'resid_post' if self.dictionary else 'ffn.post'}"
+
+    @property
+    def written(self) -> Tensor:
+        """What each unit adds to the stream behind the layer at strength 1: [unit, d_model]."""
+        if self.dictionary is not None:
+            return self.dictionary.directions
+        return self.translator.model.encoder.layers[self.layer].feed_forward.contract.weight.T.detach()
+
+    @cached_property
+    def parts(self) -> Parts:
+        name = f"{'dictionary' if self.dictionary else 'neurons'}-{self.direction}-{self.layer}"
+        return Parts(self.translator.scratch / "units" / name, -(-len(self.texts) // TOGETHER))
+
+    def step(self) -> tuple[int, int]:
+        """Read some more sentences; how many parts are done, of how many."""
+        return self.parts.step(lambda number: self._peaks(self.texts[number * TOGETHER : (number + 1) * TOGETHER]))
+
+    def peaks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Once all parts are done: how strongly each sentence excites each unit where it does most, float32 [sentence,
+        unit], and at which of its tokens, int16."""
+        found = list(self.parts.read())
+        return tuple(np.concatenate([part[name] for part in found]) for name in ("values", "places"))
+
+    def of(self, source_ids: Sequence[int], interventions: Interventions = NO_INTERVENTIONS) -> np.ndarray:
+        """How active every unit is at every token: float32 [token, unit]."""
+        return self._read([list(source_ids)], interventions)[0].cpu().numpy()
+
+    def _peaks(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        ids = [self.translator.encode(text, self.direction) for text in texts]
+        best = [rows.max(0) for rows in self._read(ids)]
+        values, places = (torch.stack([getattr(one, name) for one in best]) for name in ("values", "indices"))
+        return {"values": values.float().cpu().numpy(), "places": places.short().cpu().numpy()}
+
+    @torch.inference_mode()
+    def _read(self, ids: list[list[int]], interventions: Interventions = NO_INTERVENTIONS) -> list[Tensor]:
+        """Of each sentence [token, unit]; nothing where a token is a symbol: most units speak there, of nothing."""
+        check_transformer(self.translator.model)
+        tokenizer = self.translator.tokenizer
+        found = run(
+            self.translator.model,
+            ids,
+            [[tokenizer.end_id]] * len(ids),
+            (self.place,),
+            begin_id=tokenizer.begin_id,
+            interventions=interventions,
+        )
+        rows = [found[self.place][i, : len(one)] for i, one in enumerate(ids)]
+        rows = rows if self.dictionary is None else [self.dictionary.codes(one) for one in rows]
+        marks = [torch.tensor([is_symbol(token) for token in tokenizer.tokens(one)]) for one in ids]
+        return [one.masked_fill(mark[:, None].to(one.device), 0) for one, mark in zip(rows, marks)]
+
+
+def trained(translator: Translator) -> tuple[int, Dictionary] | None:
+    """The layer and the dictionary beside the weights, if there is one."""
+    found = stored(translator.folder, translator.digest, translator.config.d_model)
+    return found and (found.layer, found.dictionary)

@@ -1,0 +1,89 @@
+"""Train a sparse dictionary of an encoder's stream, for what its units say: python -m model.dictionary --help
+
+Writes dictionary.safetensors, with the digest of the weights that it is of, and prints what the model loses with the
+stream rebuilt from it, beside directions drawn by lot and the layer's own neurons. Minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from model.analysis.units.fitted import FILE, Fitted, save
+from model.analysis.units.measure import qualities, rows_of
+from model.analysis.units.sparse import train
+from model.analysis.why.averages import asked_sentences
+from model.nets.networks import check_transformer
+from model.program import add_checkpoint, add_output, command_line, destination, program, whole
+from model.training import corpora
+from model.translator import Translator
+
+HELD_OUT = 100  # sentences at most that it is measured on, one of ten
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse(argv)
+    path = destination(args, FILE)
+    translator = Translator.load(args.checkpoint, args.device)
+    check_transformer(translator.model)
+    layers = translator.config.num_encoder_layers
+    layer = (args.layer or max(1, layers - 1)) - 1
+    if layer >= layers:
+        raise ValueError(f"--layer {args.layer}: the encoder has {layers} layers")
+    place = f"encoder.{layer}.resid_post"
+    texts = [
+        (direction, line)
+        for direction, lines in sentences(args, translator).items()
+        for line in lines
+        if line.strip() and translator.fits(line, direction)
+    ]
+    held_out = texts[::10][:HELD_OUT]
+    kept = [text for text in texts if text not in {*held_out}]
+    with torch.inference_mode(False):
+        rows = torch.cat(
+            [
+                rows_of(translator, place, [line for one, line in kept if one == direction], direction)
+                for direction in dict.fromkeys(one for one, _ in kept)
+            ]
+        )
+        with tqdm(total=args.updates, unit=" updates") as bar:
+            found = train(rows, args.units, args.active, args.updates, watch=lambda done: bar.update(done - bar.n))
+    measured = qualities(translator, place, found, rows, held_out)
+    save(path, Fitted(found, layer, len(kept), translator.digest, measured))
+    print(f"{path}: {len(found.bias)} units of {place}, {len(kept)} sentences, {len(rows):,} rows")
+    for name, one in measured.items():
+        print(
+            f"{name}: loss recovered {one.recovered:.1%}, variance explained {one.explained:.1%}, "
+            f"L0 {one.active:.1f}, dead {one.dead:.1%}"
+        )
+
+
+def sentences(args: argparse.Namespace, translator: Translator) -> dict[str, list[str]]:
+    """By direction: of a file, the dev parts of a data folder, or the project's own."""
+    if not args.data:
+        return {direction: list(lines) for direction, lines in asked_sentences(translator, args.sentences).items()}
+    return {
+        direction: [source for source, _ in corpora.dev_pairs(args.data, direction)[1]]
+        for direction in translator.directions
+    }
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = command_line("model.dictionary", __doc__)
+    add = parser.add_argument
+    add_checkpoint(parser)
+    add_output(parser, FILE)
+    add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
+    add("--data", type=Path, help="or the dev parts of the corpora in this folder")
+    add("--layer", type=whole(), help="of the encoder, from 1; default: the last but one")
+    add("--units", type=whole(), default=2048, help="default %(default)s")
+    add("--active", type=whole(), default=16, help="units that may speak for a token, default %(default)s")
+    add("--updates", type=whole(), default=1500, help="of 512 rows each, default %(default)s")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    program(main)

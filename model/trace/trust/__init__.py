@@ -1,0 +1,1 @@
+"""When to distrust a translation. Imports no torch."""

@@ -1,0 +1,87 @@
+"""A toy that learned a known rule along known edges: those are the ones that score highest."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from model.analysis import circuits
+from model.analysis.circuits.graph import Edge, graph
+from model.analysis.circuits.pairs import Pair
+from model.analysis.circuits.passing import Passing, Written
+from model.config import ModelConfig
+from model.nets.transformer import Transformer
+from tests.model.analysis.circuits.test_circuits import above
+
+MARK, FIRST, WORDS, LENGTH = 5, 6, 12, 5
+HEARS = Edge("encoder.embed", "encoder.0.self.v.1")  # what stands before each word: the mark?
+POINTS = Edge("encoder.0.self.1", "decoder.0.cross.k.2")  # look at the word that it stands before
+READS = Edge("encoder.embed", "decoder.0.cross.v.2")  # which word that is
+SAYS = Edge("decoder.0.cross.2", "logits")
+
+
+def sources(count: int, chance: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sentences of different words with a mark, and the word behind it, which is to be said."""
+    ids = torch.stack([torch.randperm(WORDS, generator=chance)[:LENGTH] + FIRST for _ in range(count)])
+    rows, at = torch.arange(count), torch.randint(LENGTH - 1, (count,), generator=chance)
+    ids[rows, at] = MARK
+    return ids, ids[rows, at + 1]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """Trained to say it with all edges, and with these four alone while all others carry another sentence's values: so
+    that nothing but these is needed (as in InterpBench, Gupta et al. 2024)."""
+    torch.manual_seed(1)
+    config = ModelConfig(
+        FIRST + WORDS,
+        d_model=32,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        num_heads=4,
+        d_feedforward=32,
+        dropout=0.0,
+    )
+    model, edges, chance = Transformer(config), graph(config), torch.Generator().manual_seed(1)
+    kept = [edge in (HEARS, POINTS, READS, SAYS) or edge.sender == "decoder.embed" for edge in edges.edges]
+    optimiser, target = torch.optim.Adam(model.parameters(), lr=5e-3), torch.ones(48, 1, dtype=torch.long)
+    for _ in range(250):
+        ids, right = sources(48, chance)
+        whole = Passing(model, edges)
+        ends = [whole.run(ids, target)]
+        others = Written({side: [part.roll(1, 1) for part in parts] for side, parts in whole.written.parts.items()})
+        ends.append(Passing(model, edges, torch.tensor(kept).float(), other=others).run(ids, target))
+        sum(cross_entropy(model.project(end[:, 0]), right) for end in ends).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    return SimpleNamespace(model=model.eval(), config=config, device=torch.device("cpu"))
+
+
+def moved(ids: list[int]) -> Pair:
+    """The mark stands elsewhere."""
+    other, at = list(ids), ids.index(MARK)
+    to = (at + 2) % (LENGTH - 1)
+    other[at], other[to] = other[to], MARK
+    return Pair(tuple(ids), tuple(other), (1,), ids[at + 1], other[to + 1])
+
+
+def renamed(ids: list[int]) -> Pair:
+    """Another word stands behind the mark."""
+    other, at = list(ids), ids.index(MARK) + 1
+    other[at] = next(word for word in range(FIRST, FIRST + WORDS) if word not in ids)
+    return Pair(tuple(ids), tuple(other), (1,), ids[at], other[at])
+
+
+@pytest.mark.parametrize(("change", "true"), [(moved, (HEARS, POINTS, SAYS)), (renamed, (READS, SAYS))])
+def test_the_edges_of_a_learned_rule_score_highest(toy, change, true):
+    ids, _ = sources(24, torch.Generator().manual_seed(2))
+    pairs = [change(row) for row in ids.tolist()]
+    found = circuits.find(toy, pairs[:12])
+    labels, values = np.array([edge in true for edge in found.graph.edges]), np.abs(found.scores)
+    assert above(values[labels], values[~labels]) >= 0.95
+    tested = found.faithfulness(pairs[12:], shares=(0.1, 1.0))
+    assert tested.best.faithfulness[0] > 0.8 > 0.2 > tested.random.faithfulness[0]

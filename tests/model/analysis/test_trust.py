@@ -1,0 +1,125 @@
+"""Signals of a translation: planted readings, what a reading adds up to, dropout's passes, and what is measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from model.analysis.trust import FILE, dropout_passes, reading, stored
+from model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from model.trace.flow import decoder_flow, encoder_flow
+from model.trace.interventions import Interventions
+from model.trace.kinds import AttentionKind
+from model.trace.language import Refusal
+from model.trace.tokens import told_by_spelling
+from model.trace.trust.measured import Found, Trust, auroc
+from model.trace.trust.signals import SIGNALS, Reading, baselines
+from tests.conftest import SENTENCES
+
+FAITHFUL = Reading(
+    np.log([0.9, 0.8, 0.9, 0.9]),
+    np.log([0.1, 0.01, 0.01, 0.5]),
+    np.array([0.7, 0.8, 0.7, 0.6]),
+    np.array([0.2, 0.8, 0.9, 0.9, 0.0]),
+    told_by_spelling(("<2en>", "▁der", "▁Hund", "▁schläft", "</s>")),
+    told_by_spelling(("▁the", "▁dog", "▁sleeps", "</s>")),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "place"),
+    [
+        ("unsure", {"log_probability": np.log([0.9, 0.02, 0.9, 0.9])}, (1,)),
+        ("unmoved", {"without_source": np.log([0.1, 0.8, 0.01, 0.5])}, (1,)),
+        ("detached", {"share": np.array([0.7, 0.8, 0.1, 0.6])}, (2,)),
+        ("unread", {"columns": np.array([0.9, 0.8, 0.05, 0.9, 0.0])}, (2,)),
+        ("repeated", {"target": ("▁the", "▁dog", "▁the", "▁dog")}, (0, 1, 2, 3)),
+    ],
+)
+def test_a_planted_fault_raises_its_signal_and_is_pointed_at(name, changed, place):
+    if name == "repeated":
+        place = (2, 3)  # what is said again, not what was said first
+    signal, faulty = SIGNALS[name], replace(FAITHFUL, **changed)
+    assert signal.measure(faulty) > signal.measure(FAITHFUL)
+    assert signal.place(faulty) == place
+    others = [other for other in SIGNALS if SIGNALS[other].measure(faulty) != SIGNALS[other].measure(FAITHFUL)]
+    assert name in others and len(others) <= 2  # a word's probability is of two signals
+
+
+def test_a_source_that_repeats_itself_may_be_repeated():
+    again = ("▁the", "▁dog", "▁the", "▁dog", "</s>")
+    told = replace(FAITHFUL, source=("<2en>", "▁der", "▁Hund", "▁der", "▁Hund"), target=again)
+    assert SIGNALS["repeated"].measure(told) == 0.0 and SIGNALS["repeated"].place(told) == ()
+
+
+def test_baselines_read_the_texts_alone():
+    assert baselines("a b a b", "x y x y x y")["bigrams"] == 1.0
+    short = baselines("a long sentence", "a")
+    assert short["short"] == short["length"] > 0 > baselines("a", "a long sentence")["short"]
+
+
+def test_auroc_is_the_rank_test_s():
+    random = np.random.default_rng(0)
+    values, labels = random.integers(0, 5, 60).astype(float), random.random(60) < 0.3
+    expected = mannwhitneyu(values[labels], values[~labels]).statistic / (labels.sum() * (~labels).sum())
+    assert auroc(values, labels) == pytest.approx(expected)
+    assert np.isnan(auroc(values, np.ones(60, bool)))
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator):
+    return tiny_translator.trace(SENTENCES[0], target=SENTENCES[1])
+
+
+def test_a_reading_adds_up(tiny_translator, trace):
+    found = reading(tiny_translator, trace)
+    np.testing.assert_allclose(found.log_probability, trace.log_probability, atol=1e-4)
+    assert found.share.min() >= 0 and found.share.max() <= 1
+    assert found.columns.sum() == pytest.approx(found.share.sum())
+    empty = tiny_translator.tokenizer.encode_source("", "en", "de")
+    alone = tiny_translator.trace("a", source_ids=empty, target=trace.target_ids)
+    np.testing.assert_allclose(found.without_source, alone.log_probability, atol=1e-4)
+    output = tiny_translator.inspect(trace.source_ids, trace.target_ids)  # with nothing beside it
+    own, cross = decoder_contributions(tiny_translator.model, output)
+    flow = decoder_flow(own, cross, encoder_flow(encoder_contributions(tiny_translator.model, output))[-1])[-1]
+    np.testing.assert_allclose(found.columns, flow[:, : len(trace.source_ids)].sum(0), atol=1e-5)
+
+
+def test_a_changed_model_is_read_changed_and_beside_the_plain_one_without_a_source(tiny_translator, trace):
+    off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 0, 1)}))
+    changed = tiny_translator.trace(SENTENCES[0], target=SENTENCES[1], interventions=off)
+    found, plain = (reading(tiny_translator, one) for one in (changed, trace))
+    np.testing.assert_allclose(found.log_probability, changed.log_probability, atol=1e-4)
+    np.testing.assert_allclose(found.without_source, plain.without_source, atol=1e-4)
+    assert np.abs(found.log_probability - plain.log_probability).max() > 1e-3
+
+
+def test_dropout_is_left_on_in_a_copy(tiny_translator, trace):
+    *_, last = dropout_passes(tiny_translator, trace, 12)
+    assert last.log_probability.shape == last.ids.shape == (12, len(trace.target_ids))
+    assert last.log_probability.std(0).max() > 0.01, "the passes are all alike"
+    np.testing.assert_allclose(last.log_probability.mean(0), trace.log_probability, atol=1.5)
+    assert not tiny_translator.model.training
+    assert (tiny_translator.trace(SENTENCES[0], target=SENTENCES[1]).log_probability == trace.log_probability).all()
+
+
+def test_a_model_without_dropout_says_so(tiny_translator, trace, monkeypatch):
+    monkeypatch.setattr(tiny_translator, "config", replace(tiny_translator.config, dropout=0.0))
+    with pytest.raises(Refusal, match="no dropout"):
+        next(dropout_passes(tiny_translator, trace, 1))
+
+
+def test_only_what_passed_is_shown_and_only_of_these_weights(tmp_path):
+    good = Found("unsure", "labelled", "hallucination", 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3)
+    weak, doubtful = replace(good, signal="detached", gain=0.02), replace(good, signal="unmoved", low=-0.01)
+    told = Trust(dict.fromkeys(SIGNALS, 0.4), (good, weak, doubtful))
+    assert told.shown == ("unsure",)
+    assert told.alarms(replace(FAITHFUL, log_probability=np.log([0.1] * 4))) == ["unsure"] and not told.alarms(FAITHFUL)
+    own = replace(good, on="provoked", gain=0.05)  # of its own translations, which are what the page shows
+    assert Trust({}, (good, own, replace(own, low=-0.1))).best("unsure") == own
+    (tmp_path / FILE).write_text(json.dumps({"digest": "abc", "trust": {"de-en": told.to_json()}}))
+    assert stored(tmp_path, "abc")["de-en"] == told and stored(tmp_path, "other") == {} == stored(None, "abc")

@@ -1,0 +1,152 @@
+"""A long text: queries and keys are kept, and the map that is computed later is the pass's own, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from model.checkpoint import Checkpoint
+from model.config import PositionCode
+from model.serve.limits import FLOAT, BatchLimits
+from model.trace import maps as trace_maps
+from model.trace import storage
+from model.trace.edits import Scale
+from model.trace.interventions import Edge, Interventions, Positions
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from model.trace.language import Refusal
+from model.trace.maps import ComputedWeights
+from model.trace.translation import TranslationTrace
+from model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
+
+TEXT = " ".join(SENTENCES[:6])  # longer than what the tiny models were made for: 64 tokens
+RELATIVE = {"position_code": PositionCode.RELATIVE, "scale_scores": False, "head_width": 24}
+
+
+def made(tokenizer, *, room: int = 1000, **changes) -> Translator:
+    model = build_tiny_model(tokenizer, **changes)
+    for name, parameter in model.named_parameters():
+        if "relative" in name:
+            torch.nn.init.normal_(parameter)
+    return Translator(
+        Checkpoint("long", model, tokenizer, ("de-en",), {}, "6" * 16),
+        torch.device("cpu"),
+        limits=BatchLimits(trace_bytes=room),
+    )
+
+
+CUT = Interventions(
+    cut_edges={Edge(AttentionKind.CROSS, 3, 5, 1, 2), Edge(AttentionKind.DECODER_SELF, 6, 2, 0)},
+    heads_off={(AttentionKind.ENCODER_SELF, 0, 1)},
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "interventions"),
+    [
+        ({}, CUT),
+        ({"norm_first": False}, Interventions(edits=(("decoder.1.resid_post", Scale(0.5)),))),
+        (RELATIVE, Interventions(target_positions=Positions(shift=3))),
+        ({**RELATIVE, "layer_positions": True}, CUT),
+    ],
+)
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_map_that_is_computed_is_the_one_of_the_pass(tokenizer, changes, interventions, beam):
+    translator = made(tokenizer, **changes)
+    trace = translator.translate(TEXT, interventions=interventions, beam=beam)
+    output = translator.inspect(trace.source_ids, trace.target_ids, interventions=interventions)
+    again = storage.from_npz(storage.to_npz(trace))
+    assert len(trace.source_ids) > 64 and again.cross.weights.bias is None
+    for kind in TRANSFORMER_KINDS:
+        recorded, maps, read = output.maps(kind, 0).numpy(), trace.maps(kind), again.maps(kind)
+        assert maps.computed and read.computed and maps.weights.shape == recorded.shape
+        for layer in range(maps.num_layers):
+            for head in range(maps.num_heads):
+                np.testing.assert_array_equal(maps.weights[layer, head], recorded[layer, head])
+                np.testing.assert_allclose(read.weights[layer, head], recorded[layer, head], atol=1e-5)
+
+
+def test_it_is_indexed_as_the_array_would_be(tokenizer, monkeypatch):
+    maps = made(tokenizer).translate(TEXT).cross
+    whole, weights = np.asarray(maps.weights), maps.weights
+    assert len(weights) == len(whole) and weights.size == whole.size and weights.dtype == whole.dtype
+    cells = [np.s_[1], np.s_[-1, -1], np.s_[0:2, 1], np.s_[..., 2, 3], np.s_[:, :, 4:9], np.s_[2, :, 4], np.s_[...]]
+    for index in [*cells, np.s_[:, :, [1, 2], [5, 3]], np.s_[..., [True] * 3 + [False] * (whole.shape[3] - 3)]]:
+        np.testing.assert_array_equal(weights[index], whole[index])
+    np.testing.assert_array_equal(weights.max(-1), whole.max(-1))
+    measured = maps.of_heads(lambda weights: weights.max(-1))
+    np.testing.assert_array_equal(measured, whole.max(-1))
+    with pytest.raises(IndexError):
+        weights[0, 4]
+    monkeypatch.setattr(trace_maps, "AT_ONCE", whole[0].nbytes)
+    assert weights[0].shape == whole[0].shape
+    for use in (
+        np.asarray,
+        lambda weights: weights.mean(),
+        lambda weights: weights[:2],
+        lambda weights: weights[:, :2],
+    ):
+        with pytest.raises(Refusal, match="too long for that"):
+            use(weights)
+    assert not hasattr(weights, "no_such") and not hasattr(weights, "__array_interface__")
+
+
+def test_what_turns_out_to_fit_is_kept_whole(tokenizer):
+    """And is what a pass records of it."""
+    fitting = made(tokenizer, room=10**7).translate(SENTENCES[0])
+    source, target = len(fitting.source_ids), len(fitting.target_ids)
+    held = made(tokenizer)
+    room = FLOAT * held.config.map_numbers(source, target)
+    for limit, computed_then in ((room, False), (room - 1, True)):
+        translator = made(tokenizer, room=limit)
+        trace = translator.trace(SENTENCES[0], target=fitting.target_ids)
+        assert all(trace.maps(kind).computed is computed_then for kind in trace.kinds)
+        for kind in trace.kinds:
+            np.testing.assert_array_equal(trace.maps(kind).weights, fitting.maps(kind).weights)
+        np.testing.assert_array_equal(trace.log_probability, fitting.log_probability)
+
+
+def test_long_texts_go_through_one_by_one_and_come_out_as_alone(tokenizer):
+    translator = made(tokenizer)
+    together = translator.trace_batch([TEXT, SENTENCES[0], TEXT[:90]])
+    for trace in together:
+        alone = translator.translate(trace.source_text)
+        assert alone.target_ids == trace.target_ids
+        np.testing.assert_array_equal(alone.cross.weights[1, 2], trace.cross.weights[1, 2])
+
+
+def test_files_of_long_traces_are_small_and_what_does_not_fit_into_one_is_refused(tokenizer, tmp_path):
+    trace = made(tokenizer).translate(TEXT)
+    trace.save(tmp_path / "long.npz")
+    assert isinstance(TranslationTrace.load(tmp_path / "long.npz").cross.weights, ComputedWeights)
+    with pytest.raises(Refusal, match="too long for JSON"):
+        trace.save(tmp_path / "long.json")
+    with np.load(tmp_path / "long.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    for name, wrong, words in (
+        ("cross.keys", arrays["cross.keys"][:, :2], "queries are of"),
+        ("cross.queries", np.full_like(arrays["cross.queries"], np.nan), "finite"),
+        ("cross.bias", np.zeros((1, 4, 3), np.float32), "does not fit"),
+        (
+            "fields",
+            np.array(str(arrays["fields"]).replace('"cut": []', '"cut": [[[1, "x", 0]]]')),
+            "edges that are cut",
+        ),
+    ):
+        np.savez(tmp_path / "wrong.npz", **{**arrays, name: wrong})
+        with pytest.raises(ValueError, match=words):
+            TranslationTrace.load(tmp_path / "wrong.npz")
+
+
+def test_what_queries_and_keys_do_not_tell_is_refused(tokenizer):
+    translator = made(tokenizer)
+    with pytest.raises(Refusal, match="no scores can be edited"):
+        translator.translate(TEXT, interventions=Interventions(edits=(("encoder.0.self.scores", Scale(2.0)),)))
+    relative = made(tokenizer, **RELATIVE)
+    uneven = Interventions(edits=(("encoder.0.self.bias", Scale(0.0, positions=(2,))),))
+    with pytest.raises(Refusal, match="depends on the distance alone"):
+        relative.translate(TEXT, interventions=uneven)
+    flat = relative.translate(TEXT, interventions=Interventions(edits=(("encoder.0.self.bias", Scale(0.0)),)))
+    recorded = relative.inspect(flat.source_ids, flat.target_ids, interventions=flat.interventions)
+    np.testing.assert_array_equal(flat.encoder_self.weights[0, 3], recorded.maps(AttentionKind.ENCODER_SELF, 0)[0, 3])

@@ -1,0 +1,160 @@
+"""Every pass, decoder and analysis on tensors that say cuda:0 or mps:0: nothing is left on the CPU, nothing meets
+across, nothing is float64 where Apple has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from model import checkpoint
+from model.analysis import ablation, architecture, circuits, dissection, loop, order, padding, stations, why
+from model.analysis.circuits.pairs import Pair
+from model.analysis.formulas import projections, space
+from model.analysis.lenses.decoder import decoder_lens
+from model.analysis.steering import direction
+from model.analysis.why.case import open_case
+from model.analysis.why.experiments import cutting, removal
+from model.analysis.why.pinned import ask
+from model.checks.verify import verify
+from model.trace.interventions import Interventions
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
+from model.train import SummedLoss
+from model.training.batches import Examples, make_batch
+from model.translator import Translator
+from tests.conftest import SENTENCES, TINY_LIMITS
+from tests.fake_device import FAKES, Fake, fake_device
+
+TEXT = SENTENCES[0]
+
+
+@pytest.fixture(params=FAKES)
+def device(request):
+    with fake_device(request.param) as device:
+        yield device
+
+
+@pytest.fixture()
+def translator(device, tiny_checkpoint) -> Translator:
+    return Translator(checkpoint.load(tiny_checkpoint), device, limits=TINY_LIMITS)
+
+
+def test_it_refuses_what_a_gpu_refuses(device):
+    here, there = torch.ones(3), torch.ones(3, device=device)
+    assert (
+        there.device == device
+        and there.is_cuda != there.is_mps
+        and isinstance(there * 2, Fake)
+        and here.device.type == "cpu"
+    )
+    with pytest.raises(RuntimeError, match="same device"):
+        here + there
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.cat([here, there])
+    with pytest.raises(TypeError, match="numpy"):
+        there.numpy()
+    assert (there + torch.tensor(1.0)).sum() == 6  # one number may lie elsewhere
+    assert there.cpu().numpy().tolist() == here.to(device).cpu().tolist() == [1, 1, 1]
+    assert there[torch.tensor([0, 2])].device == device
+    if device.type == "mps":
+        for wide in (there.double, lambda: torch.ones(3, dtype=torch.float64).to(device)):
+            with pytest.raises(TypeError, match="float64"):
+                wide()
+
+
+def test_every_parameter_and_buffer_moves(translator):
+    assert {t.device for t in (*translator.model.parameters(), *translator.model.buffers())} == {translator.device}
+
+
+def test_translations_traces_and_maps_are_those_of_the_cpu(translator, tiny_translator):
+    for text in SENTENCES[:4]:
+        mine, theirs = translator.translate(text), tiny_translator.translate(text)  # a worker thread decodes
+        assert mine.target_ids == theirs.target_ids and mine.device == str(translator.device)
+        for kind in TRANSFORMER_KINDS:
+            np.testing.assert_allclose(mine.maps(kind).weights, theirs.maps(kind).weights, atol=1e-6)
+    batch = translator.translate_batch(SENTENCES[:6], batch_size=4)
+    assert batch == tiny_translator.translate_batch(SENTENCES[:6], batch_size=4)
+    wide = translator.translate_batch(SENTENCES[:3], beam=3, length_penalty=1.0)
+    assert wide == tiny_translator.translate_batch(SENTENCES[:3], beam=3, length_penalty=1.0)
+
+
+@pytest.mark.parametrize(
+    "interventions",
+    [
+        Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 0)})),
+        Interventions(heads_off=frozenset({(AttentionKind.ENCODER_SELF, 0, 2), (AttentionKind.DECODER_SELF, 2, 3)})),
+    ],
+)
+def test_interventions(translator, interventions):
+    trace = translator.translate(TEXT, interventions=interventions)
+    assert trace.device == str(translator.device)
+    ablation.compare(translator, translator.translate(TEXT), interventions)
+
+
+def test_every_analysis(translator):
+    trace = translator.translate(TEXT)
+    source, target = list(trace.source_ids), list(trace.target_ids)
+    output = translator.inspect(source, target)
+    for kind in TRANSFORMER_KINDS:
+        dissection.dissect(output, kind, 0, 1, query=0)
+        given = loop.attention_input(translator, output, kind, 0)
+        loop.compare_ways(given, runs=1)
+        projections.projections(translator, output, kind, 0)
+        projections.join_heads(translator, output, kind, 0, query=0)
+        projections.score_matrix(output, kind, 0, 1)
+    loop.compare_ways(loop.random_attention(loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
+    space.analogies(translator)
+    vector, ids = space.total(translator, ((1, translator.tokenizer.pieces[-1]),))
+    space.nearest(translator, vector[None], [ids])
+    decoder_lens(translator.model, output, target)
+    order.order_blindness(translator, trace)
+    padding.of_two(translator, trace, SENTENCES[2])
+    translator.trace(TEXT, target=target)
+    translator.trace(TEXT, prefix=target[:1])
+    rows = stations.embedding_rows(translator, trace.source_ids, output, side="source")
+    architecture.stack(Side.ENCODER, translator.config, output, rows, layer=0, best=trace.top_probabilities)
+    stations.residual_norms(output.encoder_records)
+    stations.active_units(output.decoder_records[0])
+    stations.next_token(translator, output, 0)
+
+
+def test_why_says_what_it_says_on_the_cpu(translator, tiny_translator):
+    """Sums in float64 included, which Apple's device leaves to the CPU."""
+    tables = []
+    for one in (translator, tiny_translator):
+        trace = one.translate(TEXT)
+        asked = {"step": 1, "contrast": trace.top_ids[1][1]}
+        tables.append(
+            [
+                why.attribute(one, trace, **asked),
+                why.parts(one, trace, **asked),
+                why.heads(one, trace, **asked),
+                why.patch(one, trace, SENTENCES[2], **asked),
+                why.smallest_set(one, trace),
+                circuits.find(one, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]),
+            ]
+        )
+        cutting.effects_if_cut(open_case(one, trace, ask(one, trace, 1)), AttentionKind.CROSS, 1, 2)
+        removal.beside(open_case(one, trace, ask(one, trace, 1)), one.model.decoder.norm.weight.detach()[None])
+        direction(one, SENTENCES[0], SENTENCES[2], place="encoder.final")
+    for mine, theirs in zip(*tables):
+        pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), atol=1e-4, rtol=1e-3)
+
+
+def test_every_check_of_the_verify_tab(translator):
+    results = verify(translator, translator.translate(TEXT))
+    assert results and not [result for result in results if "device" in str(result)]
+
+
+def test_loss_and_gradients(device, tiny_model, tokenizer):
+    examples = Examples.encode([*zip(SENTENCES[:4:2], SENTENCES[1:4:2])], tokenizer, "en", max_length=64)
+    batch = make_batch(examples, np.arange(2), tokenizer)
+    from tests.conftest import build_tiny_model
+
+    plain, moved = build_tiny_model(tokenizer), build_tiny_model(tokenizer).to(device)
+    on_device = batch.to(device)
+    SummedLoss(plain, 0.1)(batch.source, batch.inputs, batch.outputs).backward()
+    SummedLoss(moved, 0.1)(on_device.source, on_device.inputs, on_device.outputs).backward()
+    for a, b in zip(plain.parameters(), moved.parameters()):
+        torch.testing.assert_close(b.grad.cpu(), a.grad, atol=1e-6, rtol=1e-5)

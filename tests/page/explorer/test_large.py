@@ -1,0 +1,93 @@
+"""A map of 1,024 x 1,024 tokens in a real browser: what is bright is seen at every zoom, and numbers are exact."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bench.made.synthetic import random_trace
+from model.trace.maps import AttentionMaps
+from tests.page.explorer.page import choose, status
+
+pytestmark = pytest.mark.browser
+ROW, COLUMN = 311, 17
+HEAD = "document.querySelector('.heading-line').textContent"
+LAYOUT = "document.querySelector('.large .plot')?.layout?"
+RANGE = f"{LAYOUT}.xaxis.range"
+
+
+@pytest.fixture(scope="module")
+def needle():
+    """Of 1,024 source tokens, in which one reads one alone; the second sentence begins at 600."""
+    trace = random_trace(1024, 12, layers=1, heads=2)
+    weights = np.full((1, 2, 1024, 1024), 1 / 1024, np.float32)
+    weights[0, 1, ROW] = 0
+    weights[0, 1, ROW, COLUMN] = 1
+    tokens = tuple(type(t)(f"{t}." if i == 599 else t, t.kind, t.word) for i, t in enumerate(trace.source_tokens))
+    cross = AttentionMaps(trace.cross.weights, trace.cross.query_tokens, tokens)
+    return replace(trace, source_tokens=tokens, encoder_self=AttentionMaps(weights, tokens, tokens), cross=cross)
+
+
+def bright(page) -> list[tuple[float, float]]:
+    """Where in the picture of the cells, as shares of it, are the brightest pixels, which are yellow."""
+    picture = Image.open(io.BytesIO(page.locator(".large .plot").screenshot())).convert("RGB")
+    pixels = np.asarray(picture).astype(int)
+    rows, columns = np.nonzero((pixels[..., 0] > 200) & (pixels[..., 1] > 200) & (pixels[..., 2] < 90))
+    return list(zip((columns + 0.5) / pixels.shape[1], (rows + 0.5) / pixels.shape[0]))
+
+
+def seen(page) -> tuple[float, float, float, float]:
+    """The cells that the figure shows: from and to, across and down."""
+    (left, right), (bottom, top) = page.evaluate(f"[{LAYOUT}.xaxis.range, {LAYOUT}.yaxis.range]")
+    return left + 0.5, right + 0.5, top + 0.5, bottom + 0.5
+
+
+def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, needle):
+    page = open_traces(needle)
+    page.locator(".atlas-explorer .segmented button", has_text="Encoder self").click()
+    page.wait_for_selector(".large .plot image")
+    page.locator(".thumbnail[data-layer='0'][data-head='1']").click()
+    page.wait_for_function(f"{LAYOUT}.images.some(({{name}}) => name.startsWith('2.')) && {HEAD}.endsWith('Head 2')")
+    page.locator(".large").focus()
+    width = 1024.0
+    while width > 24:
+        left, right, top, bottom = seen(page)
+        width = right - left
+        page.mouse.move(4, 4)  # else the cell that is pointed at is marked
+        page.wait_for_timeout(250)
+        expected = (COLUMN + 0.5 - left) / width, (ROW + 0.5 - top) / (bottom - top)
+        found = bright(page)
+        assert found, f"nothing is bright where {width:.0f} x {bottom - top:.0f} cells are seen"
+        assert max(np.abs(np.array(found) - expected).max(1)) < 1.5 / width + 0.004
+        box = page.locator(".large .plot").bounding_box()
+        at = box["x"] + expected[0] * box["width"], box["y"] + expected[1] * box["height"]
+        page.mouse.move(*at)
+        page.mouse.wheel(0, -170)  # around the pointer
+        page.wait_for_function(f"width => {RANGE}[1] - {RANGE}[0] < width", arg=width)
+    page.wait_for_function("document.querySelector('.atlas-explorer .status strong')?.textContent === '1.000'")
+    assert f"▁wort{ROW - 1}" in status(page) and f"▁wort{COLUMN - 1}" in status(page)
+
+    left, right, *_ = seen(page)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"left => {RANGE}[0] + 0.5 > left", arg=left)
+    moved = seen(page)
+    assert moved[1] - moved[0] == pytest.approx(right - left)
+    page.mouse.move(box["x"] + 200, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 100, box["y"] + 150, steps=4)
+    page.mouse.up()
+    page.wait_for_function(f"left => {RANGE}[0] + 0.5 > left", arg=moved[0])
+    assert seen(page)[2] > moved[2]
+    assert page.locator(".large .mark.pinned").count() == 0, "a drag is no click"
+    page.keyboard.press("0")
+    page.wait_for_function(f"{RANGE}[1] > 1000")
+    shapes = page.evaluate(f"{LAYOUT}.shapes.map(({{x0, x1, y0, y1}}) => [x0, x1, y0, y1])")
+    assert [599.5, 599.5, -0.5, 1024] in shapes and len(shapes) == 2, "one sentence ends, on either axis"
+    choose(page, "Range", "own")
+    assert bright(page)
+    page.locator(".atlas-explorer .segmented button", has_text="Decoder self").click()
+    page.wait_for_selector(".atlas-explorer .detail:not(.large)")

@@ -1,0 +1,77 @@
+"""The line under a translation and the panels beside it in a real browser, of a model all of whose signals speak."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from playwright.sync_api import expect
+
+import app
+from model.translators import Translators
+from tests.page.browser import no_violations, screenshot
+from tests.page.lab.test_lab import open_panel, start
+from tests.trusted import trusted
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def url(serve, tiny_checkpoint, tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("trust")
+    model = trusted(shutil.copytree(tiny_checkpoint, folder / "tiny"))
+    other = model.edit({})
+    other.digest, other.name = "1" * 16, "another"
+    return serve(app.build_demo(Translators([model, other])))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+def test_the_line_leads_by_the_keyboard_to_where_one_sees_it_and_is_closed(url, open_page, width, dark) -> None:
+    page = start(open_page, url, width=width, dark=dark)
+    line = page.locator(".doubts")
+    expect(line).to_contain_text("(right in 75%)")
+    no_violations(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    screenshot(page, f"doubts-{'dark' if dark else 'light'}-{width}")
+    links = line.locator("button:not(.close)")
+    assert links.count() >= 4 and "Right in 75%" in links.first.get_attribute("aria-description")
+    leads = {"came from nothing": "#panel-trust .atlas-panel", "as probable without": "#panel-why-tokens .atlas-panel"}
+    for words, panel in leads.items():
+        links.filter(has_text=words).focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(panel)).to_be_visible()
+    links.filter(has_text="unsure between").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name="Step by step", exact=True)).to_have_attribute("aria-selected", "true")
+    line.get_by_role("button", name="Close").focus()
+    page.keyboard.press("Enter")
+    expect(line).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
+def test_the_panels_have_something_to_show_and_are_usable(url, open_page, width, dark) -> None:
+    page = start(open_page, url, width=width, dark=dark)
+    for tab, title, words in (
+        ("Verify", "Trust", "labelled by people"),
+        ("Heads", "Phenomena", "polarity"),
+        ("Heads", "One sentence", "another"),
+        ("Verify", "Two translations", "Example"),
+    ):
+        panel = open_panel(page, tab, title)
+        expect(panel).to_contain_text(words)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), title
+        no_violations(page, panel)
+        screenshot(page, f"full-{title.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
+    menu = page.locator(".atlas-panel:visible select")
+    menu.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".atlas-panel:visible .card").first).to_contain_text("Viele Kinder spielen im Garten.")
+    marked = page.locator(".atlas-panel:visible tr.marked td")
+    first, second = marked.nth(0).inner_text(), marked.nth(2).inner_text()
+    page.locator(".atlas-panel:visible .action").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".atlas-translation .source")).to_have_text("Viele Kinder spielen im Garten.")
+    why = page.locator(".atlas-question")
+    expect(why).to_be_visible()
+    expect(why).to_contain_text(first.strip("▁"))
+    expect(why.locator("[aria-pressed=true]", has_text=second.strip("▁")).first).to_be_visible()

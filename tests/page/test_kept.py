@@ -1,0 +1,67 @@
+"""What was typed and shown is there again: after a reload, on the way back, when the server was started again."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import app
+from model.translators import Translators
+from tests.conftest import SENTENCES, serving
+from tests.page.browser import open_tab
+
+pytestmark = pytest.mark.browser
+
+TYPED = "Ich bin noch nicht"
+
+
+def left(page: Page) -> str:
+    """Translate, type on, go to another tab: what is translated."""
+    page.wait_for_selector("#translation-text")
+    box = page.locator("#source-text textarea")
+    box.fill(SENTENCES[4])
+    box.press("Enter")
+    expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
+    written = page.inner_text("#translation-text")
+    box.fill(TYPED)
+    open_tab(page, "Positions")
+    return written
+
+
+def is_there_again(page: Page, written: str) -> None:
+    expect(page.locator("#translation-text")).to_have_text(written)
+    expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
+    expect(page.locator("#source-text textarea")).to_have_value(TYPED)
+    expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
+
+
+def test_on_the_way_back(tiny_url, open_page) -> None:
+    page = open_page(tiny_url)
+    page.reloads = True
+    written = left(page)
+    page.goto("about:blank")
+    page.go_back()
+    is_there_again(page, written)
+
+
+def test_when_the_server_was_started_again(tiny_translator, open_page) -> None:
+    """Somebody asks while it is away: the page waits for it and loads itself anew."""
+    ports: list[int] = []
+    with serving(ports) as start:
+        page = open_page(start(app.build_demo(Translators([tiny_translator]))))
+        page.outlives = True
+        written = left(page)
+        busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
+        expect(page.locator("#panel-position-table .figure")).to_be_visible()
+        expect(busy).to_have_count(0)
+        page.evaluate("window.before = true")
+    page.locator("#source-text textarea").press("Enter")
+    expect(page.get_by_text("Connection to the server was lost").first).to_be_visible()
+    with serving(ports) as start:
+        start(app.build_demo(Translators([tiny_translator])))
+        page.wait_for_function("() => !window.before", timeout=60_000)
+        is_there_again(page, written)
+        box = page.locator("#source-text textarea")
+        box.fill(SENTENCES[2])
+        box.press("Enter")
+        expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[2])

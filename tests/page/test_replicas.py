@@ -1,0 +1,88 @@
+"""Two replicas of the app behind nginx, with visitors in browsers: one is killed, then both start anew in turn."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from http.client import HTTPException
+
+import pytest
+from playwright.sync_api import Page
+
+from bench.fleet import fleet
+from bench.load import Caller
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy"),
+]
+SENTENCE = "Ich habe {} rote Boote."
+SEEN = """([sentence, tab]) => document.querySelector('.atlas-translation')?.textContent.includes(sentence)
+  && document.querySelector('#tabs > .tab-wrapper [aria-selected=true]')?.dataset.tabId === tab
+  && document.querySelector('#source-text textarea')?.value === sentence
+  && document.querySelector('.atlas-translation').getAttribute('aria-busy') === 'false'"""
+
+
+def visit(page: Page, number: int) -> tuple[str, str]:
+    """A sentence of this visitor's own, and a tab: what is to stand there afterwards, too."""
+    sentence, tab = SENTENCE.format(number + 3), ("stepper", "why", "inside")[number % 3]
+    page.fill("#source-text textarea", sentence)
+    page.click("#translate")
+    page.wait_for_function(
+        "text => document.querySelector('.atlas-translation').textContent.includes(text)", arg=sentence
+    )
+    page.locator(f"#tabs [role=tab][data-tab-id={tab}]").first.click()
+    page.wait_for_function(SEEN, arg=[sentence, tab])
+    return sentence, tab
+
+
+def back(pages: dict[Page, tuple[str, str]], began: float) -> list[float]:
+    """Seconds after which each page shows again what it did."""
+    found = []
+    for page, shown in pages.items():
+        page.wait_for_function(SEEN, arg=list(shown), timeout=60_000)
+        found.append(time.monotonic() - began)
+    return found
+
+
+@pytest.mark.parametrize(
+    "visitors", [pytest.param(3, marks=pytest.mark.long), pytest.param(50, marks=pytest.mark.endure)]
+)
+def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, pages, visitors):
+    options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
+    with fleet(tmp_path, options) as (port, (first, second)), ExitStack() as opened:
+        seen = {}
+        for number in range(visitors):
+            page = opened.enter_context(pages.one(width=1280, height=900, dark=False, options={}))
+            page.goto(f"http://127.0.0.1:{port}")
+            seen[page] = visit(page, number)
+        answers, going_on = [], True
+
+        def ask() -> None:
+            """A program that translates all the while: what it gets is right, or an error."""
+            while going_on:
+                try:
+                    answers.append(Caller(port).call("translate", ["Ein Boot."]))
+                except (ValueError, OSError, HTTPException):
+                    time.sleep(0.2)
+
+        with ThreadPoolExecutor(1) as beside:
+            asking = beside.submit(ask)
+            began = time.monotonic()
+            first.end(signal.SIGKILL)
+            times = back(seen, began)
+            print(f"{visitors} visitors, a replica killed: back after {sorted(times)[len(times) // 2]:.1f} s (median)")
+            first.start().served()
+            for replica in (second, first):  # a rolling restart
+                replica.end().start().served()
+                time.sleep(6)  # until nginx sends visitors there again
+                back(seen, time.monotonic())
+            going_on = False
+            asking.result(60)
+        expected = Caller(first.port).call("translate", ["Ein Boot."])["translation"]
+        assert answers and all(answer.get("translation", expected) == expected for answer in answers)
+        for i, page in enumerate(seen):
+            visit(page, i + visitors)

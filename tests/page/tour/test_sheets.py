@@ -1,0 +1,161 @@
+"""Worksheets in a real browser: of a tour, of one's own sentences, as a link, as a file, and on paper."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations, screenshot
+from tests.page.tour.test_tours import EVERY, walk
+
+pytestmark = pytest.mark.browser
+
+SHEET, PAPER = ".atlas-worksheet", ".atlas-worksheet .paper"
+OWN = {
+    "kind": "attention-atlas-worksheet",
+    "version": 1,
+    "title": "Unsere Sätze <b>",
+    "direction": "de-en",
+    "checkpoint": "",
+    "items": [
+        {"text": "Der Hund beißt den Mann.", "ask": "read_most", "word": "dog"},
+        {"text": "Der Hund beißt den Mann.", "ask": "read_most", "word": "zebra"},
+        {"text": "Der Hund beißt den Mann.", "ask": "reordered", "word": ""},
+    ],
+}
+# What of a printed page would be cut: pictures and lines that reach beyond the sheet of paper.
+CUT = """() => [...document.querySelectorAll('.paper *')].filter((one) => {
+  const box = one.getBoundingClientRect(), sheet = document.querySelector('.paper').getBoundingClientRect();
+  return box.width && (box.right > sheet.right + 1 || box.left < sheet.left - 1); }).map((one) => one.outerHTML)"""
+
+
+def opened(page: Page) -> None:
+    expect(page.locator(SHEET)).to_have_attribute("aria-busy", "false", timeout=60_000)
+
+
+def own(page: Page, url: str, sheet: object, name: str = "sheet.json") -> None:
+    """Open a file of a worksheet."""
+    page.goto(f"{url}#sheet=")
+    opened(page)
+    data = sheet if isinstance(sheet, bytes) else json.dumps(sheet).encode()
+    page.locator(f"{SHEET} input[type=file]").set_input_files({"name": name, "mimeType": "text/json", "buffer": data})
+
+
+def pages_of(pdf: bytes) -> tuple[int, set[tuple[int, int]]]:
+    """How many pages a PDF has, and their sizes in points."""
+    sizes = {(round(float(w)), round(float(h))) for w, h in re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)}
+    return len(re.findall(rb"/Type /Page\b(?!s)", pdf)), sizes
+
+
+@pytest.mark.long
+def test_a_lesson_of_45_minutes_is_walked_through_and_printed(app_url, open_page, shipped_translators, tmp_path):
+    page = open_page(app_url)
+    page.locator(".atlas-title .teach summary").click()
+    page.get_by_role("button", name="A lesson of 45 minutes").click()
+    walk(page, shipped_translators, "lesson")
+    assert EVERY["lesson"].minutes == 45
+    page.evaluate("location.hash = 'tour=lesson&stop=1'")
+    page.get_by_role("button", name="Worksheet", exact=True).click()
+    page.locator("#atlas-sheet-key").check()
+    opened(page)
+    asks = EVERY["lesson"].asks
+    expect(page.locator(f"{PAPER} .prompt")).to_have_count(asks)
+    expect(page.locator(f"{PAPER} .answer")).to_have_count(asks)
+    assert not page.evaluate(CUT)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as a page").click()
+    saved = tmp_path / "worksheet.html"
+    download.value.save_as(saved)
+    assert not re.search(r"(src|href)=\"(?!http://127)", saved.read_text(encoding="utf-8"))
+    inside = page.pdf(prefer_css_page_size=True)
+    page.goto("about:blank")
+    page.set_content(saved.read_text(encoding="utf-8"))  # it needs no other file
+    printed = page.pdf(prefer_css_page_size=True)
+    for pdf in (inside, printed):
+        count, sizes = pages_of(pdf)
+        assert 4 <= count <= 9 and all(abs(w - 595) <= 1 and abs(h - 842) <= 1 for w, h in sizes), (count, sizes)
+    assert page.evaluate("getComputedStyle(document.querySelector('.paper')).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_own_sentences_make_a_worksheet_and_a_link_keeps_it(app_url, open_page, width, dark):
+    page = open_page(app_url, width=width, height=844, dark=dark, permissions=["clipboard-read", "clipboard-write"])
+    page.locator(".atlas-title .teach summary").press("Enter")
+    page.locator(".atlas-title .teach").get_by_role("button", name="Worksheets").press("Enter")
+    opened(page)
+    expect(page.locator(f"{SHEET} h2").first).to_be_focused()
+    page.get_by_label("Title").fill("Meine Sätze & <i>")
+    first = page.get_by_label("Sentence", exact=True).and_(page.locator(f"{SHEET} textarea")).first
+    first.fill("Der Hund beißt den Mann.")
+    page.get_by_label("Word of the translation (optional)").first.fill("man")
+    expect(page.locator(f"{PAPER} .prompt").first).to_contain_text("“man” is about to be written.")
+    page.get_by_role("button", name="Remove this question").last.press("Enter")
+    page.get_by_role("button", name="Add a question").press("Enter")
+    page.locator(f"{SHEET} .rows select").last.select_option("costs_most")
+    expect(page.locator(f"{PAPER} .prompt")).to_have_count(2)
+    page.locator("#atlas-sheet-key").check()
+    opened(page)
+    expect(page.locator(f"{PAPER} .answer b").first).to_have_text("1. Mann")
+    expect(page.locator(f"{PAPER} h1")).to_have_text("Meine Sätze & <i>")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width and not page.evaluate(CUT)
+    no_violations(page, SHEET)
+    screenshot(page, f"worksheet-{'dark' if dark else 'light'}-{width}")
+    page.locator(SHEET).get_by_role("button", name="Copy link").click()
+    expect(page.locator(f"{SHEET} .status")).to_have_text("Link copied.")
+    link, before = page.evaluate("navigator.clipboard.readText()"), page.locator(f"{PAPER} .questions").inner_text()
+    page.keyboard.press("Escape")
+    expect(page.locator(SHEET)).to_be_hidden()
+    expect(page.locator(".atlas-title .teach summary")).to_be_visible()
+    page.evaluate("(link) => (location.hash = new URL(link).hash)", link)
+    opened(page)
+    expect(page.locator(f"{PAPER} .questions")).to_have_text(re.compile(r".+", re.DOTALL))
+    assert page.locator(f"{PAPER} .questions").inner_text() == before
+
+
+def test_a_file_keeps_what_a_link_cannot(app_url, open_page, tmp_path):
+    page = open_page(app_url)
+    own(page, app_url, OWN)
+    expect(page.locator(f"{PAPER} .prompt")).to_have_count(2)
+    expect(page.locator(f"{PAPER} .missing")).to_contain_text("“zebra” is no word of it")
+    expect(page.locator(f"{PAPER} h1")).to_have_text("Unsere Sätze <b>")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Keep as a file").click()
+    kept = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert kept["items"] == OWN["items"] and kept["title"] == OWN["title"]
+    own(page, app_url, OWN | {"items": [OWN["items"][2]] * 31})
+    page.locator(SHEET).get_by_role("button", name="Copy link").click()
+    expect(page.locator(f"{SHEET} .status")).to_contain_text("keep it as a file")
+    own(page, app_url, OWN | {"items": [OWN["items"][2] | {"text": "ß" * 900}] * 30})  # 30 questions, and yet too long
+    page.locator(SHEET).get_by_role("button", name="Copy link").click()
+    expect(page.locator(f"{SHEET} .status")).to_contain_text("keep it as a file")
+
+
+HOSTILE = {
+    "no JSON": (b"\x00\xff<script>", "no worksheet"),
+    "not an object": ([], "no worksheet"),
+    "another kind": (OWN | {"kind": "x"}, "no worksheet"),
+    "a later version": (OWN | {"version": 2}, "no worksheet"),
+    "no list": (OWN | {"items": {"length": 3}}, "no list of questions"),
+    "too many": (OWN | {"items": OWN["items"] * 101}, "the limit is 300"),
+    "no question": (OWN | {"items": [None]}, "Question 1 of this worksheet is none"),
+    "unknown": (OWN | {"items": [OWN["items"][0] | {"ask": "__proto__"}]}, "does not know: __proto__"),
+    "not a text": (OWN | {"items": [OWN["items"][0] | {"text": {"a": 1}}]}, "is no text"),
+    "a long title": (OWN | {"title": "x" * 121}, "longer than 120"),
+    "large": (b"[" * 1_000_001, "the limit is"),
+}
+
+
+def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
+    page = open_page(app_url)
+    for name, (sheet, words) in HOSTILE.items():
+        own(page, app_url, sheet)
+        expect(page.locator(f"{SHEET} .status"), name).to_contain_text(words)
+        expect(page.locator(PAPER), name).to_have_count(0)
+    for field in ("%00", "e30", "x" * 70_000, "__proto__"):
+        page.goto("about:blank")
+        page.goto(f"{app_url}#sheet={field}")
+        expect(page.locator(f"{SHEET} .status")).to_contain_text(re.compile("no worksheet|longer than"))

@@ -1,0 +1,97 @@
+"""My views: collected, ordered, played as slides, kept as a file. In a real browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import no_violations, open_tab, screenshot
+
+pytestmark = pytest.mark.browser
+
+VIEWS, LECTERN = ".atlas-views", ".atlas-lectern"
+
+
+def opened(page: Page) -> None:
+    page.locator(".atlas-title .teach summary").press("Enter")
+    page.locator(".atlas-title .teach").get_by_role("button", name="My views").press("Enter")
+    expect(page.locator(f"{VIEWS} h2")).to_be_focused()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width, dark):
+    page = open_page(tiny_url, width=width, height=844, dark=dark)
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    opened(page)
+    expect(page.get_by_role("button", name="Play")).to_be_disabled()
+    page.get_by_role("button", name="Add what I see").click()
+    open_tab(page, "Step by step")
+    page.get_by_role("button", name="Add what I see").click()
+    open_tab(page, "Inside")
+    expect(page.locator("#tab-inside [id^=panel-]:visible")).to_have_count(1)
+    page.get_by_role("button", name="Add what I see").click()
+    titles = page.get_by_label("Title of the view")
+    expect(titles).to_have_count(3)
+    page.get_by_role("button", name="Move up").last.press("Enter")
+    expect(page.locator(f"{VIEWS} .status")).to_have_text("View 2 of 3")
+    titles.nth(1).fill("The machine <b>")
+    page.get_by_role("button", name="Remove this view").last.press("Enter")
+    expect(titles).to_have_count(2)
+    no_violations(page, VIEWS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    screenshot(page, f"views-{'dark' if dark else 'light'}-{width}")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Keep as a file").click()
+    file = Path(download.value.path()).read_text(encoding="utf-8")
+    assert [one["title"] for one in json.loads(file)["views"]][1] == "The machine <b>"
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(VIEWS)).to_be_hidden()
+    caption = page.locator(f"{LECTERN} .caption")
+    expect(caption).to_contain_text("1 / 2 · Attention")
+    expect(page.locator(".atlas-presented .detail")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(caption).to_have_text("2 / 2 · The machine <b>")
+    expect(page.locator("#tab-inside")).to_be_visible()
+    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_accessible_name("Next")
+    page.keyboard.press("ArrowLeft")
+    expect(caption).to_contain_text("1 / 2 · Attention")
+    page.keyboard.press("Escape")
+    expect(page.locator(LECTERN)).to_be_hidden()
+    page.reloads = True
+    page.reload()
+    opened(page)
+    expect(titles).to_have_count(2)  # the browser kept them
+    page.get_by_role("button", name="Remove this view").first.press("Enter")
+    page.locator(f"{VIEWS} input[type=file]").set_input_files(
+        {"name": "views.json", "mimeType": "text/json", "buffer": file.encode()}
+    )
+    expect(titles).to_have_count(2)
+
+
+GOOD = {"kind": "attention-atlas-views", "version": 1, "views": [{"title": "x", "link": "tab=inside"}]}
+HOSTILE = {
+    "no JSON": (b"\x00", "no file of views"),
+    "a worksheet": (GOOD | {"kind": "attention-atlas-worksheet"}, "no file of views"),
+    "no list": (GOOD | {"views": "x"}, "no file of views"),
+    "too many": (GOOD | {"views": GOOD["views"] * 101}, "the limit is 100"),
+    "no view": (GOOD | {"views": [None]}, "View 1 of this file is none"),
+    "no text": (GOOD | {"views": [{"title": [], "link": "x"}]}, "View 1 of this file is none"),
+    "long": (GOOD | {"views": [{"title": "x", "link": "x" * 20_001}]}, "View 1 of this file is too long"),
+    "large": (b" " * 2_000_001, "the limit is"),
+}
+
+
+def test_hostile_files_are_refused_in_words(tiny_url, open_page):
+    page = open_page(tiny_url)
+    opened(page)
+    page.get_by_role("button", name="Add what I see").click()
+    for name, (given, words) in HOSTILE.items():
+        data = given if isinstance(given, bytes) else json.dumps(given).encode()
+        page.locator(f"{VIEWS} input[type=file]").set_input_files(
+            {"name": "views.json", "mimeType": "text/json", "buffer": data}
+        )
+        expect(page.locator(f"{VIEWS} .status"), name).to_contain_text(words)
+        expect(page.get_by_label("Title of the view")).to_have_count(1)

@@ -1,0 +1,200 @@
+"""The program: every kind of benchmark on a tiny model, figures and no sentence, and where it stopped it goes on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from model.analysis.trust import stored
+from model.checkpoint import load
+from model.trace.alignment.formats import read_line
+from model.trace.alignment.score import pooled, score
+from model.trace.trust.measured import Trust
+from model.truth import __main__ as truth
+from model.truth import alignment, benchmark, calibration, contrastive, detection, provoked
+from model.truth.benchmark import Benchmark, read_benchmarks
+from model.truth.report import HEADING
+from tests.model.families import theirs
+
+PAIRS = [
+    ("Der kleine Hund schläft heute .", "The little dog sleeps today ."),
+    ("Die Sonne scheint heute auf das Haus .", "Today the sun shines on the house ."),
+    ("Eine Frau liest ein Buch im Park .", "A woman reads a book in the park ."),
+    ("Der Mann trinkt einen Kaffee .", "The man drinks a coffee ."),
+]
+# Ten sentences of our own with links by hand, those of some aligner, and what was counted on paper: links, sure ones,
+# right by the sure ones, right by the possible ones. "Sie gibt auf" and the like have possible links.
+BY_HAND = [
+    ("1-1 2-2", "1-1 2-2", (2, 2, 2, 2)),
+    ("1-1 2-2 3-3", "1-1 2-3", (2, 3, 1, 1)),
+    ("1-1 2p2 3p2", "1-1 2-2", (2, 1, 1, 2)),
+    ("1-2 2-1", "1-1 2-2", (2, 2, 0, 0)),
+    ("1-1", "", (0, 1, 0, 0)),
+    ("1-1 2-4 3-2 4-3 5-5", "1-1 2-4 3-2 4-2 5-5", (5, 5, 4, 4)),
+    ("1p1 1p2 2-3", "1-1 1-2 2-3 2-2", (4, 1, 1, 3)),
+    ("1-1 2-2 3-3 4p3", "1-1 2-2 4-3", (3, 3, 2, 3)),
+    ("3-1 1-2 2-3", "3-1 1-2 2-3", (3, 3, 3, 3)),
+    ("1-1 2-2 2p3", "1-1 2-3 3-3", (3, 2, 1, 2)),
+]
+TOTAL = (26, 23, 15, 20)  # AER 1 - 35 / 49
+
+
+def test_ten_sentences_are_counted_as_on_paper():
+    scores = [score(read_line(found, first=1).possible, read_line(gold, first=1)) for gold, found, _ in BY_HAND]
+    for one, (_, _, counts) in zip(scores, BY_HAND, strict=True):
+        assert (one.links, one.sure, one.right_sure, one.right_possible) == counts
+    total = pooled(scores)
+    assert (total.links, total.sure, total.right_sure, total.right_possible) == TOTAL
+    assert total.error_rate == pytest.approx(1 - 35 / 49)
+
+
+def test_links_turn_with_the_direction_and_others_are_scored(tmp_path):
+    (tmp_path / "gold.de").write_text("Der Hund schläft .\nDie Sonne scheint heute .\n")
+    (tmp_path / "gold.en").write_text("The dog sleeps .\nToday the sun shines .\n")
+    (tmp_path / "gold.talp").write_text("1-1 2-2 3-3 4-4\n1-2 2-3 3-4 4-1 5p5\n")
+    (tmp_path / "back.talp").write_text("0-0 1-1 2-2 3-3\n1-0 2-1 3-2 1-3\n")
+    forward, backward = (alignment.sentences(tmp_path, languages) for languages in (("de", "en"), ("en", "de")))
+    assert forward[1][1].sure == {(0, 1), (1, 2), (2, 3), (3, 0)} and forward[1][1].possible >= {(4, 4)}
+    assert backward[1][1].sure == {(1, 0), (2, 1), (3, 2), (0, 3)} and backward[1][0] == forward[1][0][::-1]
+    others = {"back": {"file": "back.talp", "reversed": True}}
+    told = Benchmark("b", "alignment", "", "", ("de-en",), "", {"others": others})
+    assert alignment.others_rates(told, tmp_path) == {"back": 12.5}
+    (tmp_path / "gold.talp").write_text("1-1\n")
+    with pytest.raises(ValueError, match="2 sentences and 1 lines"):
+        alignment.sentences(tmp_path, ("de", "en"))
+
+
+def test_the_diagonal_ends_at_both_ends():
+    for sources, targets in ((5, 9), (9, 5), (1, 3), (3, 1)):
+        found = dict((target, source) for source, target in alignment.diagonal(sources, targets))
+        assert found[0] == 0 and (targets == 1 or found[targets - 1] == sources - 1) and len(found) == targets
+
+
+def test_calibration_is_the_textbooks():
+    tokens = np.array([[0.05, 0.15, 0.15, 0.95, 0.95, 1.0], [0, 0, 1, 1, 1, 0]])
+    bins = calibration.binned(tokens, 10)
+    assert bins[0] == [1, 0.05, 0.0] and bins[1] == [2, 0.15, 0.5] and bins[9][0] == 3
+    expected = (1 * 0.05 + 2 * 0.35 + 3 * abs(2.9 / 3 - 2 / 3)) / 6
+    assert calibration.error(bins) == pytest.approx(expected, abs=1e-4)
+    assert calibration.pooled([bins, bins])[1] == [4, 0.15, 0.5]
+
+
+def test_rules_judge_what_was_provoked():
+    rules = {"pairs": 3, "beginning": 4, "chrf": 25}
+    reference = "The committee adopted the report."
+    assert provoked.judged("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
+    assert provoked.judged("The committees took the report.", reference, rules) == frozenset()
+    assert provoked.judged("of the of the of the of", reference, rules) == {"hallucination", "repetition"}
+    random = np.random.default_rng(0)
+    assert provoked.swapped("Der Hund", [], random) == "Der Hnud"
+    assert provoked.inserted("Der Hund", ["Fenster"], random) == "Fenster Der Hund"
+
+
+def test_a_signal_beside_its_baseline():
+    labels = np.arange(200) % 4 == 0
+    random = np.random.default_rng(1)
+    clear, noise = labels + random.normal(0, 0.3, 200), {"length": random.normal(size=200)}
+    good = detection.compared("unsure", "here", "hallucination", clear, noise, labels)
+    assert good.passed and good.auroc > 0.95 and good.low <= good.gain <= good.high and good.positives == 50
+    same = detection.compared("unsure", "here", "hallucination", noise["length"], noise, labels)
+    assert same.gain == same.low == same.high == 0 and not same.passed
+
+
+@pytest.fixture()
+def folder(tiny_checkpoint, tmp_path):
+    """A checkpoint with a card, and data of four sentences beside it."""
+    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
+    (tmp_path / "tiny" / "README.md").write_text(f"Before.\n\n{HEADING}\n\nOld.\n\n## After\n")
+    data = tmp_path / "data"
+    (data / "links").mkdir(parents=True)
+    for side, language in enumerate(("de", "en")):
+        (data / "links" / f"gold.{language}").write_text("\n".join(pair[side] for pair in PAIRS) + "\n")
+    (data / "links" / "gold.talp").write_text("1-1 2-2 3-3\n1-2 2-3\n1-1 2-2\n1-1 2-2 5-5\n")
+    header = ["source", "translation", "bad"]
+    rows = [[*PAIRS[at % 4], str(at % 2)] for at in range(8)]
+    for name, lines in (("judged", [header, *rows]), ("pairs", [[a, b, b[::-1]] for a, b in PAIRS])):
+        with gzip.open(data / f"{name}.tsv.gz", "wt", encoding="utf-8") as file:
+            file.write("\n".join("\t".join(line) for line in lines) + "\n")
+    held_out = {"tatoeba": PAIRS, "formal": PAIRS}
+    return tmp_path, held_out
+
+
+BENCHES = [
+    Benchmark("links", "alignment", "Links", "By hand.", ("de-en",), "links", {"published": {"another": 5.0}}),
+    Benchmark("pairs", "contrastive", "Pairs", "Two.", ("de-en",), ".", {"phenomena": {"all": ["pairs.tsv.gz"]}}),
+    Benchmark("alarms", "quiet", "Alarms", "Few.", ("de-en",), ".", {"sentences": 3, "corpora": ["tatoeba"]}),
+    Benchmark(
+        "judged",
+        "labelled",
+        "Judged",
+        "By people.",
+        ("de-en",),
+        "judged.tsv.gz",
+        {"labels": {"bad": ["hallucination"]}},
+    ),
+    Benchmark("calibrated", "calibration", "Right?", "How often.", ("de-en",), ".", {"bins": 5, "sentences": 4}),
+    Benchmark("elsewhere", "calibration", "No", "No.", ("en-cs",), ".", {}),
+]
+
+
+def test_every_kind_is_measured_and_a_stopped_run_goes_on(folder, monkeypatch, capsys):
+    where, held_out = folder
+    monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr("model.truth.report.read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
+    monkeypatch.setattr(detection, "good", lambda *_: [detection.Row(*pair, frozenset()) for pair in PAIRS])
+    options = ["--checkpoint", str(where / "tiny"), "--data", str(where / "data")]
+    monkeypatch.setitem(truth.KINDS, "contrastive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        truth.main(options)
+    assert not (where / "tiny" / "truth.json").exists()
+    monkeypatch.setitem(truth.KINDS, "contrastive", contrastive.measure)
+    for kind in ("alignment", "quiet", "labelled", "calibration"):
+        monkeypatch.setitem(truth.KINDS, kind, interrupted)  # they are done
+    truth.main(options)
+    found = json.loads((where / "tiny" / "truth.json").read_text())
+    assert found["digest"] == load(where / "tiny").digest
+    by_name = {one["benchmark"]: one["found"] for one in found["results"]}
+    assert set(by_name) == {"links", "pairs", "alarms", "judged", "calibrated"}
+    assert np.shape(by_name["links"]["heads"]["read"]) == (3, 4) and set(by_name["links"]["chosen"]) == {
+        *alignment.EVERY
+    }
+    assert by_name["pairs"]["phenomena"]["all"]["pairs"] == 4 and by_name["judged"]["labels"]["hallucination"] == 4
+    assert sum(row[0] for row in by_name["calibrated"]["bins"]["all"]) > 0
+    told = Trust.from_json(found["trust"]["de-en"])
+    assert Trust.from_json(json.loads(json.dumps(told.to_json()))) == told
+    assert {one.signal for one in told.found} == {"unsure", "unmoved", "detached"}
+    card = (where / "tiny" / "README.md").read_text()
+    assert card.startswith("Before.") and card.endswith("\n## After\n") and "Old." not in card
+    assert "another, published on the whole set | 5.0" in card and not any(w in card for w in ("Hund", "woman"))
+    with pytest.raises(ValueError, match=r"truth\.json is there already: --replace"):
+        truth.main(options)
+    capsys.readouterr()
+    truth.main(["--list"])
+    assert "elsewhere" in capsys.readouterr().out
+
+
+def test_an_imported_model_is_measured(folder, monkeypatch, tmp_path):
+    where, held_out = folder
+    monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr("model.truth.report.read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
+    monkeypatch.setattr(detection, "good", lambda *_: [detection.Row(*pair, frozenset()) for pair in PAIRS])
+    theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
+    truth.main(["--checkpoint", str(tmp_path / "marian"), "--data", str(where / "data")])
+    found = json.loads((tmp_path / "marian" / "truth.json").read_text())
+    assert {one["benchmark"] for one in found["results"]} == {"links", "pairs", "alarms", "judged", "calibrated"}
+    assert stored(tmp_path / "marian", found["digest"])["de-en"].thresholds
+
+
+def interrupted(*_) -> dict:
+    raise KeyboardInterrupt
+
+
+def test_shipped_files_are_benchmarks():
+    found = read_benchmarks()
+    assert {one.kind for one in found} == set(truth.KINDS) and len({one.definition for one in found}) == len(found)

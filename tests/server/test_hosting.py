@@ -1,0 +1,108 @@
+"""The files of docs/hosting, run: nginx before two stand-ins for replicas, and the rest read as what it is."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from configparser import ConfigParser
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench.fleet import proxy
+from viz.ui.server.health import ALIVE, READY
+
+FOLDER = Path("docs/hosting")
+EVENTS, PAUSE = 4, 0.3
+pytestmark = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy")
+
+
+class Replica(BaseHTTPRequestHandler):
+    """Says who it is; at /events bit by bit. HTTP/1.0: no connection outlives its server."""
+
+    def do_GET(self) -> None:
+        name = str(self.server.server_port).encode()
+        self.send_response(200)
+        if self.path != "/events":
+            self.send_header("Content-Length", str(len(name)))
+            self.end_headers()
+            self.wfile.write(name)
+            return
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for _ in range(EVENTS):
+            self.wfile.write(b"data: x\n\n")
+            self.wfile.flush()
+            time.sleep(PAUSE)
+
+    def log_message(self, *said: object) -> None: ...
+
+
+def served() -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Replica)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    return server
+
+
+@pytest.fixture()
+def replicas(tmp_path) -> Iterator[tuple[int, list[ThreadingHTTPServer]]]:
+    """nginx's port, and the two behind it."""
+    servers = [served(), served()]
+    with proxy(tmp_path, [server.server_port for server in servers]) as port:
+        yield port, servers
+    for server in servers:
+        server.server_close()
+
+
+def ask(port: int, cookie: str = "", path: str = "/") -> tuple[str, str]:
+    """Which replica answered, and the cookie that it set."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Cookie": cookie} if cookie else {})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.read().decode(), answer.headers.get("Set-Cookie", "").split(";")[0]
+
+
+def test_a_visitor_stays_with_a_replica_until_it_fails(replicas):
+    port, servers = replicas
+    visitors = [ask(port) for _ in range(12)]
+    assert len({name for name, _ in visitors}) == 2 and all(cookie for _, cookie in visitors)
+    for name, cookie in visitors:
+        assert {ask(port, cookie) for _ in range(3)} == {(name, "")}
+    servers[0].shutdown()
+    servers[0].server_close()
+    assert {ask(port, cookie)[0] for _, cookie in visitors} == {str(servers[1].server_port)}
+
+
+def test_a_program_without_cookies_finds_its_answer_where_it_asked(replicas):
+    assert len({ask(replicas[0], path="/gradio_api/call/translate/1")[0] for _ in range(8)}) == 1
+
+
+def test_events_arrive_one_by_one_and_metrics_stay_inside(replicas):
+    connection = HTTPConnection("127.0.0.1", replicas[0], timeout=20)
+    connection.request("GET", "/events")
+    answer, times = connection.getresponse(), []
+    while line := answer.readline():
+        if line.strip():
+            times.append(time.monotonic())
+    assert len(times) == EVENTS and times[-1] - times[0] > PAUSE * (EVENTS - 1.5)
+    connection.request("GET", "/metrics")
+    assert connection.getresponse().status == 404
+
+
+def test_the_other_files_are_what_they_say():
+    read = {name: (FOLDER / name).read_text(encoding="utf-8") for name in ("compose.yaml", "kubernetes.yaml")}
+    services = yaml.safe_load(read["compose.yaml"])["services"]
+    assert {"atlas-1", "atlas-2", "proxy"} == set(services)
+    deployment, service, ingress = yaml.safe_load_all(read["kubernetes.yaml"])
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    asked = {probe: container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("startup", "liveness", "readiness")}
+    assert asked == {"startup": ALIVE, "liveness": ALIVE, "readiness": READY}
+    assert ingress["kind"] == "Ingress" and service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.read_string((FOLDER / "attention-atlas@.service").read_text(encoding="utf-8"))
+    assert "attention-atlas serve" in unit["Service"]["ExecStart"] and "%i" in unit["Service"]["ExecStart"]

@@ -1,0 +1,78 @@
+"""What each head is worth to each kind of contrastive pair."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.trace.kinds import AttentionKind
+from viz.maps.labels import KIND_TITLES
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.controls import Choice
+from viz.ui.lab.heads.match import KINDS
+from viz.ui.lab.panel import Panel
+from viz.wire import blocks
+from viz.words import join, say
+
+PHENOMENA = {
+    "agreement in noun phrases": say("agreement in noun phrases"),
+    "agreement of subject and verb": say("agreement of subject and verb"),
+    "polarity": say("polarity"),
+    "omission": say("omission"),
+    "genitive": say("genitive"),
+    "tense": say("tense"),
+    "pronoun": say("pronoun"),
+}
+
+
+def phenomena(scene: Scene, kind: str) -> list[dict]:
+    found = scene.trust.phenomena
+    if not found:
+        return [
+            blocks.text(
+                say(
+                    "No contrastive pairs were measured in this direction: python -m model.truth does that, with pairs."
+                )
+            )
+        ]
+    asked = {name: np.array(one["heads"][kind]) for name, one in found.items() if kind in one["heads"]}
+    limit = max((float(np.abs(values).max()) for values in asked.values()), default=1.0)
+    pictures = [
+        blocks.heatmap(
+            values,
+            PHENOMENA.get(name, name),
+            limit=limit,
+            rows=[f"L{i + 1}" for i in range(len(values))],
+            columns=[f"H{i + 1}" for i in range(values.shape[1])],
+        )
+        for name, values in asked.items()
+    ]
+    rows = [
+        [PHENOMENA.get(name, name), str(one["pairs"]), blocks.bar(one["sum"]), blocks.bar(one["mean"])]
+        for name, one in found.items()
+    ]
+    told = say(
+        "What a right translation loses of its lead over a wrong one, in nats, with the head's mean output in its "
+        "place."
+    )
+    return [
+        blocks.text(join((KIND_TITLES[AttentionKind(kind)], told), " · "), tone="note"),
+        blocks.maps(*pictures),
+        blocks.table(
+            (say("Phenomenon"), say("pairs"), say("right by the sum"), say("right by the mean")),
+            rows,
+            caption=say("Sums of log-probabilities favour what is short: an omission is read by the mean."),
+        ),
+    ]
+
+
+PANEL = Panel(
+    "heads-phenomena",
+    say("Phenomena"),
+    say("Which head, switched off, costs agreement, and which a negation?"),
+    say("Sennrich 2017"),
+    phenomena,
+    controls=(
+        Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value),
+    ),
+    paper="https://arxiv.org/abs/1612.04629",
+)

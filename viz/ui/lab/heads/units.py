@@ -1,0 +1,228 @@
+"""Units of an encoder layer: the sentences that excite each most, and what the model writes if one is turned up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from model.analysis.sentences import sentences
+from model.analysis.steering import steered
+from model.analysis.survey import own as surveys
+from model.analysis.units.excited import Units
+from model.analysis.units.fitted import Fitted, stored
+from model.trace.directions import parse_direction
+from model.trace.edits import Add
+from model.trace.language import Refusal
+from model.trace.tokens import is_symbol
+from model.trace.translation import TranslationTrace
+from model.trace.words import word_groups
+from viz.maps import labels
+from viz.ui.desk import fields
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.controls import Choice, Slider
+from viz.ui.lab.panel import Need, Panel
+from viz.wire import blocks
+from viz.wire.survey import take
+from viz.words import say
+
+NAME, PERCENT = "heads-units", 100
+NEURONS, DICTIONARY = "neurons", "dictionary"
+READ = 200  # sentences
+SHOWN, SENTENCES = 12, 3
+MOST = 8192  # units that the slider reaches
+KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
+QUALITY = {
+    DICTIONARY: say("this dictionary"),
+    "random": say("as many directions drawn by lot"),
+    NEURONS: say("neurons"),
+}
+LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
+KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
+UNIT = Slider(say("Unit"), 1, MOST, 1, name="unit")
+STRENGTH = Slider(say("Strength in %"), -500, 500, 0, step=25, name="strength")
+
+
+def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list[dict]:
+    """What excites the units that this sentence excites most, and the translation with one of them turned up."""
+    try:
+        read = _units(scene, layer, kind)
+    except Refusal as error:
+        return [blocks.text(error.words, tone="note")]
+    if read.parts.missing:
+        return [_invitation(read.parts.done, read.parts.count)]
+    return [
+        *_steering(scene, read, unit, strength),
+        _table(scene, read),
+        *(_qualities(scene) if read.dictionary else ()),
+    ]
+
+
+def _units(scene: Scene, layer: int, kind: str) -> Units:
+    """Those of a layer; a dictionary's are of the layer that it was trained for. A Refusal where there is none."""
+    translator, direction = scene.translator, scene.trace.direction
+    texts = sentences(parse_direction(direction)[0])[:READ]
+    texts = tuple(text for text in texts if translator.fits(text, direction))
+    if kind == NEURONS:
+        return Units(translator, direction, layer - 1, texts)
+    found = _fitted(scene)
+    if found is None:
+        raise Refusal("No dictionary was trained for this model: python -m model.dictionary does, in minutes.")
+    return Units(translator, direction, found.layer, texts, found.dictionary)
+
+
+def _fitted(scene: Scene) -> Fitted | None:
+    return stored(scene.translator.folder, scene.translator.digest, scene.translator.config.d_model)
+
+
+def _invitation(done: int, of: int) -> dict:
+    return take(
+        done,
+        of,
+        say("Read {n} sentences", n=READ),
+        say("What excites a unit is told from sentences of this project's own. They are read once for each layer."),
+    )
+
+
+def step(scene: Scene, data: Mapping[str, object], layer: int, kind: str, *_: int) -> list[dict]:
+    """Some more sentences; at the end the panel is drawn anew."""
+    done, of = _units(scene, layer, kind).step()
+    return [_invitation(done, of)] if done < of else []
+
+
+def _table(scene: Scene, read: Units) -> dict:
+    """The units that this sentence excites most, with the sentences of ours that do so most."""
+    values = read.of(scene.trace.source_ids, scene.trace.interventions)
+    peaks, places = read.peaks()
+    usual = np.maximum(peaks.max(0), 1e-6)  # a unit is judged by what it can do
+    strongest = np.argsort(-(values.max(0) / usual), kind="stable")[:SHOWN]
+    kind, rows = DICTIONARY if read.dictionary else NEURONS, []
+    for number in strongest.tolist():
+        token = scene.trace.source_tokens[int(values[:, number].argmax())]
+        best = np.argsort(-peaks[:, number])[:SENTENCES].tolist()
+        chosen = blocks.to_panel("heads", NAME, layer=read.layer + 1, units=kind, unit=number + 1)
+        rows.append(
+            [
+                blocks.button(str(number + 1), chosen),
+                blocks.token(labels.display(token)),
+                blocks.bar(min(1.0, float(values[:, number].max() / usual[number]))),
+                *(_marked(read, line, int(places[line, number])) for line in best),
+            ]
+        )
+    return blocks.table(
+        (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES))),
+        rows,
+        caption=say(
+            "Measured: of {n} units those that this sentence excites most, and the sentences of this project's own "
+            "that excite each most, the word in brackets.",
+            n=values.shape[1],
+        ),
+    )
+
+
+def _marked(read: Units, line: int, place: int) -> str:
+    """A sentence with the word at a token in brackets."""
+    text = read.texts[line]
+    tokens = read.translator.tokenizer.source_tokens(read.translator.encode(text, read.direction), text)
+    groups = [group for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
+    words = [labels.word_label([tokens[i] for i in group]) for group in groups]
+    return " ".join(f"[{word}]" if place in group else word for word, group in zip(words, groups))
+
+
+def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:
+    if not strength:
+        return [
+            blocks.text(
+                say("Choose a unit by its number, then move the strength: its direction is added to every token."),
+                tone="note",
+            )
+        ]
+    found = _turned(scene, read, unit, strength)
+    recipe = {
+        "layer": read.layer + 1,
+        "units": DICTIONARY if read.dictionary else NEURONS,
+        "unit": unit,
+        "strength": strength,
+    }
+    changes = found.target_ids != scene.trace.target_ids
+    return [
+        blocks.cards(
+            (say("As it is"), scene.trace.translation, scene.trace.source_text),
+            (
+                say("With unit {n}", n=str(unit)),
+                found.translation or say("(nothing)"),
+                say("The translation changes.") if changes else say("The translation stays the same."),
+            ),
+        ),
+        {"type": "action", "text": say("Show it on every tab"), "event": "translate", "data": recipe},
+    ]
+
+
+def _turned(scene: Scene, read: Units, unit: int, strength: int) -> TranslationTrace:
+    """The sentence translated with a unit's direction added behind its layer; 100 %: as strongly as the sentences say
+    it that excite it most. A Refusal for a unit that there is not."""
+    written = read.written
+    if unit > len(written):
+        raise Refusal("There are {n} units here, and no number {unit}.", n=len(written), unit=str(unit))
+    peaks, _ = read.peaks()
+    usual = float(np.sort(peaks[:, unit - 1])[-SENTENCES:].mean())
+    vector = (written[unit - 1] * usual).float().cpu().numpy()
+    return steered(scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT))
+
+
+def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The translation with the unit turned up, for every tab."""
+    config = scene.translator.config
+    layer, unit, strength = (one.fitted(fields.whole(data, one.name), config) for one in (LAYER, UNIT, STRENGTH))
+    read = _units(scene, layer, KIND.fitted(fields.text(data, KIND.name), config))
+    while read.parts.missing:  # a link may come before the sentences were read
+        read.step()
+    return _turned(scene, read, unit, strength)
+
+
+def _qualities(scene: Scene) -> list[dict]:
+    found = _fitted(scene)
+    rows = [
+        [
+            QUALITY[name],
+            blocks.bar(min(1.0, max(0.0, one.recovered)), f"{100 * one.recovered:.0f} %".replace("-", "−")),
+            blocks.bar(min(1.0, max(0.0, one.explained)), f"{100 * one.explained:.0f} %".replace("-", "−")),
+            blocks.number(one.active),
+            f"{100 * one.dead:.1f} %",
+        ]
+        for name, one in found.qualities.items()
+    ]
+    return [
+        blocks.table(
+            ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead")),
+            rows,
+            caption=say(
+                "Is it worth it? The stream behind layer {layer} rebuilt by so many units, on sentences that it was "
+                "not trained with: how probable the model's own translations stay, from the stream's mean (0) to the "
+                "stream itself.",
+                layer=found.layer + 1,
+            ),
+        )
+    ]
+
+
+PANEL = Panel(
+    NAME,
+    say("Units"),
+    say(
+        "What excites a single neuron, and what a unit of a sparse dictionary? Look at whether the sentences of a unit "
+        "have a meaning in common, then turn it up and read the translation."
+    ),
+    say("Gao et al. 2024"),
+    units,
+    controls=(LAYER, KIND, UNIT, STRENGTH),
+    needs=(
+        Need(
+            lambda scene: surveys.can(scene.trace.direction),
+            say("There are no example sentences in this language."),
+        ),
+    ),
+    acts={"step": step},
+    translates=shown,
+    paper="https://arxiv.org/abs/2406.04093",
+)

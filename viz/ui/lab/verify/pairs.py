@@ -1,0 +1,144 @@
+"""Two targets for one source: which the model prefers, and where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+
+import numpy as np
+
+from model.analysis.beside.targets import Contrast, contrast, pairs
+from model.analysis.why.pinned import contrasts, default_step
+from model.trace.translation import TranslationTrace
+from viz.ui.desk.fields import whole
+from viz.ui.desk.scene import Scene
+from viz.ui.lab.controls import Text
+from viz.ui.lab.heads.phenomena import PHENOMENA
+from viz.ui.lab.panel import Panel
+from viz.wire import blocks
+from viz.wire.survey import pick
+from viz.words import Words, join, say
+
+EXAMPLE = "example"
+
+
+def two(scene: Scene, second: str) -> list[dict]:
+    """The translation at hand beside another one of the same source; and the examples, to be tried."""
+    examples = pairs(scene.trace.direction)
+    names = [join((PHENOMENA[pair.phenomenon], pair.source), ", ") for pair in examples]
+    second = second or _runner_up(scene)
+    own = (
+        beside(scene, scene.trace.source_text, (scene.trace.translation, second))
+        if second and scene.trace.translation
+        else [blocks.text(say("Type another translation of the sentence above, or choose an example."), tone="note")]
+    )
+    menu = [pick(say("Example"), names, act=EXAMPLE, slot=EXAMPLE)] if examples else []
+    return [*menu, blocks.slot(EXAMPLE, *own)]
+
+
+def _runner_up(scene: Scene) -> str:
+    """What the model writes if the least certain word begins as its runner-up does; "" where nothing can be taken, as
+    of a changed model: the two are read by the plain one."""
+    trace = scene.trace
+    if trace.interventions:
+        return ""
+    try:
+        step = default_step(trace)
+        begun = [*trace.target_ids[:step], contrasts(trace, step)[0]]
+        return scene.translator.trace(trace.source_text, trace.direction, prefix=begun).translation
+    except (ValueError, IndexError):  # an empty translation; a token that no text may begin with
+        return ""
+
+
+def chosen(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
+    """An example by its number. ValueError for none."""
+    examples, number = pairs(scene.trace.direction), whole(data, "option")
+    if not 0 <= number < len(examples):
+        raise ValueError(f"there is no example number {number!r}")
+    one = examples[number]
+    return beside(scene, one.source, (one.right, one.wrong))
+
+
+def beside(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
+    found = contrast(scene.translator, scene.trace.direction, source, targets)
+    data = {"source": source, "target": targets[0]}
+    if found.parts is not None:
+        data |= {"step": found.parts, "token": found.second.target_ids[found.parts]}
+    why = {
+        "type": "action",
+        "text": say("Show the first one in every tab, and ask there why"),
+        "event": "translate",
+        "data": data,
+    }
+    return [blocks.cards(*_cards(found, source)), blocks.text(_verdict(found)), _tokens(found), why]
+
+
+def _cards(found: Contrast, source: str) -> list[tuple]:
+    return [
+        (say("Source"), source, ""),
+        *(
+            (
+                title,
+                one.translation,
+                say(
+                    "log-probability {sum}, {mean} a token",
+                    sum=f"{one.log_probability.sum():.2f}",
+                    mean=f"{one.log_probability.mean():.2f}",
+                ),
+            )
+            for title, one in ((say("First"), found.first), (say("Second"), found.second))
+        ),
+    ]
+
+
+def _verdict(found: Contrast) -> Words:
+    if found.parts is None:
+        return say("They are the same tokens.")
+    whole, mean = found.margin(mean=False), found.margin(mean=True)
+    numbers = {"sum": f"{whole:+.2f}", "mean": f"{mean:+.2f}", "step": found.parts + 1}
+    if (whole > 0) != (mean > 0):
+        return say(
+            "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
+            "step {step}.",
+            **numbers,
+        )
+    if whole > 0:
+        return say("The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
+    return say("The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
+
+
+def _tokens(found: Contrast) -> dict:
+    def cells(one: TranslationTrace, step: int) -> list:
+        if step >= len(one.target_ids):
+            return ["", ""]
+        p = float(np.exp(one.log_probability[step]))
+        return [blocks.token(one.target_tokens[step]), blocks.shade(p, f"{p:.1%}")]
+
+    steps = zip_longest(found.first.target_ids, found.second.target_ids)
+    rows = [[str(s + 1), *cells(found.first, s), *cells(found.second, s)] for s, _ in enumerate(steps)]
+    return blocks.table(
+        (say("Step"), say("First"), say("probability"), say("Second"), say("probability")),
+        rows,
+        marked=[] if found.parts is None else [found.parts],
+        caption=say("Measured: each is read as if the model had written it. Marked: where they part."),
+    )
+
+
+def shown(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
+    """The first target as the page's translation. ValueError for what cannot be read."""
+    source, target = (str(data.get(name) or "") for name in ("source", "target"))
+    return scene.translator.trace(source, scene.trace.direction, target=target)
+
+
+PANEL = Panel(
+    "pairs",
+    say("Two translations"),
+    say("A right translation and one with a mistake: which does the model prefer, and at which word do they part?"),
+    say("Sennrich 2017"),
+    two,
+    controls=(Text(say("Another translation of the sentence above"), elem_id="pairs-second", scale=3),),
+    acts={EXAMPLE: chosen},
+    translates=shown,
+    paper="https://arxiv.org/abs/1612.04629",
+    of_any_network=True,
+)

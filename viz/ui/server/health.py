@@ -1,0 +1,98 @@
+"""Whether the app is alive (/healthz), whether it can take another visitor (/readyz), and what it has counted since it
+started (/metrics, for Prometheus): numbers alone, never a text."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+from viz.ui.gradio6.guard import CALLS, Receive, Scope, Send
+from viz.ui.gradio6.wakeful_queue import waiting
+from viz.ui.server.named import ENDPOINTS
+
+try:
+    import prometheus_client
+except ImportError:  # an extra
+    prometheus_client = None
+
+ALIVE, READY, METRICS = "/healthz", "/readyz", "/metrics"
+WITHOUT = "There are no metrics: install the extra, pip install 'attention-atlas[metrics]'.\n"
+SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # bounds of what is counted as so slow
+
+
+class Health:
+    """ASGI middleware: answers for itself at three paths, and counts all others."""
+
+    def __init__(self, app: Callable) -> None:
+        self.app, self.counts = app, Counts() if prometheus_client else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = "/" + scope.get("path", "").removeprefix(scope.get("root_path", "")).lstrip("/")
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif path == ALIVE:
+            await _answer(send, 200, b"alive\n")
+        elif path == READY:
+            now, most = waiting(scope["app"])
+            ready = most is None or now < most
+            found = {"ready": ready, "waiting": now, "most": most}
+            await _answer(send, 200 if ready else 503, json.dumps(found).encode(), b"application/json")
+        elif path == METRICS and self.counts is None:
+            await _answer(send, 404, WITHOUT.encode())
+        elif path == METRICS:
+            found = self.counts.written(*waiting(scope["app"]))
+            await _answer(send, 200, found, prometheus_client.CONTENT_TYPE_LATEST.encode())
+        elif self.counts is None:
+            await self.app(scope, receive, send)
+        else:
+            await self.counts.counted(route(path), self.app, scope, receive, send)
+
+
+def route(path: str) -> str:
+    """What a request is counted as: an endpoint by its name, else "page" or "queue"; few names, whatever is asked."""
+    called = CALLS.match(path)
+    if called:
+        return called[2] if called[2] in ENDPOINTS else "page"
+    return "queue" if path.startswith("/gradio_api/queue/") else "page"
+
+
+class Counts:
+    """Requests by route and status, how long each took, and the line before the model."""
+
+    def __init__(self) -> None:
+        self.registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self.registry)  # memory, processor time, open files
+        kept = {"registry": self.registry}
+        self.requests = prometheus_client.Counter("atlas_requests", "Requests", ("route", "status"), **kept)
+        self.seconds = prometheus_client.Histogram(
+            "atlas_request_seconds", "From a request to the end of its answer", ("route",), buckets=SECONDS, **kept
+        )
+        self.waiting = prometheus_client.Gauge("atlas_waiting", "Events that stand in line", **kept)
+        self.most = prometheus_client.Gauge("atlas_waiting_limit", "Events that may stand in line", **kept)
+
+    async def counted(self, name: str, app: Callable, scope: Scope, receive: Receive, send: Send) -> None:
+        started, status = time.perf_counter(), 500
+
+        async def noted(message: dict) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await app(scope, receive, noted)
+        finally:
+            self.requests.labels(name, str(status)).inc()
+            self.seconds.labels(name).observe(time.perf_counter() - started)
+
+    def written(self, now: int, most: int | None) -> bytes:
+        self.waiting.set(now)
+        self.most.set(float("inf") if most is None else most)
+        return prometheus_client.generate_latest(self.registry)
+
+
+async def _answer(send: Send, status: int, body: bytes, kind: bytes = b"text/plain; charset=utf-8") -> None:
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

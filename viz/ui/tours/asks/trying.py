@@ -1,0 +1,127 @@
+"""Questions whose answer is tried: something is changed, and the model runs again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from model.analysis.again import check_again, translated
+from model.analysis.why.methods import occlusion
+from model.nets.networks import check_transformer
+from model.trace.interventions import Interventions, positions_off
+from model.trace.language import Refusal, Words
+from model.trace.translation import TranslationTrace
+from model.trace.words import is_punctuation
+from viz.ui.tours.asks.task import MOST, Ask, Task, about, bars, largest, reader, seen, words_of
+from viz.ui.tours.scene import StopScene
+from viz.wire.question import chance
+from viz.words import say
+
+SAME, TURNED, OTHER = say("It stays the same"), say("The same words in another order"), say("Other words")
+NEAR = 0.01  # nats: losses nearer than this are both right
+
+
+def costs_most(scene: StopScene) -> Task:
+    """Which word of the source, hidden from every head, takes most from the word asked about."""
+    scene = about(scene)
+    case = scene.case
+    found = occlusion.losses(case)
+    shown = words_of(scene.trace.source_tokens)
+    at = [case.columns.source.index(group) for _, group in shown]
+    words, lost = [word for word, _ in shown], found.of_metric[at]
+    worst = int(lost.argmax())
+    if lost[worst] <= NEAR:
+        raise Refusal(
+            "This cannot be asked here: “{word}” stays as probable whichever word is hidden.", word=scene.written
+        )
+    told = say(
+        "Without “{hidden}”, “{word}” begins with a probability of {after} and not of {before}.",
+        hidden=words[worst],
+        word=scene.written,
+        before=chance(found.metric),
+        after=chance(found.metric - float(lost[worst])),
+    )
+    prompt = say(
+        "One word of the sentence is hidden from every head. Hiding which one makes “{word}” least probable?",
+        word=scene.written,
+    )
+    picture = bars(words, np.maximum(lost, 0), "nats")
+    return Task(prompt, words, largest(lost, NEAR), told, picture, seen(scene, "why", panel="why-tokens"))
+
+
+def head_off(scene: StopScene) -> Task:
+    """What becomes of the translation without the head that reads most."""
+    check_transformer(scene.translator.model)
+    scene, words, given = reader(scene)
+    _, layer, head = scene.head
+    changed = _again(scene, Interventions(heads_off=frozenset({scene.head})))
+    prompt = say(
+        "Head {head} of layer {layer} reads “{source}” when “{word}” is about to be written. It is switched off. "
+        "What becomes of the translation?",
+        head=head + 1,
+        layer=layer + 1,
+        source=words[int(given.argmax())],
+        word=scene.written,
+    )
+    return _outcome(scene, changed, prompt, seen(scene))
+
+
+def unordered(scene: StopScene) -> Task:
+    """What becomes of the translation where nobody says which position a word has."""
+    check_transformer(scene.translator.model)
+    changed = _again(scene, positions_off())
+    prompt = say("The model is no longer told at which position a word stands. What becomes of the translation?")
+    return _outcome(scene, changed, prompt, seen(scene, "positions", panel="break"))
+
+
+def reordered(scene: StopScene) -> Task:
+    """What becomes of the translation of the same words in another order: the one that the scene names, else turned
+    round."""
+    trace = scene.trace
+    other = scene.other or turned(trace)
+    changed = scene.translator.translate(other, trace.direction, interventions=trace.interventions)
+    prompt = say("The words change places: “{other}”. What becomes of the translation?", other=other)
+    return _outcome(scene, changed, prompt, {**seen(scene), "text": other})
+
+
+def turned(trace: TranslationTrace) -> str:
+    """The words of the source from last to first; the mark that ends it stays there. A Refusal where they have no other
+    order, or are too many."""
+    words = trace.source_text.split()
+    end = ""
+    while words and words[-1] and is_punctuation(words[-1][-1]):
+        words[-1], end = words[-1][:-1], words[-1][-1] + end
+    words = [word for word in words if word]
+    if not 2 <= len(words) <= MOST or len(set(words)) < 2:
+        raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
+    return " ".join(reversed(words)) + end
+
+
+def _again(scene: StopScene, changes: Interventions) -> TranslationTrace:
+    check_again(scene.translator, scene.trace)
+    return translated(scene.translator, scene.trace, scene.trace.interventions | changes)
+
+
+def _outcome(scene: StopScene, changed: TranslationTrace, prompt: Words, view: Mapping[str, str]) -> Task:
+    before, after = (_plain(one.translation) for one in (scene.trace, changed))
+    right = 0 if before == after else 1 if sorted(before) == sorted(after) else 2
+    told = say(
+        "“{before}” becomes “{after}”.",
+        before=scene.trace.translation,
+        after=changed.translation if len(changed.translation) <= 160 else changed.translation[:159] + "…",
+    )
+    return Task(prompt, (SAME, TURNED, OTHER), (right,), told if right else say("Nothing changes."), view=view)
+
+
+def _plain(text: str) -> list[str]:
+    """Its words, without capitals and punctuation."""
+    return "".join(" " if is_punctuation(c) else c for c in text.casefold()).split()
+
+
+ASKS: Mapping[str, Ask] = {
+    "costs_most": Ask(say("Which word does another one hang on?"), costs_most),
+    "reordered": Ask(say("What if the words change places?"), reordered),
+    "unordered": Ask(say("What if no positions are told?"), unordered),
+    "head_off": Ask(say("What if a head is switched off?"), head_off),
+}

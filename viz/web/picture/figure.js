@@ -1,0 +1,147 @@
+// A Plotly figure of a panel. Where clicks on its points lead somewhere, arrow keys go from point to point and Enter
+// follows; what a click asks the panel for, it is asked for already when pointer or keys rest on the point.
+import { el } from "../core/dom.js";
+import { arrow } from "../core/keys.js";
+import { said } from "../core/language.js";
+import { pictured } from "./copy.js";
+
+const REST = 250; // milliseconds
+const NARROW = 560; // pixels: below, what can stand upright does
+const OPTIONS = {
+  displaylogo: false,
+  showSendToCloud: false,
+  displayModeBar: false,
+  responsive: false,
+};
+
+// Words in the page's language, in place.
+function translated({ data, layout }, rows) {
+  for (const { title } of [layout.xaxis, layout.yaxis]) if (title) title.text = said(title.text);
+  for (const note of layout.annotations || []) note.text = said(note.text);
+  if (layout.xaxis.ticktext) layout.xaxis.ticktext = layout.xaxis.ticktext.map(said);
+  if (rows.length) layout.yaxis.ticktext = rows.map(said);
+  for (const trace of data)
+    for (const key of ["name", "hovertemplate", "text", "customdata"])
+      if (trace[key])
+        trace[key] = Array.isArray(trace[key]) ? trace[key].map(said) : said(trace[key]);
+}
+
+// The same from top to bottom: what was right is below, what was below is right.
+function upright({ data, layout }) {
+  const turned = (axis) => ({
+    ...axis,
+    ...(axis.range ? { range: axis.range.map((end) => -end).reverse() } : {}),
+    ...(axis.tickvals ? { tickvals: axis.tickvals.map((at) => -at) } : {}),
+  });
+  const shape = ({ x0, x1, y0, y1, ...rest }) => ({
+    ...rest,
+    x0: y0,
+    x1: y1,
+    y0: -x1,
+    y1: -x0,
+    xref: rest.yref,
+    yref: "y",
+  });
+  return {
+    data: data.map((trace) => ({
+      ...trace,
+      x: trace.y.map((at) => -at),
+      y: trace.x.map((at) => -at),
+      ...(Array.isArray(trace.textposition) ? { textposition: "middle left" } : {}),
+    })),
+    layout: {
+      ...layout,
+      xaxis: turned(layout.yaxis),
+      yaxis: turned(layout.xaxis),
+      shapes: layout.shapes.map(shape),
+    },
+  };
+}
+
+export function figure(block, keep, { about, follow }) {
+  const points = block.figure.data.flatMap(({ ids = [] }, curveNumber) =>
+    ids.flatMap((id, pointNumber) =>
+      id in block.clicks ? [{ id, curveNumber, pointNumber }] : [],
+    ),
+  );
+  const stands = () => Boolean(block.upright) && box.clientWidth < NARROW;
+  const tall = () => (stands() ? block.upright : block.height);
+  const box = el("div", {
+    class: "figure",
+    role: points.length ? "application" : "img",
+    tabindex: points.length ? 0 : null,
+    "aria-label": block.label,
+    style: `height: ${block.height}px`,
+  });
+  const fit = (room) => {
+    const height = room ? Math.min(room.height, Math.max(tall(), room.width / 2)) : tall();
+    box.style.height = `${height}px`;
+    if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
+  };
+  const whole = pictured(box, { ...about(said(block.label)), fit });
+  if (block.width) whole.style.maxWidth = `${block.width}px`;
+  translated(block.figure, block.rows);
+
+  // Where pointer or keys rest: the point's own words are said, and what it leads to is asked for.
+  const spoken = el("span", { class: "sr-only", role: "status" });
+  let at = -1,
+    rests = 0;
+  function rest(id) {
+    clearTimeout(rests);
+    const to = block.clicks[id];
+    if (to?.act) rests = setTimeout(() => box.isConnected && follow(to), REST);
+  }
+  function go(step) {
+    at = (Math.max(at, step < 0 ? 0 : -1) + step + points.length) % points.length;
+    const { id, curveNumber, pointNumber } = points[at],
+      { text, customdata, mode } = block.figure.data[curveNumber];
+    Plotly.Fx.hover(box, [{ curveNumber, pointNumber }]);
+    spoken.textContent = (mode === "markers" ? text : customdata)[pointNumber];
+    rest(id);
+  }
+  if (points.length) {
+    whole.append(spoken);
+    box.addEventListener("keydown", (event) => {
+      const step = arrow(event);
+      if (step) go(step[0] || step[1]);
+      else if (["Enter", " "].includes(event.key) && at >= 0) follow(block.clicks[points[at].id]);
+      else if (event.key === "Escape" && at >= 0) leave();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    box.addEventListener("blur", leave);
+  }
+  function leave() {
+    clearTimeout(rests);
+    at = -1;
+    if (box.layout) Plotly.Fx.unhover(box);
+  }
+
+  function draw() {
+    const { data, layout } = stands() ? upright(block.figure) : block.figure,
+      height = tall();
+    box.style.height = `${height}px`;
+    box.dataset.upright = String(stands());
+    return Plotly.react(box, data, { ...layout, height, autosize: true }, OPTIONS);
+  }
+  keep.push(() =>
+    draw().then(() => {
+      box.on(
+        "plotly_click",
+        ({ points: [{ id }] }) => id in block.clicks && follow(block.clicks[id]),
+      );
+      box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
+      box.on("plotly_unhover", () => clearTimeout(rests));
+      if (points.length) rest(points[0].id); // the first that counts, of its own accord
+      let width = box.clientWidth;
+      new ResizeObserver(() => {
+        if (!box.isConnected || !box.clientWidth || box.clientWidth === width) return;
+        width = box.clientWidth;
+        if (String(stands()) === box.dataset.upright) Plotly.relayout(box, { width });
+        else draw();
+      }).observe(box);
+    }),
+  );
+  return whole;
+}

@@ -1,0 +1,215 @@
+// "My views": links to what one wants to show, in an order of one's own, as slides of the presentation, or as one file.
+// The browser keeps them; nothing of them is sent anywhere.
+import { button, download, el, styleOf } from "../core/dom.js";
+import { t } from "../core/language.js";
+import { viewLink } from "../core/links.js";
+
+const KEPT = "atlas-views",
+  KIND = "attention-atlas-views";
+const MOST = 100, // views
+  LONGEST = 20000, // characters of a link
+  TITLE = 200, // and of a title
+  BYTES = 2000000; // of a file
+
+const plain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+// What a file or the browser kept, as views of known fields alone: [{title, link}]. An Error, in words, for anything else.
+export function read(given) {
+  const refuse = (words) => {
+    throw new Error(words);
+  };
+  if (!plain(given) || given.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
+    refuse(t("This is no file of views of this page."));
+  if (given.views.length > MOST)
+    refuse(t("There are {n} views; the limit is {limit}.", { n: given.views.length, limit: MOST }));
+  return given.views.map((one, i) => {
+    if (!plain(one) || typeof one.title !== "string" || typeof one.link !== "string")
+      refuse(t("View {n} of this file is none.", { n: i + 1 }));
+    if (one.title.length > TITLE || one.link.length > LONGEST)
+      refuse(t("View {n} of this file is too long.", { n: i + 1 }));
+    return { title: one.title, link: String(new URLSearchParams(one.link)) };
+  });
+}
+
+const parsed = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+};
+const written = (views) => JSON.stringify({ kind: KIND, version: 1, views });
+
+function kept() {
+  try {
+    return read(parsed(localStorage.getItem(KEPT)));
+  } catch {
+    return []; // nothing is kept here, or may be
+  }
+}
+
+// present(slides): shows them. A promise of the views, once their style sheet is there.
+export const ready = async (present) => {
+  await styleOf(import.meta.url);
+  return createViews(present);
+};
+
+function createViews(present) {
+  let views = kept(),
+    opener = null;
+  const status = el("p", { class: "status", role: "status" });
+  const list = el("ol", {});
+  const file = el("input", {
+    type: "file",
+    accept: ".json,application/json",
+    hidden: true,
+    onchange: opened,
+  });
+  const play = button(t("Play"), () => start(0), { class: "strong" }),
+    keep = button(t("Keep as a file"), () =>
+      download("views.json", new Blob([written(views)], { type: "application/json" })),
+    );
+  const root = el(
+    "section",
+    { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true, onkeydown: keys },
+    el(
+      "div",
+      { class: "bar" },
+      el("h2", { id: "atlas-views-title", tabindex: "-1" }, t("My views")),
+      button("✕", leave, { "aria-label": t("Close my views") }),
+    ),
+    el("p", {}, t("What you see now can be added. Played, each view fills the screen: ← → go on.")),
+    el("div", { class: "bar" }, button(t("Add what I see"), add), play),
+    list,
+    el(
+      "div",
+      { class: "bar" },
+      keep,
+      button(t("Open a file"), () => file.click()),
+      file,
+    ),
+    status,
+  );
+  document.body.append(root);
+
+  function changed(said = "") {
+    status.textContent = said;
+    [play, keep].forEach((one) => (one.disabled = !views.length));
+    try {
+      localStorage.setItem(KEPT, written(views));
+    } catch {
+      status.textContent = t("This browser keeps nothing: keep them as a file.");
+    }
+  }
+
+  function row(view) {
+    const at = () => views.indexOf(view);
+    const title = el("input", {
+      type: "text",
+      maxlength: TITLE,
+      "aria-label": t("Title of the view"),
+      oninput: () => {
+        view.title = title.value;
+        changed();
+      },
+    });
+    title.value = view.title;
+    const move = (by) => {
+      const from = at(),
+        to = from + by;
+      if (!views[to]) return;
+      views.splice(to, 0, ...views.splice(from, 1));
+      draw();
+      list.children[to].querySelectorAll("button")[by < 0 ? 1 : 2].focus();
+      changed(t("View {n} of {all}", { n: to + 1, all: views.length }));
+    };
+    const drop = () => {
+      const from = at();
+      views.splice(from, 1);
+      draw();
+      (list.children[Math.min(from, views.length - 1)] ?? root)
+        .querySelector("input, button")
+        .focus();
+      changed();
+    };
+    return el(
+      "li",
+      {},
+      title,
+      el(
+        "span",
+        { class: "tools" },
+        button(t("Open"), () => show(at())),
+        button("↑", () => move(-1), { "aria-label": t("Move up") }),
+        button("↓", () => move(1), { "aria-label": t("Move down") }),
+        button("✕", drop, { "aria-label": t("Remove this view") }),
+      ),
+    );
+  }
+  const draw = () => list.replaceChildren(...views.map(row));
+
+  // Named by its sentence and by what of it is seen.
+  function add() {
+    if (views.length >= MOST)
+      return changed(t("There is room for {limit} views.", { limit: MOST }));
+    const link = viewLink(),
+      tab = document.querySelector("#tabs [role=tab][aria-selected=true]")?.textContent.trim();
+    const view = { title: [tab, link.get("text")].filter(Boolean).join(" · "), link: String(link) };
+    view.title = view.title.slice(0, TITLE);
+    if (view.link.length > LONGEST) return changed(t("This view is too long to be kept."));
+    views.push(view);
+    draw();
+    changed(t("View {n} of {all}", { n: views.length, all: views.length }));
+    list.lastChild.scrollIntoView({ block: "nearest" });
+  }
+
+  const show = (at) => (location.hash = views[at].link);
+
+  // As slides: where one stands, whether there is another, and the way there.
+  function start(first) {
+    let at = first;
+    show(at);
+    leave();
+    present({
+      about: () => `${at + 1} / ${views.length} · ${views[at].title}`,
+      has: (by) => Boolean(views[at + by]),
+      go: (by) => show((at += by)),
+    });
+  }
+
+  async function opened() {
+    const [given] = file.files;
+    file.value = "";
+    if (!given) return;
+    try {
+      if (given.size > BYTES)
+        throw new Error(
+          t("This file has {n} bytes; the limit is {limit}.", { n: given.size, limit: BYTES }),
+        );
+      views = read(parsed(await given.text()));
+      draw();
+      changed(t("{n} views", { n: views.length }));
+    } catch (error) {
+      status.textContent = error.message;
+    }
+  }
+
+  function open() {
+    opener = document.activeElement;
+    root.hidden = false;
+    draw();
+    changed();
+    root.querySelector("h2").focus({ preventScroll: true });
+  }
+  function leave() {
+    root.hidden = true;
+    if (opener?.isConnected) opener.focus({ preventScroll: true });
+  }
+  function keys(event) {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    leave();
+  }
+
+  return { open };
+}

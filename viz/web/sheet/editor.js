@@ -1,0 +1,127 @@
+// A teacher's own questions: a line each, with a sentence, a question, and the word that it is about.
+import { button, el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+
+const WAIT = 500; // milliseconds after the last key
+
+// offer: what viz/ui/tours/guide.py says there is. changed(): something is otherwise. Returns {node, read(), put(sheet)}.
+export function createEditor(offer, changed) {
+  let rows = [],
+    timer = null;
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(changed, WAIT);
+  };
+  const field = (label, node) => el("label", { class: "field" }, el("span", {}, label), node);
+  const title = el("input", { type: "text", maxlength: 120, oninput: soon });
+  const directions = el(
+    "select",
+    { onchange: changed },
+    offer.directions.map((one, i) => el("option", { value: i }, said(one.title))),
+  );
+  const list = el("ol", { class: "rows" });
+  const say = el("p", { class: "sr-only", role: "status" });
+
+  function row({ text = "", ask = offer.asks[0].name, word = "" } = {}) {
+    const made = {
+      text: el("textarea", {
+        rows: 2,
+        maxlength: 1000,
+        "aria-label": t("Sentence"),
+        oninput: soon,
+      }),
+      ask: el(
+        "select",
+        { "aria-label": t("Question"), onchange: changed },
+        offer.asks.map((one) =>
+          el("option", { value: one.name, selected: one.name === ask }, said(one.title)),
+        ),
+      ),
+      word: el("input", {
+        type: "text",
+        maxlength: 80,
+        placeholder: t("Word of the translation (optional)"),
+        "aria-label": t("Word of the translation (optional)"),
+        oninput: soon,
+      }),
+    };
+    made.text.value = text;
+    made.word.value = word;
+    const tools = el(
+      "span",
+      { class: "tools" },
+      button("↑", () => move(made, -1), { "aria-label": t("Move up") }),
+      button("↓", () => move(made, 1), { "aria-label": t("Move down") }),
+      button("✕", () => drop(made), { "aria-label": t("Remove this question") }),
+    );
+    made.node = el("li", {}, made.text, el("div", {}, made.ask, made.word, tools));
+    return made;
+  }
+
+  const draw = () => list.replaceChildren(...rows.map((one) => one.node));
+
+  function move(one, by) {
+    const at = rows.indexOf(one),
+      to = at + by;
+    if (!rows[to]) return;
+    rows.splice(at, 1);
+    rows.splice(to, 0, one);
+    draw();
+    one.node.querySelectorAll("button")[by < 0 ? 0 : 1].focus();
+    say.textContent = t("Question {n} of {all}", { n: to + 1, all: rows.length });
+    changed();
+  }
+
+  function drop(one) {
+    const at = rows.indexOf(one);
+    rows.splice(at, 1);
+    draw();
+    (rows[Math.min(at, rows.length - 1)]?.text ?? add).focus();
+    changed();
+  }
+
+  // Another question about the same sentence is the next thing that one wants.
+  const add = button(t("Add a question"), () => {
+    const last = rows.at(-1),
+      used = rows.filter((one) => one.text.value === last?.text.value).map((one) => one.ask.value);
+    const next = offer.asks.find((one) => !used.includes(one.name)) ?? offer.asks[0];
+    rows.push(row({ text: last?.text.value, ask: next.name }));
+    draw();
+    rows.at(-1).text.focus();
+    changed();
+  });
+
+  const node = el(
+    "form",
+    { class: "editor", onsubmit: (event) => event.preventDefault() },
+    field(t("Title"), title),
+    field(t("Direction"), directions),
+    list,
+    add,
+    say,
+  );
+
+  function put(sheet) {
+    title.value = sheet.title;
+    const at = offer.directions.findIndex(
+      (one) =>
+        one.direction === sheet.direction &&
+        (!sheet.checkpoint || one.checkpoint === sheet.checkpoint),
+    );
+    directions.value = Math.max(0, at);
+    rows = sheet.items.map(row);
+    draw();
+  }
+
+  function read() {
+    const { direction, checkpoint } = offer.directions[directions.value] ?? {};
+    const items = rows.map(({ text, ask, word }) => ({
+      text: text.value.trim(),
+      ask: ask.value,
+      word: word.value.trim(),
+    }));
+    return { title: title.value.trim(), direction, checkpoint, items };
+  }
+
+  return { node, put, read };
+}

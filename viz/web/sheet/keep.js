@@ -1,0 +1,106 @@
+// A teacher's own worksheet as a link and as a file. Anything at all may come from either: what is not as it should be is
+// refused in words, and nothing of it is used.
+import { t } from "../core/language.js";
+
+export const MOST = 30, // questions of a link
+  LONGEST = 65536; // and its characters
+const KIND = "attention-atlas-worksheet",
+  BYTES = 1000000, // of a file
+  MANY = 300; // questions of a file
+const LENGTHS = { title: 120, text: 1000, direction: 40, checkpoint: 120, ask: 40, word: 80 };
+
+const refuse = (words) => {
+  throw new Error(words);
+};
+
+function text(given, name, needed) {
+  const found = given[name] ?? (needed ? undefined : "");
+  if (typeof found !== "string") refuse(t("This worksheet’s field “{name}” is no text.", { name }));
+  if (found.length > LENGTHS[name])
+    refuse(
+      t("This worksheet’s field “{name}” is longer than {limit} characters.", {
+        name,
+        limit: LENGTHS[name],
+      }),
+    );
+  return found;
+}
+
+const plain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+// What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
+export function read(given, asks, most = MANY) {
+  if (!plain(given) || given.kind !== KIND || given.version !== 1)
+    refuse(t("This is no worksheet of this page."));
+  if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));
+  if (given.items.length > most)
+    refuse(
+      t("This worksheet has {n} questions; the limit is {limit}.", {
+        n: given.items.length,
+        limit: most,
+      }),
+    );
+  const items = given.items.map((one, i) => {
+    if (!plain(one)) refuse(t("Question {n} of this worksheet is none.", { n: i + 1 }));
+    const ask = text(one, "ask", true);
+    if (!asks.includes(ask))
+      refuse(
+        t("Question {n} asks something that this page does not know: {ask}", {
+          n: i + 1,
+          ask: ask.slice(0, 40),
+        }),
+      );
+    return { text: text(one, "text", true), ask, word: text(one, "word") };
+  });
+  return {
+    title: text(given, "title"),
+    direction: text(given, "direction", true),
+    checkpoint: text(given, "checkpoint"),
+    items,
+  };
+}
+
+const written = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
+
+// A field of a link; null where it is too much for one.
+export function toLink(sheet, rest) {
+  const bytes = new TextEncoder().encode(written(sheet));
+  if (sheet.items.length > MOST || (bytes.length * 4) / 3 + rest > LONGEST) return null;
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+const parsed = (words) => {
+  try {
+    return JSON.parse(words);
+  } catch {
+    return null;
+  }
+};
+
+export function fromLink(field, asks) {
+  if (field.length > LONGEST)
+    refuse(
+      t("This link is longer than {limit} characters: keep the worksheet as a file.", {
+        limit: LONGEST,
+      }),
+    );
+  let bytes = null;
+  try {
+    bytes = Uint8Array.from(atob(field.replaceAll("-", "+").replaceAll("_", "/")), (c) =>
+      c.charCodeAt(0),
+    );
+  } catch {
+    refuse(t("This is no worksheet of this page."));
+  }
+  return read(parsed(new TextDecoder().decode(bytes)), asks, MOST);
+}
+
+export const toFile = (sheet) => new Blob([written(sheet)], { type: "application/json" });
+
+// file: of an <input type=file>; it is read here, and goes nowhere.
+export async function fromFile(file, asks) {
+  if (file.size > BYTES)
+    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: BYTES }));
+  return read(parsed(await file.text()), asks);
+}

@@ -1,0 +1,81 @@
+// A question of a stop: it is answered by a click before the page shows what is so. The answers are kept while the page is
+// open: who comes back sees what was chosen.
+import { el } from "../core/dom.js";
+import { said, t } from "../core/language.js";
+
+// chosen(): the question was answered, and the stop can be shown.
+export function createAsk(chosen) {
+  const answers = new Map(); // stop -> the number of the choice; -1: none was wanted
+  const root = el("div", { class: "ask" });
+
+  const name = ({ tour, stop, direction }) => `${tour} ${stop} ${direction}`;
+  const open = (answer) => Boolean(answer.ask?.choices) && !answers.has(name(answer));
+
+  function take(answer, number) {
+    answers.set(name(answer), number);
+    draw(answer);
+    chosen(answer);
+  }
+
+  function choice(answer, words, i) {
+    const mine = answers.get(name(answer)),
+      done = mine !== undefined,
+      right = done && answer.ask.right.includes(i);
+    const sign = right ? "✓ " : done && mine === i ? "✗ " : "";
+    return el(
+      "button",
+      {
+        type: "button",
+        class: right ? "right" : sign ? "wrong" : "",
+        "aria-pressed": done ? String(mine === i) : null,
+        "aria-disabled": done ? "true" : null,
+        onclick: () => done || take(answer, i),
+      },
+      sign ? el("span", { "aria-hidden": "true" }, sign) : "",
+      said(words),
+    );
+  }
+
+  function verdict({ right, told }, mine) {
+    const words = mine < 0 ? "" : right.includes(mine) ? t("Right.") : t("Not so.");
+    return el(
+      "p",
+      { class: "told" },
+      words ? el("b", {}, words) : "",
+      words ? " " : "",
+      said(told),
+    );
+  }
+
+  function draw(answer) {
+    const { ask } = answer,
+      mine = answers.get(name(answer));
+    root.hidden = !ask;
+    if (!ask) return;
+    if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, said(ask.missing)));
+    root.replaceChildren(
+      el(
+        "p",
+        { class: "read" },
+        el("bdi", { class: "source" }, answer.read),
+        ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, answer.wrote)]),
+      ),
+      el("p", { class: "prompt", id: "atlas-tour-ask" }, said(ask.prompt)),
+      el(
+        "div",
+        { class: "choices", role: "group", "aria-labelledby": "atlas-tour-ask" },
+        ask.choices.map((words, i) => choice(answer, words, i)),
+        mine === undefined
+          ? el(
+              "button",
+              { type: "button", class: "give-up", onclick: () => take(answer, -1) },
+              t("Show me"),
+            )
+          : "",
+      ),
+      mine === undefined ? "" : verdict(ask, mine),
+    );
+  }
+
+  return { root, draw, open };
+}
