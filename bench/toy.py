@@ -31,7 +31,7 @@ PAIRS = corpora.read(corpora.CORPORA[corpora.DEFAULT].text)
 def bare(updates: int) -> float:
     """Seconds of so many updates of the default toy, with nothing recorded."""
     run = ToyRun(PAIRS, ToySettings())
-    batch, model = run.corpus, networks.build(ToySettings().config(len(run.tokenizer))).train()
+    batch, model = run.corpus, networks.build(ToySettings().config(*run.tokenizer.sizes)).train()
     real = batch.outputs != run.tokenizer.pad_id
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
     started = time.perf_counter()

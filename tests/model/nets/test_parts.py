@@ -75,6 +75,7 @@ def test_scores_without_the_division_are_sqrt_d_k_times_as_far_apart():
                 "Cached weights = one pass",
                 "Probabilities are the model's",
                 "Masked attention = torch's",
+                "Masked weights = torch's",
                 "Whole stack = torch's",
             },
         ),

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.tour.test_tours import at_stop, shown
+from tests.page.tour.test_tours import answer, at_stop, shown
 from tests.viz.ui.tours.test_stops import SHOWN
 from viz.ui.tours import guide
 from viz.ui.tours.tour import Stop, tours
@@ -45,16 +45,22 @@ def says(found: list[str], value: str) -> bool:
     return any(abs(abs(one) - abs(wanted)) <= 0.0051 for text in found for one in numbers(text))
 
 
-@pytest.mark.long
+EACH = [(name, direction) for name, tour in EVERY.items() for direction in tour.directions]
+SAMPLE = {("attention", "de-en"), ("heads", "de-en"), ("attention", "en-fr")}  # the rest in make endure
+
+
 @pytest.mark.parametrize(
-    ("name", "direction"), [(name, direction) for name, tour in EVERY.items() for direction in tour.directions]
+    ("name", "direction"),
+    [pytest.param(*one, marks=pytest.mark.long if one in SAMPLE else pytest.mark.endure) for one in EACH],
 )
 def test_a_stop_and_its_picture_say_one_number(app_url, open_page, shipped_translators, name, direction):
     tour, seen = EVERY[name], 0
     for number, stop in enumerate(tour.stops, 1):
         page = open_page(f"{app_url}#tour={name}&stop={number}&direction={direction}")
-        at_stop(page, number, len(tour.stops))
         found = guide.answered(shipped_translators, EVERY, {"tour": name, "stop": number, "direction": direction})
+        if stop.ask:
+            answer(page, found["ask"], right=True)
+        at_stop(page, number, len(tour.stops))
         if claim := found["claim"]:
             expect(page.locator(".atlas-tour .claim:visible")).to_contain_text(shown(claim["text"]))
         for value in compared(stop, claim):

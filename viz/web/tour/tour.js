@@ -8,7 +8,7 @@ import { createAsk } from "./ask.js";
 
 const AGAIN = 300; // milliseconds until it is asked whether that still stands
 const PATIENCE = 15000; // milliseconds for what a stop points at to appear
-const SETTLING = 2500; // and to grow to its size
+const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // of a visitor who looks around
 
 // A promise of the tours, once their style sheet is there.
 export const ready = async (root, rpc) => {
@@ -202,7 +202,7 @@ function createTour(root, rpc) {
 
   function point(element) {
     pointed?.element.classList.remove("atlas-pointed");
-    pointed?.sizes.disconnect();
+    pointed?.leave();
     pointed = null;
     if (!element) return;
     element.classList.add("atlas-pointed");
@@ -215,9 +215,16 @@ function createTour(root, rpc) {
       const to = height > free - 24 ? top - 12 : top - (free - height) / 2;
       scrollBy({ top: to, behavior: calm || performance.now() - since > 50 ? "auto" : "smooth" });
     };
-    const sizes = new ResizeObserver(() => performance.now() - since < SETTLING && show());
+    // What is still being drawn, here or above, moves it: it is followed until the visitor moves.
+    const sizes = new ResizeObserver(show);
+    const leave = () => {
+      sizes.disconnect();
+      MOVES.forEach((move) => removeEventListener(move, leave, true));
+    };
     sizes.observe(element);
-    pointed = { element, sizes };
+    sizes.observe(document.body);
+    MOVES.forEach((move) => addEventListener(move, leave, { capture: true, passive: true }));
+    pointed = { element, leave };
     show();
   }
 

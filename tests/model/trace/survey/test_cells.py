@@ -68,7 +68,7 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
         for name, value in cells.statistics(kind, weights, queries, keys, facts=known).items():
             rows[f"{kind.value}/{name}"].append((number, value.values, value.chance))
     sums.totals.add(np.arange(SENTENCES), rows)
-    return kinds(sums, {kind: 1}, len(heads))[kind].named()[0]
+    return kinds(sums, {kind: 1}, {kind: len(heads)})[kind].named()[0]
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)

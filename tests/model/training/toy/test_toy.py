@@ -73,8 +73,13 @@ def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
         plain.opened()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("switch", [name for name in measure.SWITCHES if not name.endswith("default")])
+SWITCHES = [name for name in measure.SWITCHES if not name.endswith("default")]
+AGAIN = [  # each takes a minute: some of them in make test-all, the rest in make endure
+    pytest.param(name, marks=pytest.mark.endure if i % 8 else pytest.mark.long) for i, name in enumerate(SWITCHES)
+]
+
+
+@pytest.mark.parametrize("switch", AGAIN)
 def test_what_was_measured_holds_where_it_is_measured_again(switch):
     """At the last number of updates: whether a switch makes a reliable difference is what the shipped file says, unless
     what was measured lies at the edge of what is one."""

@@ -28,8 +28,9 @@ def scene(tmp_path_factory) -> Scene:
 
 
 def test_attention_shows_content_bias_and_their_sum(scene):
-    (table,) = [b for b in panels.contents(panels.named("attention"), scene, "", 1, 2, 1)[-1] if b["type"] == "table"]
-    assert len(table["columns"]) == len(table["rows"][1]) == 10
+    shown = panels.contents(panels.named("attention"), scene, "", 1, 2, 1, 10)[-1]
+    (table,) = [block for block in shown if block["type"] == "table"]
+    assert len(table["columns"]) == len(table["rows"][1]) == 11
 
 
 def test_a_flat_curve_is_no_curve_and_other_heads_keep_theirs(scene):

@@ -21,6 +21,7 @@ DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 10)
 
 
 def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropout: int = DROPOUT.start) -> list[dict]:
+    """The stages of one row. Six parameters: one for each control."""
     found, title, keys = dissected(scene, kind, layer, head, query)
     left = dropped(found.weights, dropout / 100)
     width = len(found.query)

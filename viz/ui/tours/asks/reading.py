@@ -171,6 +171,7 @@ def maps(scene: StopScene) -> Task:
 
 
 def _number(prompt: Words, n: int, others: set[int], told: Words, view: dict, picture: dict | None = None) -> Task:
+    """A choice of numbers, `n` the right one. Six parameters: a task's own, and what it is drawn from."""
     choices = sorted({n, *(other for other in others if other > 0)})
     return Task(prompt, [str(one) for one in choices], (choices.index(n),), told, picture, view)
 
