@@ -14,8 +14,11 @@ pytestmark = pytest.mark.browser
 
 EVERY = tours()
 # How what a stop points at lies to the sheet: whether its beginning is to be seen, and nothing of what fits is covered.
+# While it is drawn anew there is none.
 LIES = """() => {
-  const { top, bottom, height } = document.querySelector('.atlas-pointed').getBoundingClientRect();
+  const pointed = document.querySelector('.atlas-pointed');
+  if (!pointed) return false;
+  const { top, bottom, height } = pointed.getBoundingClientRect();
   const free = innerHeight - document.querySelector('.atlas-tour').offsetHeight;
   return top >= -1 && top < free - 60 && (bottom <= free + 1 || height > free - 24); }"""
 
