@@ -1,6 +1,7 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
 # make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
-# make test-all   the same with the long runs: strange text, hundreds of sentences, kill after kill; and make wheels
+# make test-all   the same with the long runs: strange text, hundreds of sentences, kill after kill; and make wheels;
+#                 SCREENSHOTS=1 make test-all leaves pictures of the page in screenshots/
 # make endure     thousands of cases of what test-all tries on hundreds
 PYTHON ?= python3
 VENV ?= .venv
@@ -27,7 +28,7 @@ test: lint browser mcp proxy
 	$(PYTEST) -m "not long and not endure" $(ARGS)
 
 test-all: lint browser mcp proxy wheels
-	SCREENSHOTS=1 $(PYTEST) -m "not endure" $(ARGS)
+	$(PYTEST) -m "not endure" $(ARGS)
 
 # Thousands of cases of what make test-all tries on hundreds
 endure: lint browser

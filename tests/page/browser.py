@@ -19,7 +19,7 @@ SCREENSHOTS = ROOT / "screenshots"
 # listed; no style sheet is fetched again, which only an experimental rule would read. What hidden tabs and panels hold
 # is put aside for as long as axe looks, which would else spend most of its time on styles that nobody sees: each into a
 # fragment, where it has a parent, and what comes meanwhile is not lost.
-AXE = """async ([context, all]) => {
+AXE = """async ([context, all, colours]) => {
   const hidden = all ? [] : [...document.querySelectorAll("[role=tabpanel], .atlas-panel")].filter((one) =>
     !one.offsetParent);
   const aside = hidden.map((one) => {
@@ -28,8 +28,9 @@ AXE = """async ([context, all]) => {
     return [one, kept];
   });
   try {
-    return (await axe.run(context || document, { rules: { "image-redundant-alt": { enabled: false } },
-      resultTypes: ["violations"], preload: false })).violations;
+    const rules = colours ? { runOnly: ["color-contrast", "link-in-text-block"] }
+      : { rules: { "image-redundant-alt": { enabled: false } } };
+    return (await axe.run(context || document, { ...rules, resultTypes: ["violations"], preload: false })).violations;
   } finally {
     for (const [one, kept] of aside) if (!one.hasChildNodes()) one.append(kept);
   }
@@ -66,7 +67,7 @@ def load_modules(page: Page, *names: str) -> None:
 
 
 def screenshot(page: Page, name: str) -> None:
-    """With SCREENSHOTS=1 (`make test-all`), leave a picture in the ignored folder screenshots/, for a person to see."""
+    """With `SCREENSHOTS=1 make test-all`, leave a picture in the ignored folder screenshots/, for a person to see."""
     if os.environ.get("SCREENSHOTS"):
         SCREENSHOTS.mkdir(exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
@@ -105,14 +106,17 @@ def open_details(page: Page) -> None:
         button.click()
 
 
-def no_violations(page: Page, part: str | Locator | None = None, *, hidden: bool = False) -> None:
+def no_violations(
+    page: Page, part: str | Locator | None = None, *, hidden: bool = False, colours: bool = False
+) -> None:
     """Fail on what axe-core finds wrong with the page, or the part of it that a selector or a locator names.
 
-    hidden: among all that hidden panels hold, where an id could stand a second time.
+    hidden: among all that hidden panels hold, where an id could stand a second time. colours: by the rules alone that a
+    page which has turned dark or light could break.
     """
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=AXE_FILE_PATH)
-    found = page.evaluate(AXE, [part.element_handle() if isinstance(part, Locator) else part, hidden])
+    found = page.evaluate(AXE, [part.element_handle() if isinstance(part, Locator) else part, hidden, colours])
     assert not found, json.dumps(found, indent=1)[:3000]
 
 

@@ -58,8 +58,12 @@ def ends(control: gr.components.Component) -> list:
     [
         ("tiny", "small"),
         *(
-            pytest.param(*case, marks=pytest.mark.long)
-            for case in (("tiny", "tiny"), ("small", "tiny"), ("small", "small"))
+            pytest.param(*case, marks=mark)
+            for mark, case in (
+                (pytest.mark.long, ("small", "tiny")),
+                (pytest.mark.endure, ("tiny", "tiny")),
+                (pytest.mark.endure, ("small", "small")),
+            )
         ),
     ],
 )
