@@ -22,7 +22,7 @@ from viz.ui.component import Component
 from viz.ui.desk import fields
 from viz.ui.desk.desk import MODEL, PRIVATE, Desk
 from viz.ui.desk.scene import Scene
-from viz.ui.experiments import cutting
+from viz.ui.experiments import beside, cutting
 from viz.ui.header import Header
 from viz.ui.rpc import Message, told
 from viz.ui.session import TRANSLATES, Selection, Session
@@ -37,7 +37,10 @@ REMEMBERED = 6  # translations whose layers and exports stay available, as in ex
 LARGEST_FILE = 64_000_000  # bytes of weights, or of queries and keys, in a file that the page sends
 REMEMBERED_BYTES = 12_000_000  # of weights, for a visitor; the newest always stays
 
-EVENTS = ("select", "layers", "tiles", "cell", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open")
+EVENTS = (
+    *("select", "layers", "tiles", "cell", "overlay", "model_overlay", "export", "model_export", "cut", "cut_open"),
+    *("keep", "alike"),
+)
 
 
 def build(translators: Translators | None, header: Header) -> None:
@@ -84,6 +87,18 @@ def build(translators: Translators | None, header: Header) -> None:
     uncut = about(lambda message, scene: ({}, *header.shown(message, cutting.translated(scene, message.data))))
     desk.answers("cut_open", uncut, [history], [session.trace, header.result], refused=not_cut, **TRANSLATES)
 
+    def keep(message: Message, history: tuple[TranslationTrace, ...]) -> tuple[dict, tuple[TranslationTrace, ...]]:
+        trace = beside.translated(desk.scene(found(history, message.data.get("key"))), message.data)
+        return {"kept": sent(translators, trace, Selection().fitted(trace))}, remembered(history, trace)
+
+    def alike(message: Message, history: tuple[TranslationTrace, ...]) -> dict:
+        pair = {name: message.data.get(name) for name in ("key", "other")}
+        first, second = (found(history, pair[name]) for name in ("other", "key"))
+        return {"alike": {**pair, **beside.answered(desk.scene(second), first)}}
+
+    desk.answers("keep", keep, [history], [history], **TRANSLATES)
+    desk.answers("alike", alike, [history], turn=True, refused=not_alike, queue=False, **MODEL)
+
 
 def sent(translators: Translators | None, trace: TranslationTrace, selection: Selection) -> dict:
     """What the page is told of a translation: the trace, and what its heads are named where these very weights were
@@ -94,6 +109,7 @@ def sent(translators: Translators | None, trace: TranslationTrace, selection: Se
         **payload(trace, selection),
         "marks": marks(survey.directions.get(trace.direction) if survey else None),
         "beyond": _beyond(made_by, trace) if made_by else None,
+        "language": beside.language(trace),
     }
 
 
@@ -119,6 +135,7 @@ def component(value: dict, *, model: bool = False) -> Component:
         options={
             "formats": [{"name": name, "about": form.about} for name, form in FORMATS.items()],
             **overlays.options(model=model),
+            "pairs": beside.offered() if model else {},
         },
         elem_id="explorer",
     )
@@ -227,6 +244,11 @@ def not_overlaid(message: Message, words: Words | str) -> dict:
 def not_cut(message: Message, words: Words | str) -> dict:
     """It stands where the answer would."""
     return {"cut": {"error": words}}
+
+
+def not_alike(message: Message, words: Words | str) -> dict:
+    """It stands where the table would."""
+    return {"alike": {**{name: message.data.get(name) for name in ("key", "other")}, "error": words}}
 
 
 def exported(scene: Scene, data: Mapping[str, object]) -> dict:

@@ -7,7 +7,7 @@ import { glossed } from "../lab/glossary.js";
 import { createActions } from "./actions.js";
 import * as colouring from "./colouring.js";
 import { createControls } from "./controls.js";
-import { createCut } from "./cut.js";
+import { createCut } from "./experiments/cut.js";
 import { createHelp } from "./help.js";
 import { listenKeys } from "./keys.js";
 import * as model from "./model.js";
@@ -58,6 +58,9 @@ export default function explorer(root, api) {
     tiles: (map, wanted) =>
       requests.request("tiles", { key: trace.key, head: map.head, wanted: wanted.slice(0, TILES) }),
     exact: askExactly,
+    pairs: api.options?.pairs,
+    ask,
+    tell: (what) => tell("atlas-translate", what),
   });
 
   const guide = el("p", { class: "guide" });
@@ -408,6 +411,8 @@ export default function explorer(root, api) {
       return invite(root, value.invitation);
     }
     if (value.cut) return cut.receive(value.cut);
+    if (value.kept) return receiveKept(value.kept);
+    if (value.alike) return receiveAlike(value.alike);
     if (value.asked !== undefined) return askedAnother(value.asked);
     if (value.download) return actions.receive(value.download);
     if (value.error) {
@@ -453,6 +458,21 @@ export default function explorer(root, api) {
     }
     if (map?.pyramid) views.large.more(); // what it lacks is asked for before anything else
     requests.ahead(trace, state.kind);
+  }
+
+  // A sentence to compare with: beside the one that is shown, and not in its place.
+  async function receiveKept(payload) {
+    const one = traces.find(({ key }) => key === payload.key) || (await Trace.from(payload));
+    traces = [...traces.filter((other) => other !== one && other !== trace), one, trace];
+    traces = [...new Set(traces)].slice(-REMEMBERED);
+    controls.history(traces, trace);
+    update({ view: "compare", compare: "pair" }, { tell: false });
+    views.compare.keep(one);
+  }
+
+  function receiveAlike(answer) {
+    views.compare.alike(answer);
+    if (trace.key === answer.key && state.view === "compare") draw(state);
   }
 
   function openTrace(key) {

@@ -6,9 +6,11 @@ import { palette, scale } from "../colouring.js";
 import { segmented, select } from "../controls.js";
 import * as states from "../state.js";
 import { createDetail } from "./detail.js";
+import { createPairs } from "../experiments/pairs.js";
 import * as naming from "../words.js";
 
-// hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there; askFor(trace): its thumbnails
+// hooks: update(changes), trace(), traces(), mapOf(trace, state): null where it is not there; askFor(trace): its
+// thumbnails; and those of createPairs().
 export function createCompare(hooks) {
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),
@@ -25,12 +27,15 @@ export function createCompare(hooks) {
     picked = value;
     hooks.update({});
   });
-  const body = el("div", { class: "compare-body" });
+  const body = el("div", { class: "compare-body" }),
+    pairs = createPairs(hooks);
   const root = el(
     "div",
     { class: "compare" },
-    el("div", { class: "compare-bar" }, mode.root, picker.root),
+    el("div", { class: "compare-bar" }, mode.root, picker.root, pairs.picker),
+    pairs.look,
     body,
+    pairs.alike,
   );
   let drawn = []; // of the pair: {title, detail}
   let picked = null; // key of the sentence that a person chose to compare with
@@ -39,6 +44,8 @@ export function createCompare(hooks) {
   const others = () => hooks.traces().filter((one) => one !== hooks.trace());
   const name = (trace, limit) => naming.name(trace, hooks.traces(), limit);
   const title = (trace) => el("p", { class: "compare-title", dir: "auto" }, name(trace, 200));
+  const written = (trace) =>
+    el("p", { class: "compare-written", dir: "auto" }, `→ ${trace.translation || t("(nothing)")}`);
 
   function pair(state, map, colouring, titles) {
     const other = others().find((one) => one.key === kept);
@@ -61,7 +68,7 @@ export function createCompare(hooks) {
       [hooks.trace(), map, right],
     ].map(([trace, shown, view]) => {
       return {
-        nodes: [title(trace), el("div", { class: "compare-plot" }, view.root)],
+        nodes: [title(trace), written(trace), el("div", { class: "compare-plot" }, view.root)],
         draw: () =>
           view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }),
       };
@@ -141,6 +148,8 @@ export function createCompare(hooks) {
       );
       picker.show(kept);
       picker.root.hidden = state.compare !== "pair" || !found.length;
+      const beside = state.compare === "pair" ? found.find((one) => one.key === kept) : undefined;
+      pairs.draw(hooks.trace(), beside);
       if (state.compare === "grid") grid(state, colouring);
       else if (kept) pair(state, map, colouring, titles);
       else
@@ -155,5 +164,11 @@ export function createCompare(hooks) {
         );
     },
     pair: () => drawn,
+    // A sentence came that is to stand beside the next one.
+    keep(trace) {
+      picked = trace.key;
+      pairs.kept(trace);
+    },
+    alike: pairs.receive,
   };
 }

@@ -1,8 +1,8 @@
 // A pinned cell can be cut out of the model: the sentence is translated again, and what changed stands below the map.
-import { button as plainButton, el } from "../core/dom.js";
-import { t } from "../core/language.js";
-import * as model from "./model.js";
-import * as states from "./state.js";
+import { button as plainButton, el } from "../../core/dom.js";
+import { t } from "../../core/language.js";
+import * as model from "../model.js";
+import * as states from "../state.js";
 
 // context: able (whether a server can be asked), ask(event, data), state(), trace(), map(), pinned() -> {row, column}
 export function createCut(context) {

@@ -1,0 +1,55 @@
+"""Two sentences that differ in little, side by side: chosen from a menu, with the vectors of their common words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from model.analysis.beside.sentences import alike, minimal_pairs
+from tests.page.browser import no_violations, screenshot
+
+pytestmark = pytest.mark.browser
+
+MENU = ".compare-bar .minimal select"
+
+
+def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_page, shipped_translators):
+    page = open_page(app_url, dark=True, width=390)
+    page.locator(".segmented button[data-value='compare']").click()
+    menu = page.locator(MENU)
+    menu.focus()
+    menu.select_option(index=2)  # the second pair: one word of two senses
+    pair = minimal_pairs("de")[1]
+    expect(page.locator(".compare-title")).to_have_text([pair.first, pair.second])
+    expect(page.locator("#source-text textarea")).to_have_value(pair.second)
+    translator = shipped_translators["de-en"]
+    first, second = (translator.translate(text) for text in (pair.first, pair.second))
+    expect(page.locator(".compare-written")).to_have_text([f"→ {first.translation}", f"→ {second.translation}"])
+    expect(page.locator(".compare .look")).to_contain_text("What to look for: Does the marked word become two")
+    rows = page.locator(".alike tbody tr")
+    found = alike(translator, first, second)
+    expect(rows).to_have_count(len(found.words) + 1)
+    row = page.locator(".alike tbody tr:has(mark)")
+    expect(row.locator("th")).to_have_text("Bank")
+    cosines = found.cosine[found.words.index("Bank")]
+    shown = [float(text) for text in row.locator("td").all_inner_texts()]
+    assert shown == pytest.approx(cosines.tolist(), abs=0.0061)  # three digits on the way, two on the page
+    expect(menu).to_have_value("1")
+    no_violations(page, ".atlas-explorer")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    screenshot(page, "minimal-pair")
+
+
+def test_any_two_sentences_have_the_table_and_what_has_none_says_why(tiny_url, open_page):
+    page = open_page(tiny_url)
+    page.locator(".segmented button[data-value='compare']").click()
+    for text in ("Der Hund schläft.", "Katze", "Hund"):
+        page.locator("#source-text textarea").fill(text)
+        page.locator("#translate").click()
+        expect(page.locator(".compare-title").last).to_have_text(re.compile(f"^{re.escape(text)}"))
+    expect(page.locator(".alike")).to_have_text("The two sentences have no word in common.")
+    expect(page.locator(".compare .look")).to_be_hidden()
+    page.get_by_label("Compare with").select_option(label="Der Hund schläft.")
+    expect(page.locator(".alike tbody tr").first.locator("th")).to_have_text("Hund")
