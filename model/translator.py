@@ -37,7 +37,7 @@ from model.decode.greedy import greedy
 from model.decode.held import Held
 from model.decode.recipes import difference, with_vectors
 from model.decode.recorded import Recorded, forced_with_records, greedy_with_records, with_distributions
-from model.decode.runs import Run, batched, chunks, run
+from model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run
 from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.masks import pad
 from model.nets.networks import check_transformer
@@ -479,6 +479,8 @@ class Translator:
         """What one pass over these sentences holds at places, by name or glob: run["decoder.2.resid_post"], [batch,
         position, d_model]. targets: translations to be read, one a text; None: the model's own. grad: for gradients by
         whatever is kept. ValueError for names, texts or targets that cannot be used; runs() is for many sentences."""
+        if not texts:
+            raise ValueError("there is no text to read: name one or more")
         return next(self.runs(texts, targets, names=names, direction=direction, grad=grad, room=sys.maxsize))
 
     def runs(
@@ -495,11 +497,8 @@ class Translator:
         streams through. Seven parameters: those of run(), and how much may lie in memory."""
         check_transformer(self.model)
         direction = self.check_direction(direction)
-        if targets is not None:
-            pairs = zip(texts, targets, strict=True)
-        else:
-            pairs = zip(texts, repeat(None))
-        for part in batched(pairs, 1024):
+        pairs = zip(texts, repeat(None)) if targets is None else paired(texts, targets)
+        for part in batched(pairs, room if room == sys.maxsize else AT_ONCE):
             sources = [self.encode(text, direction) for text, _ in part]
             wanted = (
                 self.generate(sources, direction)
@@ -548,6 +547,8 @@ class Translator:
         interventions = self._with_vectors(joined(self.changes, interventions))
         rows = interventions.rows if isinstance(interventions, Sweep) else 1
         source = whole_ids(source_ids, self.config.vocabulary_size)
+        if not source:
+            raise Refusal("The text is empty: type a sentence to translate.")
         target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
         if FLOAT * self.config.pass_numbers(len(source), len(target)) > self.requests.limits.batch_bytes:
             raise Refusal(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FLOAT = 4  # bytes
+AT_ONCE = 1024  # sentences that are translated together, of any number that stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +67,17 @@ class Run:
         rows = "".join(f"<tr><td>{name}</td><td>{list(held.shape)}</td></tr>" for name, held in self.tensors.items())
         return f"<p>{len(self)} sentences</p><table>{rows}</table>"
 
-    def to_frame(self, name: str) -> pd.DataFrame:
+    def to_frame(self, name: str | None = None) -> pd.DataFrame:
         """A pandas table of a place without heads: a line a token, `sentence`, `position` and `token`, then a column a
-        number. ValueError for a place with heads."""
+        number. Without a name of all that was kept, the column `place` before them. ValueError for a place with heads,
+        and for places of several widths."""
         import pandas as pd  # nothing else here needs it
 
+        if name is None:
+            if len({tensor.shape[-1] for tensor in self.tensors.values()}) > 1:
+                raise ValueError(f"name one place: {sorted(self.names)} have not the same width")
+            tables = [self.to_frame(place) for place in self.names]
+            return pd.concat(tables, keys=self.names, names=["place"]).reset_index(level="place").reset_index(drop=True)
         tensor = self[name]
         if tensor.ndim != 3 or len(tensor) != len(self):
             raise ValueError(f"{name} is no row a token: its shape is {list(tensor.shape)}")
@@ -105,6 +112,14 @@ def batched(items: Iterable, size: int) -> Iterator[tuple]:
     remaining = iter(items)
     while part := tuple(islice(remaining, size)):
         yield part
+
+
+def paired(texts: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """A text and its target, one pair after the other. ValueError, in words, where one side has more."""
+    for number, (text, target) in enumerate(zip_longest(texts, targets)):
+        if text is None or target is None:
+            raise ValueError(f"each text has its target: one side ended after {number}")
+        yield text, target
 
 
 def kept_bytes(config: ModelConfig, names: Sequence[str], source: int, target: int) -> int:

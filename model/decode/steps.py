@@ -96,6 +96,6 @@ class StepDecoder:
         lean = (
             isinstance(self.model, Transformer)
             and not (self.record or self.model.training or are_hooked(self.model))
-            and DecoderStep.supports(self.interventions, self.model.config)
+            and DecoderStep.supports(self.interventions)
         )
         return DecoderStep(self.model, self.interventions) if lean else None

@@ -17,11 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ModelConfig
-from model.nets.attention import MultiHeadAttention
+from model.nets.attention import MultiHeadAttention, scaled_dot_product
 from model.nets.cache import KeyValueCache, LayerCache
 from model.nets.layer import Layer, SourceMemory
-from model.nets.places.visit import Visit, has_visits, visit, visited
+from model.nets.places.visit import Visit, has_visits, visit
 from model.nets.products import Affine
 from model.nets.sweep import Changes, Sweep, attention_edit
 from model.nets.transformer import Transformer
@@ -38,7 +37,7 @@ class DecoderStep:
     def __init__(self, model: Transformer, interventions: Changes = NO_INTERVENTIONS) -> None:
         """ValueError for interventions that it does not support: none is ever left out silently."""
         assert not model.training
-        if unknown := _unsupported(interventions, model.config):
+        if unknown := _unsupported(interventions):
             raise ValueError(f"the lean step does not support {', '.join(unknown)}: take the model's own path")
         self.embedding = model.target_matrix
         self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
@@ -55,10 +54,10 @@ class DecoderStep:
         self.logits = Affine(model.output_matrix, model.output_bias)
 
     @staticmethod
-    def supports(interventions: Changes, config: ModelConfig) -> bool:
+    def supports(interventions: Changes) -> bool:
         """Whether a step honours all of them: heads off, gates that are the same at all positions, positions, and what
-        happens at any place but the inside of an attention."""
-        return not _unsupported(interventions, config)
+        happens at any place."""
+        return not _unsupported(interventions)
 
     def __call__(self, ids: Tensor, source: SourceMemory, cache: KeyValueCache) -> Tensor:
         """ids [batch], the tokens after the cache's rows -> logits [batch, vocabulary] of the next ones. The cache
@@ -129,9 +128,7 @@ class _LayerStep:
             queries, keys, values = at("self.q", queries), at("self.k", keys), at("self.v", values)
             bias = None if bias is None else at("self.bias", bias)
         keys, values = cache.extend(position, keys, values)
-        context = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=bias, scale=self.scale
-        )  # [batch, heads, 1, d_head]
+        context = self._attend("self", queries, keys, values, bias=bias, at=at)
         if self.self_gate is not None:
             context = context * self.self_gate
         if at is not None:
@@ -142,7 +139,7 @@ class _LayerStep:
         keys, values = source.keys_values(self.layer)
         if at is not None:
             queries, keys, values = at("cross.q", queries), at("cross.k", keys), at("cross.v", values)
-        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask, scale=self.scale)
+        context = self._attend("cross", queries, keys, values, mask=source.mask, at=at)
         if self.cross_gate is not None:
             context = context * self.cross_gate
         if at is not None:
@@ -160,6 +157,37 @@ class _LayerStep:
         if at is not None:
             active = at("ffn.post", active[:, None])[:, 0]
         return self._leave(x, self.contract(active), around_feed_forward, at, "ffn", "resid_post")
+
+    def _attend(
+        self,
+        part: str,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        *,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        at: Visit | None = None,
+    ) -> Tensor:
+        """What the heads read, [batch, heads, 1, d_head]. The fused attention shows nothing of its inside: where scores
+        or pattern are changed, the plain one is taken. What an edit leaves as it was changes no bit.
+        Seven parameters: those of an attention, and what happens inside."""
+        if at is not None and at.is_at(f"{part}.scores", f"{part}.pattern"):
+            changed = False
+
+            def watched(name: str, x: Tensor) -> Tensor:
+                nonlocal changed
+                found = at(f"{part}.{name}", x)
+                changed = changed or not torch.equal(found, x)
+                return found
+
+            context, _ = scaled_dot_product(
+                queries, keys, values, mask, bias=bias, scaled=self.scale is None, at=watched
+            )
+            if changed:
+                return context
+        mask = bias if mask is None else mask
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=self.scale)
 
     def _enter(self, x: Tensor, norm: Norm) -> Tensor:
         return norm(x) if self.norm_first else x
@@ -185,7 +213,7 @@ _SUPPORTED = {
 }
 
 
-def _unsupported(changes: Changes, config: ModelConfig) -> list[str]:
+def _unsupported(changes: Changes) -> list[str]:
     """Names of what a step would leave out."""
     supported = _SUPPORTED.get(type(changes))
     if supported is None:
@@ -193,9 +221,8 @@ def _unsupported(changes: Changes, config: ModelConfig) -> list[str]:
     found = [f.name for f in fields(changes) if f.name not in supported and getattr(changes, f.name) != _default(f)]
     if isinstance(changes, Sweep):
         found += ["gates that differ by position" for gates in changes.gates.values() if gates.ndim > 3]
-        found += _unsupported(changes.interventions, config)
-    # Of the inside of an attention the fused one shows nothing.
-    return found + [place.name for place in visited(changes, config) if place.name.endswith((".scores", ".pattern"))]
+        found += _unsupported(changes.interventions)
+    return found
 
 
 def _default(field: Field) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from operator import index
+from typing import Any, TypeGuard
 
 
 def is_whole(value: object, least: float = float("-inf"), most: float = float("inf")) -> TypeGuard[int]:
@@ -20,3 +21,11 @@ def whole(value: object) -> int:
     if is_whole(value):
         return value
     raise ValueError(f"expected a whole number, found {value!r}")
+
+
+def number_of(what: str, value: Any) -> int:
+    """The number of a layer, a head, a step: also numpy's. ValueError, in words, for what is not whole."""
+    try:
+        return index(value)
+    except TypeError as error:
+        raise ValueError(f"a {what} is told by a whole number, found {value!r:.80}") from error

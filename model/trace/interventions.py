@@ -12,13 +12,10 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from model.trace.edits.values import Edit
-from model.trace.kinds import AttentionKind, Kind, Side, SubLayerName
-
-One = TypeVar("One", bound=Enum)
+from model.trace.kinds import AttentionKind, Kind, Side, SubLayerName, numbered, told
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,8 @@ class Edge:
     head: int | None = None
 
     def __post_init__(self) -> None:
-        _told(self, kind=AttentionKind)
+        told(self, kind=AttentionKind)
+        numbered(self, "query", "key", "layer", "head")
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ class HeadOutput:
     head: int
 
     def __post_init__(self) -> None:
-        _told(self, kind=AttentionKind)
+        told(self, kind=AttentionKind)
+        numbered(self, "layer", "head")
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,8 @@ class SubLayerOutput:
     sublayer: SubLayerName
 
     def __post_init__(self) -> None:
-        _told(self, side=Side, sublayer=SubLayerName)
+        told(self, side=Side, sublayer=SubLayerName)
+        numbered(self, "layer")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Stream:
     after: SubLayerName | None = None
 
     def __post_init__(self) -> None:
-        _told(self, side=Side, **({} if self.after is None else {"after": SubLayerName}))
+        told(self, side=Side, **({} if self.after is None else {"after": SubLayerName}))
+        numbered(self, "layer")
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ class Interventions:
         object.__setattr__(self, "heads_off", frozenset(map(_head, self.heads_off)))
         for name in ("cut_edges", "zeroed_edges", "patches"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
+        _are(Edge, 'an edge is told by Edge("cross", query=5, key=3)', self.cut_edges | self.zeroed_edges)
+        _are(Patch, 'a patch is told by Patch(Stream("decoder", 1), positions)', self.patches)
         object.__setattr__(self, "edits", tuple(self.edits.items() if isinstance(self.edits, dict) else self.edits))
 
     def __bool__(self) -> bool:
@@ -228,23 +231,16 @@ class Interventions:
         return "; ".join([*parts, self.in_words] if self.in_words else parts)
 
 
-def _told(place: object, **types: type[Enum]) -> None:
-    """Make enums of the strings that stand for them. ValueError, with the names that there are, for another."""
-    for name, type_ in types.items():
-        object.__setattr__(place, name, _one_of(type_, getattr(place, name)))
-
-
-def _one_of(type_: type[One], value: object) -> One:
-    try:
-        return type_(value)
-    except ValueError as error:
-        raise ValueError(f"{value!r:.80} is none of {', '.join(repr(member.value) for member in type_)}") from error
+def _are(type_: type, words: str, given: frozenset) -> None:
+    for one in given:
+        if not isinstance(one, type_):
+            raise ValueError(f"{words}, found {one!r:.80}")
 
 
 def _head(found: tuple[AttentionKind, int, int]) -> tuple[AttentionKind, int, int]:
     match found:
-        case (kind, int(layer), int(head)):
-            return _one_of(AttentionKind, kind), layer, head
+        case (kind, layer, head) if hasattr(layer, "__index__") and hasattr(head, "__index__"):
+            return AttentionKind(kind), int(layer), int(head)
     raise ValueError(f'a head is a kind, a layer and a number such as ("cross", 2, 4), found {found!r:.80}')
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from model.trace import number_of
+
 
 class Named(str, Enum):
     """An enumeration whose members people name: another name is refused in words."""
@@ -18,6 +20,19 @@ class Named(str, Enum):
     @classmethod
     def _missing_(cls, value: object) -> None:
         raise ValueError(f"{value!r} is none of {', '.join(cls)}")
+
+
+def told(place: object, **types: type[Named]) -> None:
+    """Make enums of the strings that stand for them. ValueError, with the names that there are, for another."""
+    for name, type_ in types.items():
+        object.__setattr__(place, name, type_(getattr(place, name)))
+
+
+def numbered(place: object, *names: str) -> None:
+    """Make plain numbers of these fields. ValueError, in words, for one that is not whole; None stays."""
+    for name in names:
+        if (value := getattr(place, name)) is not None:
+            object.__setattr__(place, name, number_of(name, value))
 
 
 class Side(Named):

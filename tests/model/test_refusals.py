@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from model.analysis import why
 from model.trace.interventions import Edge, HeadOutput, Interventions, Patch, Stream, SubLayerOutput
 from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.why.heads import Replacement
+from viz import View
 
 TEXT = "Der kleine Hund schläft."
 
@@ -29,7 +33,7 @@ def test_what_is_no_head_is_named(found):
 
 
 def test_what_is_no_kind_is_told_which_there_are():
-    with pytest.raises(ValueError, match=r"'sideways' is none of 'encoder', 'decoder'"):
+    with pytest.raises(ValueError, match="'sideways' is none of encoder, decoder"):
         Stream("sideways", 0)
 
 
@@ -51,6 +55,67 @@ def test_a_patch_beyond_the_sentence_is_refused():
     found.check_positions(10, 1)
     with pytest.raises(ValueError, match="a patch is at position 9 of the encoder, which has 0 to 8"):
         found.check_positions(9, 64)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Edge("cross", 0.5, 1), "a query is told by a whole number, found 0.5"),
+        (lambda: Edge("cross", 0, 1, layer="1"), "a layer is told by a whole number, found '1'"),
+        (lambda: Stream("decoder", 1.5), "a layer is told by a whole number"),
+        (lambda: HeadOutput("cross", 0, 1.0), "a head is told by a whole number"),
+        (lambda: Interventions(cut_edges=[("cross", 0, 1)]), "an edge is told by Edge"),
+        (lambda: Interventions(patches=[Stream("decoder", 1)]), "a patch is told by Patch"),
+        (lambda: View(layer=1.5), "a layer is told by a whole number"),
+        (lambda: View(heads=((0, 1.5),)), "a head is told by a whole number"),
+    ],
+)
+def test_layers_heads_and_positions_are_whole_numbers(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_numpys_numbers_are_numbers():
+    one = np.int64(1)
+    assert Interventions(heads_off=[("cross", one, one)]) == Interventions(heads_off=[("cross", 1, 1)])
+    assert Edge("cross", one, one, one) == Edge("cross", 1, 1, 1) and View(layer=one) == View(layer=1)
+
+
+def test_questions_are_asked_with_whole_numbers_and_names_that_there_are(tiny_translator):
+    trace = tiny_translator.translate(TEXT)
+    for asked, words in (
+        ({"step": 1.5}, "a step is told by a whole number, found 1.5"),
+        ({"contrast": 1.5}, "a token is told by a whole number"),
+        ({"cross_layer": 0.5}, "a layer is told by a whole number"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            why.attribute(tiny_translator, trace, methods=["cross_attention"], **asked)
+    for call in (
+        lambda: why.heads(tiny_translator, trace, replacement="nothing"),
+        lambda: why.smallest_set(tiny_translator, trace, replacement="nothing"),
+        lambda: why.patch(tiny_translator, trace, "Ein Hund.", direction="nothing"),
+    ):
+        with pytest.raises(ValueError, match="'nothing' is none of"):
+            call()
+    assert why.heads(tiny_translator, trace, step=np.int64(0), replacement="zero").replacement is Replacement.ZERO
+
+
+def test_what_is_read_is_a_text_and_its_target(tiny_translator):
+    for texts, targets, words in (
+        ([], None, "there is no text to read"),
+        ([TEXT, TEXT], ["A dog."], "one side ended after 1"),
+        ([TEXT], ["A dog.", "A cat."], "one side ended after 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tiny_translator.run(texts, targets, names=["logits"])
+    with pytest.raises(ValueError, match="The text is empty"):
+        tiny_translator.inspect([], [2])
+
+
+def test_one_run_reads_all_of_its_texts(tiny_translator, monkeypatch):
+    monkeypatch.setattr("model.translator.AT_ONCE", 2)
+    assert len(tiny_translator.run(["Hund."] * 5, ["Dog."] * 5, names=["decoder.final"])) == 5
+    assert [len(run) for run in tiny_translator.runs(["Hund."] * 5, names=["decoder.final"])] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("wrong", [[5, 6.0], [5, 6.5], ["5"], [5, None]])

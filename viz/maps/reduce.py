@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from model.trace import whole
+from model.trace import number_of, whole
 from model.trace.flow import decoder_rollout, rollout
 from model.trace.kinds import AttentionKind, Kind
 from model.trace.scores import Groups, ScoreMap
@@ -65,6 +65,11 @@ class View:
     def __post_init__(self) -> None:
         for name, type_ in (("kind", AttentionKind), ("combine", Combine), ("special", Special)):
             object.__setattr__(self, name, type_(getattr(self, name)))  # "cross" will do
+        object.__setattr__(self, "layer", number_of("layer", self.layer))
+        object.__setattr__(self, "head", number_of("head", self.head))
+        object.__setattr__(
+            self, "heads", tuple((number_of("layer", layer), number_of("head", head)) for layer, head in self.heads)
+        )
 
     @classmethod
     def of(cls, found: Any) -> View:

@@ -19,6 +19,7 @@ from model.nets.networks import check_transformer
 from model.nets.records import ForwardOutput
 from model.nets.sweep import Changes
 from model.nets.transformer import Transformer
+from model.trace import number_of
 from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from model.trace.language import Refusal, Words, say
 from model.trace.translation import TranslationTrace
@@ -254,7 +255,7 @@ def open_case(
     if means is not None and means.digest != translator.digest:
         raise ValueError(f"these means are of other weights ({means.digest}, here {translator.digest})")
     layers = translator.config.num_decoder_layers
-    if cross_layer is not None and not 0 <= cross_layer < layers:
+    if cross_layer is not None and not 0 <= number_of("layer", cross_layer) < layers:
         raise ValueError(f"cross has layers 0 to {layers - 1}, found {cross_layer}")
     device = translator.device
     return Case(

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from model.trace import number_of
 from model.trace.directions import parse_direction
 from model.trace.language import Refusal, say
 from model.trace.scores import Groups
@@ -91,7 +92,7 @@ def ask(
     the first one counts that differs from what was written, and the question moves to its step and says so.
     ValueError, in words, for a step, token or text that cannot be asked about.
     """
-    step = default_step(trace) if step is None else step
+    step = default_step(trace) if step is None else number_of("step", step)
     if not 0 <= step < len(trace.target_ids):
         raise Refusal(
             "There is no step {n}: the translation has steps 0 to {last}.", n=step, last=len(trace.target_ids) - 1
@@ -101,7 +102,7 @@ def ask(
         step, contrast, note = _typed(translator, trace, step, contrast)
     elif contrast is Against.RUNNER_UP:
         contrast = contrasts(trace, step)[0]
-    elif contrast is not Against.NOTHING and not 0 <= contrast < len(translator.tokenizer):
+    elif contrast is not Against.NOTHING and not 0 <= number_of("token", contrast) < len(translator.tokenizer):
         raise Refusal(
             "There is no token {n}: the vocabulary has tokens 0 to {last}.",
             n=str(contrast),

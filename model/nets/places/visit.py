@@ -59,6 +59,10 @@ class Visit:
     ) -> None:
         self.found, self.changes, self.first = found, changes, first
 
+    def is_at(self, *parts: str) -> bool:
+        """Whether anything happens at any of these places."""
+        return not self.found.keys().isdisjoint(parts)
+
     def __call__(self, part: str, x: Tensor) -> Tensor:
         """The tensor that the pass goes on with at the place of this part."""
         place, numbers = self.found.get(part, (None, ()))
@@ -137,7 +141,7 @@ def _named(changes: Changes) -> Iterator[tuple[str, Change | Kept]]:
 
 
 def _call(function: Change, x: Tensor, at: At) -> Tensor:
-    found = function(x, at)
+    found = function(x.clone(), at)  # it may write into it, and records or other passes may share x
     if not isinstance(found, Tensor) or found.shape != x.shape:
         what = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise ValueError(f"the edit of {at.name} must give a tensor of shape {list(x.shape)}, it gave {what}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Named
 from model.trace.results.result import Result
 from model.trace.why.evidence import Evidence, Unit
 from model.trace.why.rows import by_layer
@@ -16,7 +15,7 @@ from model.trace.why.rows import by_layer
 Head = tuple[AttentionKind, int, int]  # kind, layer, head: as in Interventions.heads_off
 
 
-class Replacement(str, Enum):
+class Replacement(Named):
     """What is heard of a head that is switched off.
 
     ZERO      nothing (Michel et al. 2019); it also takes away what the head always says

@@ -203,7 +203,7 @@ def test_no_step_leaves_an_intervention_out(tiny_model, changes):
     decoder.append(torch.tensor([5, 6, 7]))
     full = tiny_model(pad(SOURCES, 0), decoder.prefix, interventions=changes).logits[:, -1]
     torch.testing.assert_close(decoder.logits, full, atol=1e-4, rtol=0)
-    assert (decoder.step is not None) == DecoderStep.supports(changes, tiny_model.config)
+    assert (decoder.step is not None) == DecoderStep.supports(changes)
     if decoder.step is None:
         with pytest.raises(ValueError, match="does not support"):
             DecoderStep(tiny_model, changes)
@@ -212,10 +212,10 @@ def test_no_step_leaves_an_intervention_out(tiny_model, changes):
 @torch.inference_mode()
 def test_the_lean_step_is_taken_for_what_it_supports_only(tiny_model):
     assert start(tiny_model).step is not None and start(tiny_model, record=True).step is None
-    assert all(DecoderStep.supports(make(1), tiny_model.config) for make in LEAN.values())
-    refused = {name for name, changes in EVERY_KIND.items() if not DecoderStep.supports(changes, tiny_model.config)}
-    assert refused == {name for name in EVERY_KIND if "edge" in name} | {"everything", "an edit of a pattern"}
-    assert {name for name, sweep in SWEEPS.items() if not DecoderStep.supports(sweep(1), tiny_model.config)} == {
+    assert all(DecoderStep.supports(make(1)) for make in LEAN.values())
+    refused = {name for name, changes in EVERY_KIND.items() if not DecoderStep.supports(changes)}
+    assert refused == {name for name in EVERY_KIND if "edge" in name} | {"everything"}
+    assert {name for name, sweep in SWEEPS.items() if not DecoderStep.supports(sweep(1))} == {
         "gates by position",
         "something instead",
         "gates and a cut edge",
@@ -233,7 +233,7 @@ def test_the_lean_step_refuses_what_it_does_not_know(tiny_model, monkeypatch):
     with pytest.raises(ValueError, match="does not support Later"):
         DecoderStep(tiny_model, Later())
     monkeypatch.setitem(step._SUPPORTED, Later, step._SUPPORTED[Interventions])  # as if Interventions had the field
-    assert DecoderStep.supports(Later(heads_off=BROKEN.heads_off), tiny_model.config)
+    assert DecoderStep.supports(Later(heads_off=BROKEN.heads_off))
     with pytest.raises(ValueError, match="does not support warmth"):
         DecoderStep(tiny_model, Later(warmth=2.0))
 

@@ -111,17 +111,21 @@ def bits(trace) -> list[bytes]:
 
 def test_an_edit_that_adds_nothing_changes_no_bit(translator):
     plain = translator.translate(TEXT)
-    inside = [p.name for p in translator.places() if p.name.endswith(("scores", "pattern"))]
-    others = [p.name for p in translator.places() if p.name not in inside]
+    names = [place.name for place in translator.places()]
     for nothing in (Add(0.0), Scale(1.0), lambda x, at: x):
-        steered = translator.edit({name: nothing for name in others})
+        steered = translator.edit({name: nothing for name in names})
         assert bits(steered.translate(TEXT)) == bits(plain)
         assert [r.hypotheses for r in steered.beam([plain.source_ids], width=3)] == [
             r.hypotheses for r in translator.beam([plain.source_ids], width=3)
         ]
-        # Inside an attention a step takes another kernel, and a recorded pass does not.
-        found = translator.edit({name: nothing for name in inside}).inspect(plain.source_ids, plain.target_ids)
+        found = steered.inspect(plain.source_ids, plain.target_ids)
         assert torch.equal(found.logits, translator.inspect(plain.source_ids, plain.target_ids).logits)
+
+
+@pytest.mark.parametrize("name", ["decoder.1.self.scores", "decoder.*.cross.pattern"])
+def test_what_a_function_writes_into_an_attention_is_not_lost(translator, name):
+    into, beside = (translator.edit({name: edit}) for edit in (lambda x, at: x.mul_(0.5), lambda x, at: x * 0.5))
+    assert bits(into.translate(TEXT)) == bits(beside.translate(TEXT)) != bits(translator.translate(TEXT))
 
 
 EDITS = {
@@ -242,6 +246,13 @@ def test_many_sentences_stream_in_bounded_memory(translator):
             row += 1
     frame = whole.to_frame("decoder.1.resid_post")
     assert len(frame) == int(whole.mask.sum()) and list(frame.columns[:3]) == ["sentence", "position", "token"]
+    every = translator.run(texts[:2], names=["*.resid_post"]).to_frame()
+    assert list(every.columns[:4]) == ["place", "sentence", "position", "token"]
+    assert list(every.place.unique()) == [f"encoder.{i}.resid_post" for i in (0, 1)] + [
+        f"decoder.{i}.resid_post" for i in range(3)
+    ]
+    with pytest.raises(ValueError, match=r"name one place: \['decoder.0.ffn.post', 'encoder.final'\] have not"):
+        translator.run(texts[:2], names=["decoder.0.ffn.post", "encoder.final"]).to_frame()
     assert [t.translation for t in translator.traces(iter(texts[:5]), batch_size=2)] == translator.translate_batch(
         texts[:5]
     )

@@ -84,6 +84,8 @@ NO_CONTROL = {
     ("model/analysis/why/case.py", "baseline_rows"),
     ("model/decode/runs.py", "__getitem__"),
     ("model/decode/runs.py", "to_frame"),
+    ("model/decode/runs.py", "paired"),
+    ("model/translator.py", "run"),
     ("model/analysis/again.py", "check_again"),
     ("model/analysis/dissection.py", "dissect"),
     ("model/analysis/formulas/projections.py", "join_heads"),

@@ -42,23 +42,24 @@ def heads(
     *,
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
-    replacement: Replacement = Replacement.ZERO,
+    replacement: Replacement | str = Replacement.ZERO,
 ) -> HeadEffects:
     """What one written token loses without each head alone, measured, in nats. step, contrast: as in attribute().
     ValueError, in words, for what cannot be asked, and where there is nothing to be heard in a head's place."""
     case = ask_case(translator, trace, step, contrast)
-    return measured(case, voices(case, translator, trace, replacement))
+    return measured(case, voices(case, translator, trace, Replacement(replacement)))
 
 
 def smallest_set(
     translator: Translator,
     trace: TranslationTrace,
     *,
-    replacement: Replacement = Replacement.ZERO,
+    replacement: Replacement | str = Replacement.ZERO,
     seed: int | None = None,
 ) -> SmallestSet:
     """Heads with which alone every token of the translation is still written, found along one order; seed: of another
     one. ValueError, in words, if the plain model does not write this translation."""
+    replacement = Replacement(replacement)
     found = smallest.whole(ask_case(translator, trace, 0, Against.NOTHING), translator, trace)
     if replacement is Replacement.RESAMPLE:
         raise Refusal("In the smallest set, heads are replaced by zero or by their average.")

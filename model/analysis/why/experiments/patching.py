@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from enum import Enum
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from model.analysis.why.case import Case, ask_case
 from model.nets.records import ForwardOutput
 from model.nets.sweep import PatchValue, Sweep
 from model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
-from model.trace.kinds import AttentionKind, Side, SubLayerName
+from model.trace.kinds import AttentionKind, Named, Side, SubLayerName
 from model.trace.language import Refusal
 from model.trace.results.result import Result
 from model.trace.translation import TranslationTrace
@@ -32,7 +31,7 @@ from model.translator import Translator
 LEAST_GAP = 1.0  # nats between the two runs: below it a recovered share is a quotient of nothings
 
 
-class Direction(str, Enum):
+class Direction(Named):
     """DENOISE: the corrupt run receives what the clean one had there: is it enough? NOISE: the clean run receives the
     corrupt one's: is it needed? (Heimersheim and Nanda 2024)"""
 
@@ -129,14 +128,14 @@ def patch(
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
     grid: Grid = StreamGrid(Side.DECODER),
-    direction: Direction = Direction.DENOISE,
+    direction: Direction | str = Direction.DENOISE,
 ) -> PatchEffects:
     """What each place of one run recovers in the other: the translated sentence and `other`, after the same prefix.
     step, contrast: as in attribute(). ValueError, in words, for what cannot be asked or patched.
 
     Seven parameters: besides the question a patch is told by the other sentence, the places and the way."""
     case = ask_case(translator, trace, step, contrast)
-    return between(case, translator, trace, other, grid, direction)
+    return between(case, translator, trace, other, grid, Direction(direction))
 
 
 def between(
