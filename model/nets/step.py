@@ -128,7 +128,9 @@ class _LayerStep:
             queries, keys, values = at("self.q", queries), at("self.k", keys), at("self.v", values)
             bias = None if bias is None else at("self.bias", bias)
         keys, values = cache.extend(position, keys, values)
-        context = self._attend("self", queries, keys, values, bias=bias, at=at)
+        context = None if at is None else self._changed("self", at, queries, keys, values, bias=bias)
+        if context is None:  # [batch, heads, 1, d_head]
+            context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, scale=self.scale)
         if self.self_gate is not None:
             context = context * self.self_gate
         if at is not None:
@@ -139,7 +141,9 @@ class _LayerStep:
         keys, values = source.keys_values(self.layer)
         if at is not None:
             queries, keys, values = at("cross.q", queries), at("cross.k", keys), at("cross.v", values)
-        context = self._attend("cross", queries, keys, values, mask=source.mask, at=at)
+        context = None if at is None else self._changed("cross", at, queries, keys, values, mask=source.mask)
+        if context is None:
+            context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=source.mask, scale=self.scale)
         if self.cross_gate is not None:
             context = context * self.cross_gate
         if at is not None:
@@ -158,36 +162,32 @@ class _LayerStep:
             active = at("ffn.post", active[:, None])[:, 0]
         return self._leave(x, self.contract(active), around_feed_forward, at, "ffn", "resid_post")
 
-    def _attend(
+    def _changed(
         self,
         part: str,
+        at: Visit,
         queries: Tensor,
         keys: Tensor,
         values: Tensor,
         *,
         mask: Tensor | None = None,
         bias: Tensor | None = None,
-        at: Visit | None = None,
-    ) -> Tensor:
-        """What the heads read, [batch, heads, 1, d_head]. The fused attention shows nothing of its inside: where scores
-        or pattern are changed, the plain one is taken. What an edit leaves as it was changes no bit.
+    ) -> Tensor | None:
+        """What the heads read, [batch, heads, 1, d_head], where scores or pattern are changed: the fused attention
+        shows nothing of its inside. None where they are not, so that an edit that changes nothing changes no bit.
         Seven parameters: those of an attention, and what happens inside."""
-        if at is not None and at.is_at(f"{part}.scores", f"{part}.pattern"):
-            changed = False
+        if not at.is_at(f"{part}.scores", f"{part}.pattern"):
+            return None
+        changed = False
 
-            def watched(name: str, x: Tensor) -> Tensor:
-                nonlocal changed
-                found = at(f"{part}.{name}", x)
-                changed = changed or not torch.equal(found, x)
-                return found
+        def watched(name: str, x: Tensor) -> Tensor:
+            nonlocal changed
+            found = at(f"{part}.{name}", x)
+            changed = changed or not torch.equal(found, x)
+            return found
 
-            context, _ = scaled_dot_product(
-                queries, keys, values, mask, bias=bias, scaled=self.scale is None, at=watched
-            )
-            if changed:
-                return context
-        mask = bias if mask is None else mask
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=self.scale)
+        context, _ = scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=self.scale is None, at=watched)
+        return context if changed else None
 
     def _enter(self, x: Tensor, norm: Norm) -> Tensor:
         return norm(x) if self.norm_first else x
