@@ -29,6 +29,7 @@ class BatchMasks:
     target_padding  bool [2, target]: the same of the decoder's inputs, which the model never makes
     causal          bool [target, target]
     interventions   that both sentences are read under
+    written         by each row of the decoder, without padding: [2][target length]
     """
 
     tokens: tuple[tuple[str, ...], tuple[str, ...]]
@@ -42,6 +43,7 @@ class BatchMasks:
     target_padding: np.ndarray
     causal: np.ndarray
     interventions: Interventions = NO_INTERVENTIONS
+    written: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def agree(self) -> bool:
@@ -93,6 +95,7 @@ def of_two(translator: Translator, trace: TranslationTrace, second: str | None =
         padding_mask(input_ids, pad_id)[:, 0, 0].numpy(),
         causal_mask(input_ids.shape[1])[0, 0].numpy(),
         trace.interventions,
+        (trace.target_tokens, other.target_tokens),
     )
 
 

@@ -138,10 +138,12 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, int | None]]:
-    """Positions of two targets side by side: equal tokens share a row as far as their order allows; what stands
-    between them is set in rows of its own, the two sides beside each other."""
-    rows: list[tuple[int | None, int | None]] = []
-    for _, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    """Positions of two targets side by side: those that they share from the start, then equal tokens as far as their
+    order allows; what stands between them is set in rows of its own, the two sides beside each other."""
+    shared = common_prefix(a, b)
+    rows: list[tuple[int | None, int | None]] = [(i, i) for i in range(shared)]
+    for _, *ends in SequenceMatcher(None, a[shared:], b[shared:], autojunk=False).get_opcodes():
+        a0, a1, b0, b1 = (shared + end for end in ends)
         for i in range(max(a1 - a0, b1 - b0)):
             rows.append((a0 + i if a0 + i < a1 else None, b0 + i if b0 + i < b1 else None))
     return rows
@@ -152,15 +154,15 @@ class Comparison:
     """How two targets of one source differ inside.
 
     shared        tokens they have in common from the start
-    steps         the steps compared: those that read what only one of them has, as far as both go; all steps where
-                  the two are the same. Empty: the two part at the last token of one
+    steps         the steps compared, of the first and of the second, as aligned() sets their tokens side by side: those
+                  of which one reads what only it has; all where the two are the same. Empty: there are none
     cross         float64 [layers, heads], mean over the steps of the Jensen-Shannon divergence in bits between the two
-                  rows of the same step; NaN without steps
+                  rows; NaN without steps
     decoder_self  the same, over the keys that both have (`<s>` and the shared tokens), renormalised over them
     """
 
     shared: int
-    steps: range
+    steps: tuple[tuple[int, int], ...]
     cross: np.ndarray
     decoder_self: np.ndarray
 
@@ -170,12 +172,17 @@ def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
     if (a.source_ids, a.digest) != (b.source_ids, b.digest):
         raise Refusal("Only translations of the same sentence by the same model can be compared.")
     shared = common_prefix(a.target_ids, b.target_ids)
-    # Row t reads the t-th token written: the first row that reads something different is shared + 1.
-    first = 0 if a.target_ids == b.target_ids else shared + 1
-    steps = range(first, min(len(a.target_ids), len(b.target_ids)))
-    rows, keys = slice(steps.start, steps.stop), slice(0, len(a.target_ids) if first == 0 else shared + 1)
-    cross = _mean_divergence(a.cross.weights[:, :, rows], b.cross.weights[:, :, rows])
-    selves = [_renormalised(trace.decoder_self.weights[:, :, rows, keys]) for trace in (a, b)]
+    same = a.target_ids == b.target_ids
+    # Row t reads the t-th token written: a row beyond `shared` reads what its own target has.
+    steps = tuple(
+        (i, j)
+        for i, j in aligned(a.target_ids, b.target_ids)
+        if i is not None and j is not None and (same or max(i, j) > shared)
+    )
+    keys = len(a.target_ids) if same else shared + 1
+    sides = [(a, [i for i, _ in steps]), (b, [j for _, j in steps])]
+    cross = _mean_divergence(*(trace.cross.weights[:, :, rows] for trace, rows in sides))
+    selves = [_renormalised(trace.decoder_self.weights[:, :, rows, :keys]) for trace, rows in sides]
     return Comparison(shared, steps, cross, _mean_divergence(*selves))
 
 

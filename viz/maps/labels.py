@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import Words, say
@@ -115,6 +116,13 @@ def row_name(trace: TranslationTrace, kind: AttentionKind, row: int) -> Words | 
 def row_names(trace: TranslationTrace, kind: AttentionKind) -> list[str]:
     """The same beside a map, in short: "I → like"."""
     return [" → ".join(_row(trace, kind, row)) for row in range(len(trace.maps(kind).query_tokens))]
+
+
+def pair_names(read: Sequence[str], written: Sequence[str]) -> list[str]:
+    """The same of a decoder's rows that are no trace's; one that writes nothing, as padding does, by what it reads."""
+    return [
+        " → ".join(map(display, pair if pair[1] else pair[:1])) for pair in zip_longest(read, written, fillvalue="")
+    ]
 
 
 def _row(trace: TranslationTrace, kind: AttentionKind, row: int) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def comparison_payload(a: Branch, b: Branch, found: Comparison) -> dict:
         "numbers": [a.number, b.number],
         "shared": found.shared,
         "rows": aligned(a.ids, b.ids),
-        "steps": [found.steps.start, found.steps.stop],
+        "steps": len(found.steps),
         "cross": None if none else _rounded(found.cross, 6),
         "decoder_self": None if none else _rounded(found.decoder_self, 6),
     }

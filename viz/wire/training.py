@@ -17,6 +17,7 @@ def beginning(run: object) -> dict:
         {
             "source": _labels(tokenizer, tokenizer.encode_source(source, "target")),
             "read": _labels(tokenizer, [tokenizer.begin_id, *tokenizer.encode(target)]),
+            "written": _labels(tokenizer, [*tokenizer.encode(target), tokenizer.end_id]),
             "wanted": target,
             "text": source,
         }
@@ -57,6 +58,7 @@ def _frame(run: object, frame: object) -> dict:
                 "text": tokenizer.decode(ids),
                 "finished": ids[-1:] == (tokenizer.end_id,),
                 "read": _labels(tokenizer, [tokenizer.begin_id, *ids[:-1]]),
+                "written": _labels(tokenizer, ids),
             }
             for ids in frame.outputs
         ],

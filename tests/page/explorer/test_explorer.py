@@ -30,9 +30,14 @@ def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
             found = drawn(page)
             assert np.abs(found["z"] - maps.weights[layer, head]).max() < 5e-4
             assert found["heading"] == f"Layer {layer + 1} · Head {head + 1}" and found["limits"] == [0, 1]
-        predicted = kind == AttentionKind.CROSS
-        rows = labels.row_tokens(hand_made_trace, kind, predicted=predicted)
-        assert found["rows"] == [labels.shorten(labels.display(token)) for token in rows]
+        both = kind is not AttentionKind.ENCODER_SELF
+        tokens = zip(maps.query_tokens, hand_made_trace.target_tokens) if both else zip(maps.query_tokens)
+        expected = [
+            " → ".join(labels.shorten(labels.display(one), 12 if both else 18) for one in row) for row in tokens
+        ]
+        assert found["rows"] == expected
+        title = "query: the token it reads → writes" if both else "query: source token"
+        assert page.inner_text(".axis-label.row-title") == title
         assert found["columns"] == [labels.shorten(labels.display(token)) for token in maps.key_tokens]
         for layer, head in ((0, 0), (1, 3)):
             shades = page.evaluate(

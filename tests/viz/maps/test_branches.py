@@ -68,7 +68,7 @@ def test_the_oldest_leaf_leaves_first(tiny_translator, own):
 def test_identical_branches_differ_by_exactly_nothing(tiny_translator, own):
     found = compare(own, tiny_translator.trace(TEXT, target=own.target_ids))
     same = compare(own, own)
-    assert list(same.steps) == list(range(len(own.target_ids)))
+    assert list(same.steps) == [(t, t) for t in range(len(own.target_ids))]
     assert same.cross.shape == same.decoder_self.shape == (3, 4)
     for comparison in (found, same):
         assert comparison.shared == len(own.target_ids)
@@ -80,14 +80,16 @@ def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, own
     other = forced(tiny_translator, own, step, 2)
     found = compare(own, other)
     assert found.shared == step
-    assert found.steps == range(step + 1, min(len(own.target_ids), len(other.target_ids)))
+    beside = [pair for pair in aligned(own.target_ids, other.target_ids) if None not in pair]
+    assert list(found.steps) == [pair for pair in beside if max(pair) > step] != []
+    assert [pair for pair in beside if max(pair) < step] == [(t, t) for t in range(step)]
     for layer, head in ((0, 0), (2, 3), (1, 2)):
-        rows = [(own.cross.weights[layer, head, t], other.cross.weights[layer, head, t]) for t in found.steps]
+        rows = [(own.cross.weights[layer, head, i], other.cross.weights[layer, head, j]) for i, j in found.steps]
         expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in rows])
         assert found.cross[layer, head] == pytest.approx(expected, abs=1e-6)
         keys = slice(0, step + 1)  # <s> and the shared tokens
         selves = [trace.decoder_self.weights[layer, head].astype(np.float64) for trace in (own, other)]
-        rows = [(selves[0][t, keys], selves[1][t, keys]) for t in found.steps]
+        rows = [(selves[0][i, keys], selves[1][j, keys]) for i, j in found.steps]
         # scipy renormalises, and takes the root of what rounding may have left just below zero
         with np.errstate(invalid="ignore"):
             expected = np.mean([np.nan_to_num(jensenshannon(p, q, base=2)) ** 2 for p, q in rows])
@@ -95,6 +97,14 @@ def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, own
     assert (found.cross > 0).all() and (found.cross <= 1).all()
     turned = compare(other, own)
     np.testing.assert_allclose(turned.cross, found.cross)
+
+
+def test_heads_are_compared_where_the_same_words_are_written(tiny_translator, own):
+    """One token more in between: from there on the steps of the two have other numbers."""
+    ids = own.target_ids[:5]
+    longer = tiny_translator.trace(TEXT, target=[*ids[:2], 55, *ids[2:]])
+    found = compare(tiny_translator.trace(TEXT, target=ids), longer)
+    assert found.shared == 2 and found.steps == ((2, 3), (3, 4), (4, 5))
 
 
 def test_no_step_after_a_fork_at_the_last_token(tiny_translator, own):

@@ -94,10 +94,11 @@ export function createControls(update, open, overlays) {
   const rows = select(
     t("Rows"),
     [
+      ["both", t("reads → writes")],
       ["predicted", t("the token it writes")],
       ["read", t("the token it reads")],
     ],
-    (value) => update({ predicted: value === "predicted" }),
+    (value) => update({ predicted: value === "both" ? null : value === "predicted" }),
     t("A decoder row reads one token and writes the next"),
   );
   const transform = select(
@@ -187,7 +188,7 @@ export function createControls(update, open, overlays) {
       for (const name of ["combine", "special", "transform", "range", "colours"])
         fields[name].show(state[name]);
       words.show(state.words ? "words" : "pieces");
-      rows.show(state.predicted[state.kind] ? "predicted" : "read");
+      rows.show({ null: "both", true: "predicted", false: "read" }[state.predicted[state.kind]]);
       rows.enable(state.kind !== "encoder_self");
     },
   };

@@ -168,7 +168,7 @@ export default function explorer(root, api) {
     if (changes.kind && changes.kind !== state.kind) next = states.withKind(next, changes.kind);
     const { predicted, ...rest } = changes;
     next = { ...next, ...rest };
-    if (typeof predicted === "boolean")
+    if (predicted === null || typeof predicted === "boolean")
       next.predicted = { ...next.predicted, [next.kind]: predicted };
     else if (predicted) next.predicted = predicted;
     // Several heads as one map: of attention alone.
@@ -250,7 +250,7 @@ export default function explorer(root, api) {
     if (map) {
       const colours = colouring.ofMap(toned(), map, trace.payload.colours, api.options?.diverging);
       views.draw(state, map, colours, {
-        ...words.titles(state, map),
+        ...words.titles(state, map, trace),
         label: `${said(trace.kinds[state.kind].title)}, ${name}`,
       });
     } else if (refused) views.clear();

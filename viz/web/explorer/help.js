@@ -14,7 +14,7 @@ const KEYS = [
   ],
   ["w", say("subwords or whole words")],
   ["s", say("special tokens shown, hidden, hidden and rescaled")],
-  ["p", say("rows by the token that they write or read")],
+  ["p", say("rows by both tokens, the one they write, the one they read")],
   ["g / v", say("another scale / other colours")],
   ["d", say("go to the map, lines or text; a: back to the atlas")],
   ["Enter, r, k", say("on the map: pin the cell, its row, its column")],

@@ -38,7 +38,7 @@ export function listenKeys(
     else if (key === "y") toggleHeads(model.allHeads(trace(), now.kind, now.layer));
     else if (key === "w") update({ words: !now.words });
     else if (key === "p" && now.kind !== "encoder_self")
-      update({ predicted: !now.predicted[now.kind] });
+      update({ predicted: { null: true, true: false, false: null }[now.predicted[now.kind]] });
     else if (key === "d") views.focus();
     else if (key === "a") thumbnails.focus(now.layer, now.head);
     else if (key === "Escape") update({ query: null, key: null, heads: [] });

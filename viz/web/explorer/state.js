@@ -12,7 +12,7 @@ export const CHOICES = {
   compare: ["pair", "grid"],
 };
 
-// predicted: whether decoder rows carry the token predicted (else the one read), kind by kind. query and key: the
+// predicted: whether decoder rows carry the token predicted or the one read, kind by kind; null: both. query and key: the
 // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
 // shown in attention's place, of the selected head alone; "" for attention.
 export function initial() {
@@ -25,7 +25,7 @@ export function initial() {
     heads: [],
     words: false,
     special: "show",
-    predicted: { cross: true, decoder_self: false, alignment: true },
+    predicted: { cross: null, decoder_self: null, alignment: null },
     transform: "linear",
     colours: "viridis",
     range: "fixed",
@@ -37,6 +37,9 @@ export function initial() {
   };
 }
 
+// Which of a row's two tokens puts words together and is hidden as a symbol, where a row carries both.
+const COUNTS = { cross: true, decoder_self: false, alignment: true };
+
 // The options of explorerModel.scoreMap.
 export function viewOf(state) {
   return {
@@ -47,7 +50,7 @@ export function viewOf(state) {
     combine: state.overlay ? "single" : state.combine,
     words: state.words,
     special: state.special,
-    predicted: Boolean(state.predicted[state.kind]),
+    predicted: Boolean(state.predicted[state.kind] ?? COUNTS[state.kind]),
   };
 }
 
@@ -108,6 +111,16 @@ export function pinnedCells(state, map, trace) {
     row: find(map.rows, state.query),
     column: find(map.columns, state.key === null ? null : state.key + shift(state, map, trace)),
   };
+}
+
+// Each row's two tokens, [read, written], where a row carries both: a decoder's, piece by piece; of a map so large
+// that labels are few, one.
+export function rowPairs(state, map, trace) {
+  const decoder = trace.rowTokens(state.kind, true) !== trace.tokens.source;
+  if (!decoder || map.pyramid || state.words || (state.predicted[state.kind] ?? null) !== null)
+    return null;
+  const { read, predicted } = trace.tokens;
+  return map.rows.map(({ positions: [at] }) => [read.labels[at], predicted.labels[at]]);
 }
 
 // Of a word's rows the one whose token was the least certain when it was written: that is the one to ask about.

@@ -1,6 +1,7 @@
 // What the explorer says in words: titles, readings, the status line. Every sentence is data put together as text.
 import { el, shorten } from "../core/dom.js";
 import { parts, said, say, t } from "../core/language.js";
+import * as states from "./state.js";
 import { valueText } from "./views/scale.js";
 
 const GUIDES = {
@@ -78,20 +79,17 @@ export function name(trace, traces, limit) {
   return `${shorten(trace.text, room)} → ${shorten(own, limit - room)}`;
 }
 
-export function titles(state, map) {
-  if (map.titles) return { rows: said(map.titles.rows), columns: said(map.titles.columns) };
-  const decoder = state.kind !== "encoder_self";
-  const rows = decoder
-    ? state.predicted[state.kind]
-      ? t("query: the token it writes")
-      : t("query: the token it reads")
-    : t("query: source token");
-  const columns = map.joint
-    ? t("key: source tokens, then target prefix")
-    : state.kind === "decoder_self"
-      ? t("key: target token read")
-      : t("key: source token");
-  return { rows, columns };
+// rows, columns: what stands beside a map; row: of a row that is named by one token.
+export function titles(state, map, trace) {
+  const pairs = states.rowPairs(state, map, trace);
+  let row = t("query: the token it reads"),
+    columns = t("key: source token");
+  if (state.kind === "encoder_self") row = t("query: source token");
+  else if (states.viewOf(state).predicted) row = t("query: the token it writes");
+  if (map.joint) columns = t("key: source tokens, then target prefix");
+  else if (state.kind === "decoder_self") columns = t("key: target token read");
+  if (map.titles) [row, columns] = [said(map.titles.rows), said(map.titles.columns)];
+  return { rows: pairs ? t("query: the token it reads → writes") : row, row, columns, pairs };
 }
 
 export function heading(state, used, overlay = null) {
@@ -171,7 +169,7 @@ function rowName(map, row, trace, kind) {
 
 // Texts and nodes for a cell, a row or a column of the map; trace, kind: whose
 export function pointing(map, row, column, trace, kind) {
-  if (map.pyramid) return pointingLarge(map, row, column);
+  if (map.pyramid) return pointingLarge(map, row, column, trace, kind);
   const width = map.columns.length,
     at = (r, c) => map.values[r * width + c];
   const list = (entries) =>
@@ -225,12 +223,14 @@ export function pointing(map, row, column, trace, kind) {
 }
 
 // Of a large map: exactly where that has been asked for, else what its tiles say of the cells around.
-function pointingLarge(map, row, column) {
-  const named = [row !== null && map.rows[row].label, column !== null && map.columns[column].label];
-  const tokens = named
-    .filter((label) => label !== false)
-    .flatMap((label, i) => [...(i ? [" → "] : []), token(label)]);
-  const known = tokens.length === 3 ? map.pyramid.at(row, column) : null;
+function pointingLarge(map, row, column, trace, kind) {
+  const both = row !== null && column !== null;
+  const tokens = [
+    ...(row === null ? [] : rowName(map, row, trace, kind)),
+    ...(both ? [" · "] : []),
+    ...(column === null ? [] : [token(map.columns[column].label)]),
+  ];
+  const known = both ? map.pyramid.at(row, column) : null;
   if (!known) return tokens;
   if (known.exact !== undefined)
     return [...tokens, ": ", el("strong", {}, valueText(map, known.exact))];

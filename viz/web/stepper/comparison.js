@@ -108,10 +108,10 @@ export function comparison(hooks) {
         "p",
         { class: "caption" },
         found.cross === null
-          ? t("The two part at the last token of one of them: no later step can be compared.")
+          ? t("No words stand side by side after the fork: no step can be compared.")
           : t(
-              "How much each head's attention differs after the fork (steps {first} to {last}): mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
-              { first: found.steps[0] + 1, last: found.steps[1] },
+              "How much each head's attention differs after the fork, over the {n} words that stand side by side above: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
+              { n: found.steps },
             ),
       ),
       ...(found.cross === null

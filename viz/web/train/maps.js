@@ -19,9 +19,10 @@ function bytes(text) {
 
 // Which tokens stand at the rows and columns of a kind's maps.
 function sides(kind, pair, output) {
-  const read = kind === "decoder_self_decoded" ? output.read : pair.read;
+  const { read, written } = kind === "decoder_self_decoded" ? output : pair;
   return {
-    rows: kind === "encoder_self" ? pair.source : read,
+    rows:
+      kind === "encoder_self" ? pair.source : read.map((token, i) => `${token} → ${written[i]}`),
     columns: kind.startsWith("decoder_self") ? read : pair.source,
   };
 }
@@ -67,7 +68,7 @@ function grid({ frame, at, kind, pair, colour, tell }) {
       onpointermove: (event) => {
         const [row, column] = pointed(event, canvas, queries, keys);
         tell(
-          t("{head}: {query} reads {key} with weight {weight}", {
+          t("{head}: {query} · {key}: {weight}", {
             head: name,
             query: rows[row],
             key: columns[column],

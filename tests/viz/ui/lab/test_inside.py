@@ -18,7 +18,7 @@ from model.checkpoint import Checkpoint
 from model.trace.kinds import AttentionKind
 from model.translator import Translator
 from tests.conftest import build_tiny_model
-from viz.maps.labels import display
+from viz.maps.labels import display, row_names
 from viz.ui.desk.scene import Scene
 from viz.ui.lab.inside import add_norm, attention, heads, masks, projections
 from viz.ui.lab.inside.experiments import kernels, plain, race, scale, space
@@ -173,6 +173,8 @@ def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
         for name, mask in found.squares(i).items():
             np.testing.assert_array_equal(shown[str(masks.TITLES[name])], mask)
         assert block["maps"][0]["columns"] == [*map(display, found.tokens[i])]
+        names, own = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
+        assert len(names) == len(found.inputs[i]) and (i or names[: len(own)] == own), "one label for rows everywhere"
     output = padding.padded_pass(scene.translator, found)
     weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
     shown = drawn([weights[1]])

@@ -107,7 +107,8 @@ def _sentence(
     found: BatchMasks, sentence: int, output: ForwardOutput | None, heads: dict[AttentionKind, tuple[int, int]]
 ) -> list[dict]:
     """Its masks as squares, or with `output` its weights."""
-    source, target = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
+    source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (found.tokens, found.inputs))
+    steps = labels.pair_names(found.inputs[sentence], found.written[sentence])
     title = blocks.text(
         say(
             "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
@@ -115,10 +116,10 @@ def _sentence(
             length=int(found.lengths[sentence]),
             all=len(source),
             target=int(found.target_lengths[sentence]),
-            all_target=len(target),
+            all_target=len(read),
         )
     )
-    names = {"encoder": (source, source), "cross": (target, source)}
+    names = {"encoder": (source, source), "cross": (steps, source)}
     if output is None:
         return [
             title,
@@ -127,8 +128,8 @@ def _sentence(
                     blocks.heatmap(
                         mask,
                         TITLES[name],
-                        rows=names.get(name, (target, target))[0],
-                        columns=names.get(name, (target, target))[1],
+                        rows=names.get(name, (steps, read))[0],
+                        columns=names.get(name, (steps, read))[1],
                         signed=False,
                         limit=1.0,
                         said=OPEN,
@@ -138,17 +139,20 @@ def _sentence(
                 )
             ),
         ]
-    return [title, blocks.maps(*(_weights(kind, at, output, sentence, (source, target)) for kind, at in heads.items()))]
+    return [
+        title,
+        blocks.maps(*(_weights(kind, at, output, sentence, (source, read, steps)) for kind, at in heads.items())),
+    ]
 
 
 def _weights(
-    kind: AttentionKind, at: tuple[int, int], output: ForwardOutput, sentence: int, sides: tuple[list, list]
+    kind: AttentionKind, at: tuple[int, int], output: ForwardOutput, sentence: int, sides: tuple[list, list, list]
 ) -> dict:
     layer, head = at
-    source, target = sides
+    source, read, steps = sides
     weights = output.attention(kind, layer).weights[sentence, head].float().cpu().numpy()
-    rows = source if kind is AttentionKind.ENCODER_SELF else target
-    columns = target if kind is AttentionKind.DECODER_SELF else source
+    rows = source if kind is AttentionKind.ENCODER_SELF else steps
+    columns = read if kind is AttentionKind.DECODER_SELF else source
     return blocks.heatmap(weights, labels.KIND_TITLES[kind], rows=rows, columns=columns, signed=False, limit=1.0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.trace.kinds import AttentionKind
+from model.trace.kinds import AttentionKind, Side
 from model.training import learned
 from model.training.history import NAME
 from model.training.learned import NEAR, Learned
@@ -83,7 +83,9 @@ def how(scene: Scene, record: int, sentence: int, kind: str, layer: int, head: i
 
 def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple[int, int]) -> list[dict]:
     layer, head = place
-    rows, columns = ([labels.display(token) for token in side] for side in found.sides(kind, probe))
+    read, keys = found.sides(kind, probe)
+    written = () if kind.side is Side.ENCODER else found.sentences(probe)[1]
+    rows, columns = labels.pair_names(read, written), [labels.display(token) for token in keys]
     title = say("{kind}, layer {layer}, head {head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
     maps, distances, settled = (
         found.maps(kind, probe),

@@ -70,7 +70,13 @@ export function createCompare(hooks) {
       return {
         nodes: [title(trace), written(trace), el("div", { class: "compare-plot" }, view.root)],
         draw: () =>
-          view.draw(shown, colouring, { row: null, column: null }, titles, { compact: true }),
+          view.draw(
+            shown,
+            colouring,
+            { row: null, column: null },
+            { ...titles, pairs: states.rowPairs(state, shown, trace) },
+            { compact: true },
+          ),
       };
     });
     body.replaceChildren(

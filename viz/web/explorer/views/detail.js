@@ -101,7 +101,7 @@ function figure({ map, colouring, size, titles }) {
         tickangle: size.angle,
         range: [-0.5, width - 0.5],
       }),
-      yaxis: axis(size.rows, titles.rows, { range: [map.rows.length - 0.5, -0.5] }),
+      yaxis: axis(size.rows, size.rowTitle, { range: [map.rows.length - 0.5, -0.5] }),
       shapes: map.joint
         ? [
             {

@@ -8,7 +8,10 @@ const TICKS = 40;
 const ROW = 18; // pixels of a row that is made lower, so that the map is whole on the screen
 const TICK_SPACE = 14; // pixels that a label needs at least
 export const FONT = 12;
-const LONGEST_LABEL = 130;
+const LONGEST_LABEL = 130,
+  LONGEST_PAIR = 170,
+  PAIRED = 0.33; // of the width that labels of two tokens may take; else a row carries one
+const PAIR = " → ";
 const GRID = 40; // columns up to which cells are told apart by lines
 const widths = new Map();
 let measuring = null;
@@ -25,21 +28,28 @@ function textWidth(text) {
   return widths.get(text);
 }
 
-function axisTicks(items, space) {
+// pairs: in place of an item's label two, of which both are shown
+function axisTicks(items, space, pairs = null) {
   const step = Math.max(
     1,
     Math.ceil(items.length / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))),
   );
   const shown = items.map((_, i) => i).filter((i) => i % step === 0);
-  const texts = shown.map((i) => shorten(items[i].label));
-  return { shown, texts, widest: Math.min(LONGEST_LABEL, Math.max(8, ...texts.map(textWidth))) };
+  const two = pairs && shown.map((i) => pairs[i].map((text) => shorten(text, 12)));
+  const texts = two
+      ? two.map((pair) => pair.join(PAIR))
+      : shown.map((i) => shorten(items[i].label)),
+    longest = two ? LONGEST_PAIR : LONGEST_LABEL;
+  return { shown, texts, two, widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))) };
 }
 
 // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
 // height: what there is to fill; highest: what there is at most, as far as rows stay legible.
-function measure(map, { width, compact, height, highest: most = Infinity }, ticks) {
+function measure(map, { width, compact, height, highest: most = Infinity }, { ticks, titles }) {
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
-  const rows = axisTicks(map.rows, height ? height - 100 : Infinity);
+  const space = height ? height - 100 : Infinity,
+    both = axisTicks(map.rows, space, titles.pairs),
+    rows = titles.pairs && both.widest > PAIRED * width ? axisTicks(map.rows, space) : both;
   // Beside a map without a bar the last column's label, turned, needs its room.
   const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
   const left = Math.ceil(rows.widest) + 38,
@@ -65,6 +75,7 @@ function measure(map, { width, compact, height, highest: most = Infinity }, tick
   );
   return {
     rows,
+    rowTitle: rows === both ? titles.rows : titles.row,
     columns,
     left,
     right,
@@ -81,17 +92,25 @@ function measure(map, { width, compact, height, highest: most = Infinity }, tick
 }
 
 function label(text, kind, style) {
-  const node = el("span", { class: `axis-label ${kind}` }, el("bdi", {}, text));
+  const whole = Array.isArray(text)
+    ? el(
+        "bdi",
+        { dir: "ltr" },
+        el("span", { class: "read" }, text[0], PAIR),
+        el("span", { class: "token" }, text[1]),
+      )
+    : el("bdi", {}, text);
+  const node = el("span", { class: `axis-label ${kind}` }, whole);
   Object.assign(node.style, style);
   return node;
 }
 
 function labels(size, titles) {
-  const { rows, columns, left, top, cellWidth, cellHeight, angle } = size;
+  const { rows, rowTitle, columns, left, top, cellWidth, cellHeight, angle } = size;
   const px = (value) => `${value}px`;
   return [
     ...rows.shown.map((row, i) =>
-      label(rows.texts[i], "row", {
+      label(rows.two?.[i] ?? rows.texts[i], "row", {
         right: px(size.width - left + 6),
         top: px(top + (row + 0.5) * cellHeight),
       }),
@@ -103,7 +122,7 @@ function labels(size, titles) {
         rotate: `${angle}deg`,
       }),
     ),
-    label(titles.rows, "title row-title", { top: px(top + size.plotHeight / 2) }),
+    label(rowTitle, "title row-title", { top: px(top + size.plotHeight / 2) }),
     label(titles.columns, "title", { left: px(left + size.plotWidth / 2) }),
   ];
 }
@@ -238,6 +257,7 @@ export function createFrame() {
         compact,
         given.height,
         given.highest,
+        titles.pairs?.flat().join("\u0000"),
         map.joint && map.sourceColumns,
         titles.rows,
         titles.columns,
@@ -247,7 +267,7 @@ export function createFrame() {
       ].join("\u0001");
       if (key === drawn) return size;
       drawn = key;
-      size = measure(map, given, ticks);
+      size = measure(map, given, { ticks, titles });
       root.replaceChildren(
         grid(map, size),
         ...labels(size, titles),

@@ -98,7 +98,8 @@ export function createLines(hooks) {
     );
   }
 
-  function token(side, index, label, geometry) {
+  // pair: in place of the label two tokens, of a row that carries both
+  function token(side, index, label, geometry, pair) {
     const left = side === "row",
       x = left ? 0 : geometry.x2 + GAP,
       width = geometry.label;
@@ -107,7 +108,10 @@ export function createLines(hooks) {
       y: geometry.y(index) + 4.5,
       "text-anchor": left ? "end" : "start",
     });
-    text.textContent = shorten(label, width > 120 ? 20 : 13);
+    const room = width > 120 ? 20 : 13;
+    text.textContent = pair
+      ? pair.map((one) => shorten(one, Math.floor(room / 2) - 1)).join(" → ")
+      : shorten(label, room);
     const node = svg(
       "g",
       {
@@ -176,7 +180,7 @@ export function createLines(hooks) {
         },
         ...above,
         group,
-        ...first.rows.map((row, i) => token("row", i, row.label, geometry)),
+        ...first.rows.map((row, i) => token("row", i, row.label, geometry, titles.pairs?.[i])),
         ...first.columns.map((column, i) => token("column", i, column.label, geometry)),
       );
       current = {

@@ -90,8 +90,8 @@ export function createText(hooks) {
       root.replaceChildren(
         el(
           "div",
-          { class: "sentence-row", role: "group", "aria-label": titles.rows },
-          el("span", { class: "caption" }, titles.rows),
+          { class: "sentence-row", role: "group", "aria-label": titles.row },
+          el("span", { class: "caption" }, titles.row),
           el("div", { class: "flow" }, chips.row),
         ),
         el(
