@@ -157,9 +157,11 @@ function createTour(root, rpc) {
     );
   }
 
+  const makeRoom = () => document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
+
   // The focus is where the person moves on from; what the page needs below, so that nothing stays covered.
   function settle(first) {
-    document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`);
+    makeRoom();
     document.body.classList.add("atlas-touring");
     if (
       first ||
@@ -170,14 +172,11 @@ function createTour(root, rpc) {
       (next.hidden ? leaving : next).focus({ preventScroll: true });
   }
 
-  const fieldsOf = (answer) =>
-    new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
-
   // The stop's view, by the address: every tab that is concerned follows.
   function open(answer) {
     point(null);
-    const fields = fieldsOf(answer).toString();
-    if (pageLink().toString() !== fields) {
+    const fields = new URLSearchParams({ ...answer.open, tour: answer.tour, stop: answer.stop });
+    if (pageLink().toString() !== fields.toString()) {
       // What was asked has its place in the history already.
       if (answer.ask?.choices) location.replace(`${location.pathname}${location.search}#${fields}`);
       else location.hash = fields;
@@ -292,11 +291,7 @@ function createTour(root, rpc) {
   );
   addEventListener(
     "resize",
-    debounce(
-      () =>
-        !sheet.hidden && document.body.style.setProperty("--atlas-tour", `${sheet.offsetHeight}px`),
-      100,
-    ),
+    debounce(() => !sheet.hidden && makeRoom(), 100),
   );
 
   return { go, leave };
