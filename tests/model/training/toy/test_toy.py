@@ -18,7 +18,7 @@ from model.training.toy.settings import ToySettings
 
 SMALL = {"layers": 1, "d_model": 32, "heads": 2}
 ORDER, SENTENCES = (corpora.read(corpora.CORPORA[name].text) for name in ("order", "sentences"))
-EVERY_SEED = [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))]
+EVERY_SEED = [1, *(pytest.param(seed, marks=pytest.mark.endure) for seed in range(2, 6))]
 
 
 def trained(pairs, updates: int, **changes) -> ToyRun:
