@@ -91,7 +91,7 @@ def from_json(text: str) -> TranslationTrace:
 
 
 def to_npz(trace: TranslationTrace) -> bytes:
-    """The trace as the bytes of a compressed .npz file; from_npz() gives it back equal."""
+    """The trace as the bytes of an .npz file; from_npz() gives it back equal."""
     written = io.BytesIO()
     write_npz(trace, written)
     return written.getvalue()
@@ -112,7 +112,13 @@ def write_npz(trace: TranslationTrace, file: IO[bytes] | Path) -> None:
     if computed:
         found |= {"version": COMPUTED, "computed": computed}
     arrays |= {name: getattr(trace, name) for name in _ARRAYS}
-    np.savez_compressed(file, fields=np.array(json.dumps(found, ensure_ascii=False)), **arrays)
+    arrays = {"fields": np.array(json.dumps(found, ensure_ascii=False)), **arrays}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # packing the numbers, too, saves a fifth for ten times as long
+            entry.compress_type = zipfile.ZIP_DEFLATED if name == "fields" else zipfile.ZIP_STORED
+            with archive.open(entry, "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, array, allow_pickle=False)
 
 
 def from_npz(data: bytes) -> TranslationTrace:
