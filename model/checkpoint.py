@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -12,8 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
-from model.families import registry
-from model.families.card import origin
 from model.families.folder import Folder, digest_of, is_finite, name_of
 from model.files import checkpoint_folder, read_json, replace_file, write_json
 from model.nets import networks
@@ -99,7 +98,7 @@ def load(folder: str | Path) -> Checkpoint:
     folder = checkpoint_folder(folder)
     if not folder.is_dir():
         raise ValueError(f"the folder {folder} is missing: there is no such place")
-    if registry.is_foreign(folder):
+    if Folder(folder).is_foreign:
         return _load_foreign(folder)
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
@@ -112,9 +111,11 @@ def load(folder: str | Path) -> Checkpoint:
     check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
     with torch.device("meta"):  # shapes without memory, and without drawing weights that are replaced at once
         model = network(config)
-    tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
-    model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
-    digest = digest_of([folder / WEIGHTS])
+    with ThreadPoolExecutor(1) as beside:
+        summed = beside.submit(digest_of, [folder / WEIGHTS])  # which takes as long as all the rest
+        tensors = read_tensors(folder / WEIGHTS, {name: list(t.shape) for name, t in model.state_dict().items()})
+        model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
+        digest = summed.result()
     metrics = read_json(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
     return Checkpoint(
@@ -133,6 +134,9 @@ def load(folder: str | Path) -> Checkpoint:
 
 def _load_foreign(folder: Path) -> Checkpoint:
     """A folder as other people's libraries write it (model/families)."""
+    from model.families import registry  # ours are opened without any family, and without YAML
+    from model.families.card import origin
+
     with registry.opened(folder) as (found, weights):
         check_fit(
             folder,

@@ -59,6 +59,11 @@ class Folder:
         """A file's content. ValueError naming it if it is missing or too large."""
         return read_bytes(self.find(name), limit)
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it holds another library's config.json."""
+        return "model_type" in self.json(CONFIG)
+
     def weights(self) -> list[Path]:
         """The files that hold the tensors: safetensors where there are any, else pickled state dicts; whole or in
         shards. ValueError if there are none, or an index names something else than files of this folder."""

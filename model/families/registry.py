@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model.families import bart, m2m_100, marian, mbart, t5
 from model.families.family import Family, Opened
-from model.families.folder import CONFIG, Folder, Weights
+from model.families.folder import Folder, Weights
 from model.families.settings import Settings
 
 FAMILIES: dict[str, Family] = {
@@ -30,11 +30,6 @@ REASONS = {
     "fsmt": "its vocabularies are Moses'",
     "seamless_m4t": "it reads speech",
 }
-
-
-def is_foreign(folder: Path) -> bool:
-    """Whether a folder holds another library's config.json."""
-    return "model_type" in Folder(folder).json(CONFIG)
 
 
 @contextmanager

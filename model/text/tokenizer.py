@@ -35,23 +35,19 @@ class Tokenizer(TextTokenizer):
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ValueError(f"not a SentencePiece model: {error}") from error
-        pieces = [self._processor.IdToPiece(i) for i in range(self._processor.GetPieceSize())]
+        every_id = list(range(self._processor.GetPieceSize()))
+        pieces = self._processor.IdToPiece(every_id)
+        controls = {i for i, is_control in enumerate(self._processor.IsControl(every_id)) if is_control}
         ids = {piece: i for i, piece in enumerate(pieces)}
         absent = [symbol for symbol in (PAD, BEGIN, END, "<0x00>") if symbol not in ids]
         if absent:
             raise ValueError(f"the SentencePiece model lacks {', '.join(absent)}")
         self.pad_id, self.begin_id, self.end_id = ids[PAD], ids[BEGIN], ids[END]
-        self.language_ids = {
-            match[1]: i
-            for i, piece in enumerate(pieces)
-            if (match := _LANGUAGE_SYMBOL.fullmatch(piece)) and self._processor.IsControl(i)
-        }
+        self.language_ids = {match[1]: i for i in sorted(controls) if (match := _LANGUAGE_SYMBOL.fullmatch(pieces[i]))}
         self._byte_ids = [ids[f"<0x{byte:02X}>"] for byte in range(256)]
         self._byte_id_set = frozenset(self._byte_ids)
         self._characters = frozenset().union(*pieces)
-        self.special_ids = frozenset(i for i in range(len(pieces)) if self._processor.IsControl(i)) | {
-            ids.get(UNKNOWN, self.pad_id)
-        }
+        self.special_ids = frozenset(controls) | {ids.get(UNKNOWN, self.pad_id)}
         self.pieces = with_kinds(pieces, self.special_ids, self._byte_id_set)
 
     @classmethod
