@@ -358,8 +358,8 @@ def figure_texts(found: object) -> Iterator[object]:
 def test_what_the_panels_say_is_in_the_table(tiny_translator) -> None:
     # Not words: formulas, tokens of a row, times, references to literature, sacreBLEU's signature, the paper's symbols.
     silent = re.compile(
-        r"[=·√Σ]|^\S+ → \S+$|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^(id|logit|d_model|d_feedforward"
-        r"|pre-norm|post-norm|softmax|FFN|ReLU|sin, cos|pos|bit i of pos|pos / .length − 1.)$"
+        r"[=·√Σ]|^\S+ → \S+$|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^(id|logit|d_model|d_ff"
+        r"|d_feedforward|pre-norm|post-norm|softmax|FFN|ReLU|sin, cos|pos|bit i of pos|pos / .length − 1.)$"
     )
     said = 0
     for found in every_panel(tiny_translator):

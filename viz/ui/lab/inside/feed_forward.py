@@ -61,6 +61,14 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
         ),
         blocks.facts(
             (
+                "d_ff",
+                blocks.compact(width),
+                say(
+                    "{factor} × d_model; in the paper 4 ×, 2048 of 512. Tutorials choose other factors for it",
+                    factor=blocks.compact(width / config.d_model).removesuffix(".00"),
+                ),
+            ),
+            (
                 say("Units active at a position"),
                 f"{found.share.mean():.0%}",
                 say("mean of {n} positions", n=len(names)),

@@ -23,7 +23,7 @@ from viz.words import Words, say
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")
 HEIGHT = 430  # pixels
-PATIENCE = 1.0  # seconds after which curves are shown that are not all of them
+PATIENCE = 0.25  # seconds after which curves are shown that are not all of them: each picture costs the page a redraw
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
