@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 # In words; what is damaged or was cut short is made anew.
 INSTALL := @$(PYTHON) install.py $(VENV)
 
-.PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels browser mcp proxy clean
+.PHONY: app test test-all endure words lint checkpoints derived notebooks docs results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
 
 app: $(VENV)/.app
 	@$(PYTHON) install.py $(VENV) requirements.txt --mend && touch $<
@@ -43,6 +43,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/oxlint viz/web
 	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
+	$(BIN)/hadolint Dockerfile
 	$(BIN)/python -m tests.types
 
 # Rebuild every shipped checkpoint from a data folder; started again, it goes on  (ARGS="--data data --out checkpoints --replace")
@@ -95,6 +96,10 @@ space-check: browser
 # Whether there are wheels of everything for each Python that README.md names; told from metadata, nothing is installed.
 wheels: $(VENV)/.dev
 	$(BIN)/python -m tests.programs.wheels
+
+# The Dockerfile's steps by a shell, where there is no Docker, and the sources' archive: an empty environment, filled.
+image-check: $(VENV)/.dev
+	$(BIN)/python -m tests.programs.image
 
 # The tests drive a real browser: the system's Chromium, else one that Playwright brings.
 browser: $(VENV)/.dev

@@ -23,14 +23,14 @@ def paths() -> list[Path]:
     return sorted(FOLDER.glob("*.ipynb"))
 
 
-def executed(path: Path) -> nbformat.NotebookNode:
+def executed(path: Path, kernel: str = "python3") -> nbformat.NotebookNode:
     """The notebook with what its cells show now. nbclient's CellExecutionError where one fails. A cell that is tagged
-    skip-execution is left as it is."""
+    skip-execution is left as it is. kernel: that of another environment than this one, by its name."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
         timeout=SECONDS,
-        kernel_name="python3",
+        kernel_name=kernel,
         record_timing=False,
         resources={"metadata": {"path": str(FOLDER)}},
     )

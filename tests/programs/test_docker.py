@@ -25,7 +25,8 @@ def of(name: str) -> list[str]:
 def test_it_serves_as_nobody_special_and_tells_whether_it_is_well():
     names = [name for name, _ in STEPS]
     assert set(names) == KNOWN and names[0] == "ARG" and names[1] == "FROM"
-    assert of("USER") == ["atlas"] and names.index("USER") > max(i for i, name in enumerate(names) if name == "RUN")
+    assert of("USER") == ["10001"] and "--uid 10001 " in of("RUN")[-1]
+    assert names.index("USER") > max(i for i, name in enumerate(names) if name == "RUN")
     assert names[-1] == "CMD" and of("EXPOSE") == ["7860"]
     bases = {re.search(r"^ARG BASE=(\S+)", TEXT, re.MULTILINE)[1], *re.findall(r"--build-arg BASE=(\S+)", TEXT)}
     assert len(bases) == 2 and all(":" in base and not base.endswith(":latest") for base in bases)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import importlib
+import json
 import re
+from collections.abc import Iterator
 
 import nbformat
 import numpy as np
@@ -20,14 +22,21 @@ PATH = re.compile(rf"{re.escape(str(ROOT))}|/(?:home|root|tmp|usr|Users|work)/|s
 
 
 @pytest.fixture(scope="module")
-def run(shipped_checkpoints) -> dict[str, nbformat.NotebookNode]:
-    """Each notebook as it runs now."""
-    return {}
+def run(shipped_checkpoints, readme_bin, tmp_path_factory) -> Iterator[dict[str, nbformat.NotebookNode]]:
+    """Each notebook as it runs now, in the environment that README.md makes."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    (folder / "kernels" / "readme").mkdir(parents=True)
+    command = [str(readme_bin / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    told = {"argv": command, "display_name": "README", "language": "python"}
+    (folder / "kernels" / "readme" / "kernel.json").write_text(json.dumps(told), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(folder))
+        yield {}
 
 
 def now(run: dict, name: str) -> nbformat.NotebookNode:
     if name not in run:
-        run[name] = notebooks.executed(PATHS[name])
+        run[name] = notebooks.executed(PATHS[name], kernel="readme")
     return run[name]
 
 

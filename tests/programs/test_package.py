@@ -108,6 +108,20 @@ def test_the_sources_hold_all_that_the_wheel_is_made_of(built):
     assert not {name for name in names if name not in held and f"attention_atlas/{name}" not in held}
 
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CELL = re.search(r"### As a package.*?```python\n(.*?)```", README, re.DOTALL)[1]
+# The second of the two cells that README.md has for Colab, in the shell that notebooks have, as there.
+COLAB = f"""
+import contextlib, io, sys, types
+from IPython.core.interactiveshell import InteractiveShell
+sys.modules["google.colab"] = types.ModuleType("google.colab")
+with contextlib.redirect_stdout(io.StringIO()):
+    found = InteractiveShell.instance().run_cell({CELL!r}, store_history=True)
+found.raise_error()
+print(len(found.result._repr_html_()))
+"""
+
+
 def test_a_translation_far_from_the_checkout(installed, tmp_path):
     """Beside a `model` of somebody else's, which stays theirs."""
     (tmp_path / "model.py").write_text("THEIRS = True\n", encoding="utf-8")
@@ -117,14 +131,16 @@ def test_a_translation_far_from_the_checkout(installed, tmp_path):
         "translator = Translator.load('de-en', 'cpu')\n"
         "trace = translator.translate('Der Hund schläft.')\n"
         "print(model.THEIRS, len(why.attribute(translator, trace, methods=['alti']).rows), trace.translation)\n"
-        "viz.explore(trace).save('heads.html')\n",
+        "viz.explore(trace).save('heads.html')\n" + COLAB,
         encoding="utf-8",
     )
     done = far(installed / "python", "use.py", at=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.startswith("True 1 ") and (tmp_path / "heads.html").stat().st_size > 1_000_000
     same = far(installed / "attention-atlas", "translate", "--device", "cpu", "Der Hund schläft.", at=tmp_path)
-    assert done.stdout.split(" ", 2)[2] == same.stdout
+    translated, shown = done.stdout.splitlines()
+    assert translated.split(" ", 2)[2] == same.stdout.strip()
+    assert int(shown) > 1_000_000, "README.md's second cell of Colab shows the explorer with all that it needs"
 
 
 @pytest.mark.long
@@ -172,7 +188,7 @@ def test_the_page_is_served_as_the_dockerfile_says_and_its_health_check_tells_up
     port = str(free_port())
     settings = dict(pair.split("=", 1) for pair in shlex.split(of("ENV")[0])) | {"GRADIO_SERVER_PORT": port}
     settings |= {"PATH": f"{installed}:{os.environ['PATH']}", "GRADIO_SERVER_NAME": "127.0.0.1"}
-    check = ["sh", "-c", of("HEALTHCHECK")[0].split(" CMD ", 1)[1]]
+    check = json.loads(of("HEALTHCHECK")[0].split(" CMD ", 1)[1])
     assert subprocess.run(check, env=settings, capture_output=True).returncode != 0
     command, *options = (sys.executable if part == "python3" else part for part in json.loads(of("CMD")[0]))
     with subprocess.Popen(

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,8 +30,8 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture()
-def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
-    """The environment of a shell in an empty folder, with a hub that has these models."""
+def place(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, str]:  # noqa: F811
+    """A shell in the environment that README.md makes, in an empty folder, with a hub that has these models."""
     for name, make in ((OPUS, theirs.marian), (NLLB, theirs.nllb), (FLAN, theirs.t5)):
         folder = tmp_path / "hub" / name
         make(folder).save_pretrained(folder)
@@ -45,12 +44,12 @@ def place(fake: FakeHub, tmp_path: Path) -> dict[str, str]:  # noqa: F811
         "HF_ENDPOINT": fake.url,
         "HF_HOME": str(tmp_path / "home"),
         "PYTHONPATH": str(ROOT),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{readme_bin}:{os.environ['PATH']}",
     }
 
 
 @pytest.mark.long
-def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_path):  # noqa: F811
+def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readme_bin, tmp_path):  # noqa: F811
     lines = [line for line in blocks("sh")[0].splitlines() if "app.py" not in line]
     assert len(lines) == 4
     done = subprocess.run(
@@ -80,7 +79,7 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, tmp_p
         "ATTENTION_ATLAS_CHECKPOINTS": str(tmp_path / "none"),
     }
     with subprocess.Popen(
-        [sys.executable, str(ROOT / "app.py")],
+        [readme_bin / "python", ROOT / "app.py"],
         cwd=tmp_path,
         env=space,
         stdout=subprocess.PIPE,

@@ -1,10 +1,11 @@
-"""README.md's "Use it from Python", run as it stands in one go; what stands behind an arrow is what is printed."""
+"""README.md's "Use it from Python", run as it stands in one go in the environment that README.md makes; what stands
+behind an arrow is what is printed. The programs that README.md names start there, too."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -16,14 +17,38 @@ BLOCKS = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def printed(shipped_checkpoints) -> list[str]:
-    output = io.StringIO()
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(output):
-        exec("\n".join(BLOCKS), {})
-    return output.getvalue().splitlines()
+def printed(shipped_checkpoints, readme_bin) -> list[str]:
+    return run(readme_bin, "\n".join(BLOCKS))
+
+
+def run(where: Path, code: str) -> list[str]:
+    done = subprocess.run([where / "python", "-"], input=code, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
 
 
 def test_every_print_says_what_it_prints_and_prints_it(printed):
     lines = [line for block in BLOCKS for line in block.splitlines() if "print(" in line]
     expected = [line.rsplit("-> ", 1)[1] for line in lines]
     assert len(expected) >= 6 and printed == expected
+
+
+def test_every_program_that_it_names_starts_there(readme_bin):
+    """All in one process, for speed: imports are what may be missing."""
+    names = sorted(set(re.findall(r" -m ((?:model|viz|bench)\.[\w.]+\w)", README)))
+    assert {"model.train", "model.evaluate", "model.survey", "viz.learning_curves"} <= set(names)
+    code = (
+        "import importlib, importlib.util\n"
+        f"for name in {names}:\n"
+        "    name += '.__main__' if importlib.util.find_spec(name).submodule_search_locations else ''\n"
+        "    try:\n        importlib.import_module(name).main(['--help'])\n"
+        "    except SystemExit as ended:\n        assert not ended.code, name\n"
+    )
+    shown = [line.split()[3] for line in run(readme_bin, code) if line.startswith("usage: python -m ")]
+    assert shown == names
+
+
+def test_what_it_does_not_ask_for_is_not_there(readme_bin):
+    """Else the tests above would show nothing."""
+    lacking = subprocess.run([readme_bin / "python", "-c", "import sacremoses"], capture_output=True, text=True)
+    assert "No module named 'sacremoses'" in lacking.stderr
