@@ -33,6 +33,12 @@ const numbers = (map) =>
 // A heatmap() as a picture in something else.
 export const thumbnail = (map) => shaded(numbers(map), map.shape[1], map.limit, map.signed);
 
+// A token, or the two of a decoder's row.
+const short = (name) => {
+  const tokens = name.split(" → ");
+  return tokens.map((token) => shorten(token, tokens.length > 1 ? 8 : 9)).join(" → ");
+};
+
 // One heatmap() of viz/wire/blocks.py.
 function heatmap(map) {
   const [height, width] = map.shape,
@@ -93,7 +99,7 @@ function heatmap(map) {
       ? el(
           "div",
           { class: side, "aria-hidden": "true", style: `--cell: ${size}px` },
-          list.map((name) => el("span", {}, shorten(name, 9))),
+          list.map((name) => el("span", {}, short(name))),
         )
       : null;
   return el(

@@ -19,7 +19,7 @@ PRESETS = {"collision": (352, 2, 113**2), "overflow": (20, 4, 10_000)}
 PRESET = Choice(
     say("Preset"),
     {
-        "": say("as set on the right"),
+        "": say("as set below"),
         "collision": say("the sine-only code collides"),
         "overflow": say("the binary index overflows"),
     },

@@ -50,7 +50,7 @@ def table(scene: Scene, which: str, length: int, d_model: int, base: float) -> l
         ),
         blocks.figure(
             picture,
-            height=max(260, min(680, 90 + 15 * length)),
+            height=max(260, min(560, 90 + 15 * length)),
             label=say(
                 "{table}: {length} positions by {width} dimensions, from {low} to {high}",
                 table=name,
