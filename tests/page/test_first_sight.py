@@ -53,9 +53,12 @@ LOOKS = """(node) => {
   const { x, y, width, height } = node.getBoundingClientRect(), { color } = getComputedStyle(node);
   const held = node.matches('textarea') ? node : node.querySelector('input');
   return [(held ? held.value : node.innerText).trim().split('\\n').pop(), color, x, y, width, height]; }"""
+# Of all parts but pictures that stand beside their controls.
 LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
-  const parts = [document.querySelector('#translation .atlas-root'), ...tab.querySelectorAll('.atlas-root')];
+  const beside = innerWidth > 1000 ? '#tab-positions .atlas-controlled *' : 'none';
+  const within = [...tab.querySelectorAll('.atlas-root')].filter((part) => !part.matches(beside));
+  const parts = [document.querySelector('#translation .atlas-root'), ...within];
   return parts.filter((part) => part.offsetWidth && part.offsetHeight).map((part) => part.getBoundingClientRect().left);
 }"""
 
