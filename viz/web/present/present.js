@@ -214,6 +214,14 @@ function createPresentation() {
           ? ""
           : (tab()?.querySelector(".invitation")?.textContent ?? t("No picture stands here yet."))),
     );
+    write(
+      room,
+      shown
+        ? ""
+        : t(
+            "Nothing is drawn on this tab yet: leave the presentation, start it there, and present it then.",
+          ),
+    );
     write(caption, slides ? slides.about() : tour ? "" : (now?.caption() ?? ""));
     write(
       hint,
