@@ -21,7 +21,7 @@ from bench.page.first import first_view
 from bench.page.idle import idle
 from bench.page.stage import ROOT, Measurement, Stage
 from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
-from model.program import command_line, program
+from model.program import add_json, command_line, given, program
 
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
@@ -42,10 +42,10 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
 
 def main(argv: list[str] | None = None) -> None:
     parser = command_line("bench.browser", __doc__)
-    parser.add_argument("--json", type=Path, help="write a list of {name, value, unit}")
+    add_json(parser, "write a list of {name, value, unit}")
     parser.add_argument("--only", nargs="*", help=f"of {', '.join(m.__name__ for m in MEASUREMENTS)}")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
-    args = parser.parse_args(argv)
+    args = given(parser, argv)
     chosen = [m for m in MEASUREMENTS if not args.only or m.__name__ in args.only]
     found = []
     with sync_playwright() as playwright, contextlib.ExitStack() as stack:

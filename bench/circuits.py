@@ -26,7 +26,7 @@ from model.analysis.circuits.graph import graph
 from model.analysis.lenses.decoder import streams_of
 from model.analysis.lenses.encoder import best
 from model.analysis.why.methods import relevance
-from model.program import CHECKPOINT, command_line, program, whole
+from model.program import CHECKPOINT, add_json, command_line, given, program, whole
 from model.trace.kinds import Side
 from model.translator import Translator
 
@@ -191,8 +191,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     parser.add_argument("--times", action="store_true", help="only how long it takes")
     parser.add_argument("--runs", type=whole(), default=5, help="of which the median is taken, default 5")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the lines as one list")
-    return parser.parse_args(argv)
+    add_json(parser, "also write the lines as one list")
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

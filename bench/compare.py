@@ -19,7 +19,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from model.program import CHECKPOINT, command_line, program, whole
+from model.program import CHECKPOINT, add_json, command_line, given, program, whole
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
 
@@ -229,8 +229,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
     add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 64")
     add("--png", type=Path, metavar="FILE", help="draw the growth")
-    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    return parser.parse_args(argv)
+    add_json(parser)
+    return given(parser, argv, "png")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from bench.made.captions import captions, texts
 from model.checkpoint import Checkpoint
 from model.decode.recorded import greedy_with_records
 from model.nets.transformer import Transformer
-from model.program import CHECKPOINT, command_line, program
+from model.program import CHECKPOINT, add_json, command_line, given, program
 from model.trace.directions import parse_direction
 from model.trace.kinds import TRANSFORMER_KINDS
 from model.training.batches import Batch, Examples, make_batch, plan_batches
@@ -313,8 +313,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     add("--device", default="cuda", help="cuda; cpu tries the program out")
     add("--minutes", type=float, default=MINUTES, help="no part begins after so many")
-    add("--json", type=Path, help="write the results here after every part")
-    return parser.parse_args(argv)
+    add_json(parser, "write the results here after every part")
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.ports import free_port
-from model.program import command_line, program
+from model.program import add_json, command_line, given, program
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = (
@@ -235,9 +235,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 10, 50], help="callers at once (1 10 50)")
     parser.add_argument("--soak", type=float, default=300, help="length of the run that watches memory (300; 0: none)")
     parser.add_argument("--sessions", type=int, default=500, help="page sessions opened and left (500)")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    add_json(parser, "also write the figures to this file")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=[], help="what follows goes to app.py")
-    return parser.parse_args(argv)
+    return given(parser, argv)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -34,7 +34,7 @@ from bench.speed import Measurement, take_turns
 from model.decode.trace_builder import Request
 from model.nets.layer import SourceMemory
 from model.nets.step import DecoderStep
-from model.program import CHECKPOINT, command_line, program
+from model.program import CHECKPOINT, add_json, command_line, given, program
 from model.translator import Translator
 
 TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
@@ -273,8 +273,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--starts", type=int, default=3, help="new processes for each way of opening, default 3")
     add("--tokens", type=int, default=1 << 20, help="of the visitors' longer text; default: as many as may be")
     add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
-    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    args = parser.parse_args(argv)
+    add_json(parser)
+    args = given(parser, argv)
     if args.shapes == [SHIPPED] and args.sections == ["opening"]:
         parser.error("what is shipped has no section opening")
     return args

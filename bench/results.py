@@ -35,14 +35,14 @@ SECTIONS = (
     Section(
         "Speed",
         "speed.json",
-        'make bench ARGS="--json {file}"',
+        'make bench ARGS="--json {file} --replace"',
         "One sentence at a time, to a forced number of target tokens: with every map, over the cache without maps, "
         "and with the whole decoder at each step. Medians of one process.",
     ),
     Section(
         "Next to what people would use instead",
         "peers.json",
-        'make bench-peers ARGS="--json {file} --png docs/growth.png"',
+        'make bench-peers ARGS="--json {file} --replace --png docs/growth.png"',
         "The same sizes on the same cores; everything compared takes turns in one process. Marian and torch.nn "
         "have random weights and forced lengths, the tutorial loop gives no map at all, CTranslate2 our weights. "
         "Ratios are of the other's time to ours, but for CTranslate2's batch. Growth is of time and memory "
@@ -51,13 +51,13 @@ SECTIONS = (
     Section(
         "The page in a browser",
         "browser.json",
-        'make bench-browser ARGS="--json {file}"',
+        'make bench-browser ARGS="--json {file} --replace"',
         "Headless Chromium with software rendering. gr_plot is the same picture as a server round trip.",
     ),
     Section(
         "The first view",
         "first_view.json",
-        "python -m bench.browser --only first_view --json {file}",
+        "python -m bench.browser --only first_view --json {file} --replace",
         "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
         "are painted, by the browser's own timing, and what had come by then. Name, translation and tabs are part "
         "of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it.",
@@ -65,20 +65,20 @@ SECTIONS = (
     Section(
         "Many people at once",
         "load.json",
-        'make bench-load ARGS="--json {file}"',
+        'make bench-load ARGS="--json {file} --replace"',
         "Callers of the API at once: answers a second, their median and 95th percentile in seconds, and how many "
         "were told to come back. Then memory, over minutes and sessions; its growth is a share.",
     ),
     Section(
         "Questions of the tab Why",
         "why.json",
-        "python -m bench.why --json {file}",
+        "python -m bench.why --json {file} --replace",
         "Each beside its bar, and beside the time of its products at the speed that the machine reaches.",
     ),
     Section(
         "Circuits",
         "circuits.json",
-        "python -m bench.circuits --json {file}",
+        "python -m bench.circuits --json {file} --replace",
         "What 5 % of the edges keep alone, on pairs that they were not found with, with a 95 % bootstrap interval, "
         "beside whole nodes and edges drawn by lot. Then times, each beside its bar; of OPUS-MT's size with random "
         "weights and norms first.",
@@ -86,28 +86,32 @@ SECTIONS = (
     Section(
         "How far to trust a translation",
         "trust.json",
-        "python -m bench.trust --json {file}",
+        "python -m bench.trust --json {file} --replace",
         "The line under a translation, the panel Trust, dropout's passes and two models on one sentence, each beside "
         "its bar.",
     ),
     Section(
         "What edits cost those who make none",
         "since.json",
-        "python -m bench.since --json {file}",
+        "python -m bench.since --json {file} --replace",
         "Processor time of a translation and of its steps beside the commit before edits came, in turns; `more` is by "
         "how much, with the 95 % interval of its median, and `noise` the same of that commit beside itself.",
     ),
-    Section("Training in the page", "toy.json", "python -m bench.toy --json {file}", "The tab Train's default."),
+    Section(
+        "Training in the page", "toy.json", "python -m bench.toy --json {file} --replace", "The tab Train's default."
+    ),
     Section(
         "Large models of other families",
         "own.json",
-        "python -m bench.own --shapes shipped opus-mt nllb-600m t5-base --json {file}",
+        "python -m bench.own --shapes shipped opus-mt nllb-600m t5-base --json {file} --replace",
         "At the sizes of public checkpoints, with random weights; shipped: the German → English Transformer, for "
         "comparison. Roofline: the time in which as many bytes as a step reads are summed, in the same run; t5-base "
         "was measured where memory gives half of what it gave the others. Visitors: five at once with 512 tokens each, "
         "by `--sections visitors --visitors 5 --tokens 512`.",
     ),
-    Section("On a GPU", "cuda.json", "python -m bench.cuda --json {file}", "Every part with its own seconds."),
+    Section(
+        "On a GPU", "cuda.json", "python -m bench.cuda --json {file} --replace", "Every part with its own seconds."
+    ),
 )
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.speed import Measurement, table
-from model.program import CHECKPOINT, command_line, program, whole
+from model.program import CHECKPOINT, add_json, command_line, given, program, whole
 
 BEFORE_EDITS = "a1c2cac"
 HERE = Path(__file__).resolve().parents[1]
@@ -151,8 +151,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--pairs", type=whole(), default=5, help="of processes, default 5")
     add("--rounds", type=whole(), default=40, help="that a pair takes turns, default 40")
     add("--times", type=whole(), default=5, help="that either translates in its turn, default 5")
-    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    return parser.parse_args(argv)
+    add_json(parser)
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

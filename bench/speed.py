@@ -25,7 +25,7 @@ from model.decode.trace_builder import Request, TraceBuilder
 from model.nets.layer import SourceMemory
 from model.nets.masks import pad
 from model.nets.transformer import Transformer
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, add_json, command_line, given, program, whole
 from model.serve.device import finish
 from model.trace.directions import parse_direction
 from model.trace.interventions import NO_INTERVENTIONS
@@ -264,8 +264,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--sentences", type=whole(), default=256, help="of the batch, default 256")
     add("--updates", type=whole(), default=5, help="of training, default 5")
     add("--starts", type=whole(), default=3, help="new processes, default 3")
-    add("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    return parser.parse_args(argv)
+    add_json(parser)
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

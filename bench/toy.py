@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 from bench.speed import Measurement
 from model.nets import networks
-from model.program import CHECKPOINT, command_line, program
+from model.program import CHECKPOINT, add_json, command_line, given, program
 from model.training.toy import corpora
 from model.training.toy.run import ToyRun
 from model.training.toy.settings import ToySettings
@@ -84,8 +84,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT)
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write a list of {name, value, unit}")
-    args = parser.parse_args(argv)
+    add_json(parser)
+    args = given(parser, argv)
     torch.set_num_threads(1)
     rounds = [(bare(args.updates), *watched(args.updates)) for _ in range(args.rounds)]
     plain, whole, first = (statistics.median(column) for column in zip(*rounds))

@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 from statistics import median
 
 from model.analysis.beside.models import twins
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, add_json, command_line, given, program, whole
 from model.serve.device import share_cores
 from model.translator import Translator
 from viz.ui.desk.scene import Scene
@@ -54,8 +53,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("bench.trust", __doc__)
     add_checkpoint(parser)
     parser.add_argument("--runs", type=whole(), default=9, help="default 9")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report there")
-    return parser.parse_args(argv)
+    add_json(parser, "also write the report there")
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from model.analysis.why.split import parts
 from model.config import ModelConfig
 from model.decode.greedy import greedy
 from model.nets.transformer import Transformer
-from model.program import CHECKPOINT, command_line, program, whole
+from model.program import CHECKPOINT, add_json, command_line, given, program, whole
 from model.trace.interventions import Edge, Interventions
 from model.trace.kinds import AttentionKind, Side
 from model.trace.why.columns import Columns
@@ -240,8 +240,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
     parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
     parser.add_argument("--runs", type=whole(), default=5, help="of which the median is taken, default 5")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the lines as one list")
-    return parser.parse_args(argv)
+    add_json(parser, "also write the lines as one list")
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,22 @@ def add_output(parser: argparse.ArgumentParser, file: str) -> None:
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
 
 
+def add_json(parser: argparse.ArgumentParser, about: str = "also write a list of {name, value, unit}") -> None:
+    """Where a benchmark's figures are written besides: given() asks first whether something is there."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help=about)
+    parser.add_argument("--replace", action="store_true", help="write over what is there already")
+
+
+def given(parser: argparse.ArgumentParser, argv: list[str] | None, *files: str) -> argparse.Namespace:
+    """What the command line says. files: options that name a file to write, besides --json. ValueError where one would
+    be written over without --replace, before anything is measured."""
+    args = parser.parse_args(argv)
+    for name in ("json", *files):
+        if (path := getattr(args, name, None)) is not None:
+            check_free(path, args.replace)
+    return args
+
+
 def add_limit(parser: argparse.ArgumentParser) -> None:
     """A try, which never stands for the measurement itself."""
     parser.add_argument(

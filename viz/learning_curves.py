@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.program import command_line, program
+from model.program import check_free, command_line, program
 from viz.figures import paper
 
 if TYPE_CHECKING:  # not every environment has it
@@ -50,6 +50,7 @@ class TrainingRun:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    check_free(args.out, args.replace)
     runs = [read(path, x=args.x) for path in args.runs]
     paper.write_png(draw(runs, x=args.x), args.out)
 
@@ -153,6 +154,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "runs", type=Path, nargs="+", metavar="RUN", help=f"folder of a run or checkpoint, or its {LOG}"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the PNG to write")
+    parser.add_argument("--replace", action="store_true", help="write over what is there already")
     parser.add_argument("--x", choices=tuple(AXES), default="tokens", help="what to draw over, default tokens")
     return parser.parse_args(argv)
 

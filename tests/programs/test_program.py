@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 
@@ -122,3 +123,47 @@ def test_what_an_environment_lacks_is_named_when_it_is_needed(package, extra, na
     done = run(*(argument.format(tmp_path=tmp_path) for argument in arguments))
     assert done.returncode == 1
     assert done.stderr.startswith(f'error: {package} is not installed: the extra "{extra}" brings it'), done.stderr
+
+
+def source_of(name: str) -> str:
+    return (ROOT / (name.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+
+
+def test_a_limit_and_a_file_of_figures_are_the_same_option_everywhere():
+    """Told in one place each, so that none means something else."""
+    for name in MODULES:
+        assert not re.search(r'add\w*\(\s*"--limit"', source_of(name)), f"{name}: model.program.add_limit"
+        if name != "model.translate" and name != "model.evaluation.everyday.__main__":  # a switch; a list that grows
+            assert not re.search(r'add\w*\(\s*"--json"', source_of(name)), f"{name}: model.program.add_json"
+
+
+FIGURES = sorted(name for name in MODULES if "add_json(" in source_of(name))
+MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(name))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_benchmark_writes_over_what_is_there(name, tmp_path):
+    (tmp_path / "kept.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
+        importlib.import_module(name).main(["--json", str(tmp_path / "kept.json")])
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_no_measurement_of_a_checkpoint_writes_over_what_is_there(name, tiny_checkpoint, tmp_path):
+    (tmp_path / "kept.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"kept\.json is there already: --replace"):
+        importlib.import_module(name).main(
+            ["--checkpoint", str(tiny_checkpoint), "--data", str(tmp_path), "--out", str(tmp_path / "kept.json")]
+            if name != "model.means"
+            else ["--checkpoint", str(tiny_checkpoint), "--out", str(tmp_path / "kept.json")]
+        )
+
+
+def test_there_are_such_programs():
+    assert len(FIGURES) > 8 and {"model.survey", "model.faithfulness", "model.lenses"} <= set(MEASUREMENTS)
+    with pytest.raises(ValueError, match=r"docs.growth\.png is there already"):
+        importlib.import_module("bench.compare").main(["--png", str(ROOT / "docs" / "growth.png")])
+    with pytest.raises(ValueError, match=r"curves\.png is there already"):
+        importlib.import_module("viz.learning_curves").main(
+            ["none", "--out", str(ROOT / "checkpoints" / "de-en" / "curves.png")]
+        )

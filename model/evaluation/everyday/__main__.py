@@ -23,6 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     for direction in args.directions or [each for each in translator.directions if each in DIRECTIONS]:
         translator.check_direction(direction)
         for half in args.halves or HALVES[:1]:
+            check_new(args, translator, direction, half)
             sentences = read_everyday(direction, half)
             translations = translator.translate_batch([sentence.source for sentence in sentences], direction)
             scores = score(sentences, translations)
@@ -64,6 +65,15 @@ def failures(sentences: Iterable[Everyday], translations: Iterable[str]) -> Iter
             yield f"  [{sentence.group}] {sentence.source}\n    {translation}\n    wrong: {'; '.join(wrong)}"
 
 
+def check_new(args: argparse.Namespace, translator: Translator, direction: str, half: str) -> None:
+    """ValueError where the file has such a result of these weights already, and nobody said --replace."""
+    if args.replace or args.json is None or not args.json.exists():
+        return
+    mine = {"checkpoint": translator.name, "digest": translator.digest, "direction": direction, "half": half}
+    if any(mine.items() <= result.items() for result in read_json(args.json)):
+        raise ValueError(f"{args.json} has the {half} half of {direction} of these weights already: --replace")
+
+
 def record(path: Path, results: list[dict]) -> None:
     """Put results into a file, in place of those of the same weights, direction and half."""
 
@@ -92,8 +102,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         "--json",
         type=Path,
         metavar="FILE",
-        help="put the results into this file, in place of older ones of these weights",
+        help="put the results into this file, beside those of other weights",
     )
+    add("--replace", action="store_true", help="in place of older ones of these weights")
     return parser.parse_args(argv)
 
 

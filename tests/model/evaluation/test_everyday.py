@@ -210,6 +210,8 @@ def test_the_program_measures_a_checkpoint_and_never_shows_the_sealed_half(
     assert all(result["of"] == 60 and result["digest"] in shown for result in results)
     counted = {half: sum(s.source in shown for s in read_everyday("de-en", half)) for half in ("open", "sealed")}
     assert counted == {"open": 60 - results[0]["right"], "sealed": 0}
+    with pytest.raises(ValueError, match="has the open half of de-en of these weights already: --replace"):
+        main(["--checkpoint", str(shipped_checkpoints / "de-en"), "--json", str(path)])
 
 
 def sentence_of(direction: str, start: str) -> Everyday:
