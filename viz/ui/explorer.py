@@ -105,11 +105,13 @@ def sent(translators: Translators | None, trace: TranslationTrace, selection: Se
     surveyed."""
     made_by = translators.made(trace.digest) if translators else None
     survey = made_by.survey if made_by else None
+    measured = survey.directions.get(trace.direction) if survey else None
     return {
         **payload(trace, selection),
-        "marks": marks(survey.directions.get(trace.direction) if survey else None),
+        "marks": marks(measured),
         "beyond": _beyond(made_by, trace) if made_by else None,
         "language": beside.language(trace),
+        "glosses": beside.glossed(trace, measured),
     }
 
 

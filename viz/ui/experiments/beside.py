@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from model.analysis.alignment.glosses import glosses
 from model.analysis.beside.sentences import alike, languages, minimal_pairs
 from model.trace.directions import language_of, parse_direction
 from model.trace.language import Refusal
+from model.trace.survey.survey import DirectionSurvey
 from model.trace.translation import TranslationTrace
 from viz.ui.desk import fields
 from viz.ui.desk.scene import Scene
+from viz.wire.tiles import is_large
 from viz.words import Words, say
 
 MOST = 40  # words that a table has
@@ -90,6 +93,15 @@ def offered() -> dict[str, list[dict]]:
 def language(trace: TranslationTrace) -> str:
     """Of its sentence, as offered() names it."""
     return language_of(parse_direction(trace.direction)[0])
+
+
+def glossed(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict[str, list[str]] | None:
+    """By side, of every token what its word became by the model's own links; None where the words of so long a text
+    are not drawn."""
+    if any(is_large(trace, kind) for kind in trace.kinds):
+        return None
+    source, target = glosses(trace, survey.linked_by if survey else ())
+    return {"source": source, "target": target}
 
 
 def translated(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:

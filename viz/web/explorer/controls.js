@@ -81,6 +81,17 @@ export function createControls(update, open, overlays) {
     (value) => update({ words: value === "words" }),
     t("Whole words: sum over a word's keys, mean over its queries; rows still sum to 1"),
   );
+  const glosses = select(
+    t("Glosses"),
+    [
+      ["", t("none")],
+      ["links", t("from the model's links")],
+    ],
+    (value) => update({ glosses: value === "links" }),
+    t(
+      "Below each word of the sentences what it became, as the model's own attention links them: a guess",
+    ),
+  );
   const special = select(
     t("Special"),
     [
@@ -140,6 +151,7 @@ export function createControls(update, open, overlays) {
     ...(overlays.available.length ? { overlay } : {}),
     combine,
     words,
+    glosses,
     special,
     rows,
     transform,
@@ -168,6 +180,7 @@ export function createControls(update, open, overlays) {
           ),
       );
       sentence.show(shown.key);
+      glosses.root.hidden = !shown.payload.glosses;
       for (const button of kind.root.children) button.hidden = !shown.kinds[button.dataset.value];
     },
     // map: what is shown, or null while it is not there
@@ -188,6 +201,7 @@ export function createControls(update, open, overlays) {
       for (const name of ["combine", "special", "transform", "range", "colours"])
         fields[name].show(state[name]);
       words.show(state.words ? "words" : "pieces");
+      glosses.show(state.glosses ? "links" : "");
       rows.show({ null: "both", true: "predicted", false: "read" }[state.predicted[state.kind]]);
       rows.enable(state.kind !== "encoder_self");
     },

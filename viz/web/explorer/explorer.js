@@ -283,7 +283,8 @@ export default function explorer(root, api) {
     };
     if (model.missing(trace, view).length) return; // drawn when they have come
     const small = model.scoreMap(trace, view);
-    sentence.draw(small, states.pinnedCells(state, small, trace), words.lines(state));
+    const glosses = state.glosses ? states.glossesOf(state, trace) : null;
+    sentence.draw(small, states.pinnedCells(state, small, trace), words.lines(state), glosses);
   }
 
   function drawAtlas() {

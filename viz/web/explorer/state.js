@@ -24,6 +24,7 @@ export function initial() {
     combine: "single",
     heads: [],
     words: false,
+    glosses: false,
     special: "show",
     predicted: { cross: null, decoder_self: null, alignment: null },
     transform: "linear",
@@ -152,7 +153,7 @@ export function toFragment(state, { text, direction, checkpoint, beam }) {
   }
   if (state.heads.length)
     fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
-  if (state.words) fields.set("words", "1");
+  for (const name of ["words", "glosses"]) if (state[name]) fields.set(name, "1");
   if (state.overlay) fields.set("overlay", state.overlay);
   if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
   for (const kind of Object.keys(start.predicted)) {
@@ -180,7 +181,7 @@ export function fromFragment(fragment) {
     .split(" ")
     .map((pair) => pair.split(".").map((part) => number(part, null)))
     .filter((pair) => pair.length === 2 && !pair.includes(null));
-  state.words = fields.get("words") === "1";
+  for (const name of ["words", "glosses"]) state[name] = fields.get(name) === "1";
   if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
   const coverage = Number(fields.get("coverage"));
   if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
@@ -195,5 +196,18 @@ export function fromFragment(fragment) {
     checkpoint: fields.get("checkpoint") || "",
     ...beam,
     state,
+  };
+}
+
+// What a row's and a column's word became, by a position of it: functions. Rows stand for the token that is written;
+// what a decoder reads of its own is one place behind. Null for a translation that has no glosses.
+export function glossesOf({ kind }, trace) {
+  const { source, target } = trace.payload.glosses ?? {};
+  if (!source) return null;
+  const read = { source: (i) => source[i] ?? "", target: (i) => target[i] ?? "" };
+  if (kind === "encoder_self") return { rows: read.source, columns: read.source };
+  return {
+    rows: read.target,
+    columns: kind === "decoder_self" ? (i) => read.target(i - 1) : read.source,
   };
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.analysis.alignment.glosses import glosses
 from model.analysis.alignment.linker import linker, linking_heads, links
 from model.trace.alignment.voters import RowToken, Voter
 from model.trace.tokens import Token, TokenKind
@@ -33,3 +34,22 @@ def test_a_model_links_its_own_translations(tiny_translator):
     found = link(trace.source_tokens, trace.target_tokens, trace.cross.weights)
     assert found.shape == (len(trace.target_tokens), len(trace.source_tokens))
     assert not found[:, 0].any() and not found[:, -1].any() and found.any()
+
+
+def test_glosses_are_the_words_that_the_heads_pair_both_ways(shipped_translators):
+    """The words are those of links(), token by token; without chosen heads all of them link."""
+    for translator in shipped_translators.all:
+        for direction in translator.directions:
+            text = {"de": "Der alte Mann hat keine Zeit.", "en": "The old man has no time."}[direction[:2]]
+            trace = translator.translate(text, direction)
+            survey = translator.survey.directions.get(direction) if translator.survey else None
+            source, target = glosses(trace, survey.linked_by if survey else ())
+            assert (len(source), len(target)) == (len(trace.source_tokens), len(trace.target_tokens))
+            assert source[0] == source[-1] == target[-1] == ""  # symbols became nothing
+            found = dict(zip(trace.source_tokens, source))
+            own = {"de-en": ("old", "man"), "en-de": ("alte", "Mann"), "en-fr": ("âgé", "L'homme")}[direction]
+            assert set(own) <= set(source), found
+            if survey and survey.linked_by:
+                linked = links(trace.source_tokens, trace.target_tokens, trace.cross.weights, survey.linked_by)
+                assert [bool(text) for text in source] == linked.any(0).tolist()
+                assert [bool(text) for text in target] == linked.any(1).tolist()

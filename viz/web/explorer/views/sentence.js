@@ -19,7 +19,14 @@ export function createSentence(hooks) {
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
   const scroller = el("div", { class: "scroller" }, sheet);
   const caption = el("p", { class: "caption", "aria-live": "polite" });
-  const root = el("div", { class: "sentence-lines" }, scroller, caption);
+  const guess = el(
+    "p",
+    { class: "caption guess", hidden: true },
+    t(
+      "Below each word: what it became, from the model's links. A guess of its own: words that its linking heads pair both ways; where they do not, there is none.",
+    ),
+  );
+  const root = el("div", { class: "sentence-lines" }, scroller, caption, guess);
   let map = null,
     guide = "",
     pinned = { row: null, column: null };
@@ -63,11 +70,20 @@ export function createSentence(hooks) {
     }
   }
 
-  function word(item, at) {
+  // gloss: what its word became, "" where the model links it with none; null where nobody asked.
+  function word(item, at, gloss) {
     const node = el(
       "button",
-      { type: "button", class: "word", tabindex: "-1" },
+      {
+        type: "button",
+        class: "word",
+        tabindex: "-1",
+        "aria-label": gloss
+          ? t("{word}, from the model's links: {gloss}", { word: item.label, gloss })
+          : null,
+      },
       el("bdi", {}, item.label),
+      gloss === null ? null : el("bdi", { class: "gloss" }, gloss || "\u00a0"),
     );
     const free = () => show(pinned);
     node.addEventListener("mouseenter", () => show(at));
@@ -119,13 +135,24 @@ export function createSentence(hooks) {
 
   return {
     root,
-    // given: a map of explorerModel.scoreMap in words; words: what to look for
-    draw(given, { row, column }, words) {
+    // given: a map of explorerModel.scoreMap in words; words: what to look for; glosses: {rows, columns}, a function of
+    // a position each, or null
+    draw(given, { row, column }, words, glosses = null) {
       map = given;
+      guess.hidden = !glosses;
+      const gloss = (of, item) => (glosses ? of(item.positions[0]) : null);
       guide = words;
       pinned = { row, column };
-      keys.replaceChildren(...map.columns.map((item, i) => word(item, { row: null, column: i })));
-      queries.replaceChildren(...map.rows.map((item, i) => word(item, { row: i, column: null })));
+      keys.replaceChildren(
+        ...map.columns.map((item, i) =>
+          word(item, { row: null, column: i }, gloss(glosses?.columns, item)),
+        ),
+      );
+      queries.replaceChildren(
+        ...map.rows.map((item, i) =>
+          word(item, { row: i, column: null }, gloss(glosses?.rows, item)),
+        ),
+      );
       if (queries.firstChild) queries.firstChild.tabIndex = 0;
       fit();
       connect();

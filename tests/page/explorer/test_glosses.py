@@ -1,0 +1,39 @@
+"""Below each word what it became, from the model's own links: a switch of "View options"."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from model.analysis.alignment.glosses import glosses
+from tests.page.browser import no_violations, screenshot
+from tests.page.explorer.page import choose
+
+pytestmark = pytest.mark.browser
+
+
+def test_words_have_glosses_that_are_said_to_be_the_models_guess(app_url, open_page, shipped_translators):
+    translator = shipped_translators["de-en"]
+    trace = translator.translate("Ich möchte ein Bier, bitte.", "de-en")
+    source, target = glosses(trace, translator.survey.directions["de-en"].linked_by)
+    page = open_page(app_url, dark=True, width=390)
+    lines = page.locator(".sentence-lines .words")
+    glossed = page.locator(".sentence-lines .gloss")
+    expect(lines.first.locator("button.word").first).to_be_visible()
+    expect(glossed).to_have_count(0)
+    expect(page.locator(".sentence-lines .guess")).to_be_hidden()
+    choose(page, "Glosses", "links")
+    expect(page.locator(".sentence-lines .guess")).to_contain_text("A guess of its own")
+    expect(lines.first.locator(".gloss")).to_have_text([source[i] for i in range(1, len(source) - 1)])
+    expect(lines.last.locator(".gloss")).to_have_text([target[i] for i in range(len(target) - 1)])
+    word = lines.first.get_by_role("button", name="Bier, from the model's links: beer", exact=True)
+    expect(word).to_have_count(1)
+    lines.last.locator("button.word").first.focus()
+    page.keyboard.press("ArrowRight")  # the keyboard walks along the words as before
+    expect(lines.last.locator("button.word").nth(1)).to_be_focused()
+    no_violations(page, ".atlas-explorer")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    screenshot(page, "glosses")
+    page.locator(".segmented button[data-value=decoder_self]").click()  # reads one token, writes the next
+    expect(lines.last.locator(".gloss")).to_have_text([target[i] for i in range(len(target) - 1)])
+    assert "beer" in lines.first.inner_text() and "Bier" in lines.first.inner_text()
