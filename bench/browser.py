@@ -16,6 +16,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from bench.page.chromium import launch_chromium
+from bench.page.entered import entered
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
 from bench.page.first import first_view
 from bench.page.idle import idle
@@ -26,6 +27,7 @@ from model.program import add_json, command_line, given, program
 # The names that each prints are its own; further tabs add their functions here.
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
     first_view,
+    entered,
     head_switches,
     first_paint,
     payload_size,

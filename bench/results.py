@@ -49,6 +49,14 @@ SECTIONS = (
         "by length and by batch size: an exponent of 1 is proportional, and attention alone allows 2.",
     ),
     Section(
+        "Where the time goes",
+        "parts.json",
+        "python -m bench.parts --json {file}",
+        "Processor time of one thread, beside the time in which the products can be done and weights be read at the "
+        "speeds of the same run. Methods of the tab Why are asked about the last of 16 + 16 tokens. Last, what a start "
+        "takes and leaves resident, stage by stage.",
+    ),
+    Section(
         "The page in a browser",
         "browser.json",
         'make bench-browser ARGS="--json {file} --replace"',
@@ -61,6 +69,13 @@ SECTIONS = (
         "The app in a browser that has never seen it: when the page's name, the tabs and the selected head's map "
         "are painted, by the browser's own timing, and what had come by then. Name, translation and tabs are part "
         "of the HTML, to be read; the header that Gradio builds takes a sentence. Plotly.js comes after it.",
+    ),
+    Section(
+        "From Enter to the new map",
+        "entered.json",
+        "python -m bench.browser --only entered --json {file}",
+        "In the app, in a browser: sentences of some 12 tokens. What stands above the model's own time is the answer's "
+        "way (the line of doubts below a translation among it) and the painting.",
     ),
     Section(
         "Many people at once",

@@ -1,0 +1,23 @@
+"""python -m bench.parts: each part is reported beside its bound."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+
+from bench import parts
+
+
+def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
+    options = ["--sections", "maps", "why", "--lengths", "4", "--runs", "1", "--json", str(tmp_path / "parts.json")]
+    before = torch.get_num_threads()
+    parts.main(["--checkpoint", str(tiny_checkpoint), *options])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == json.loads((tmp_path / "parts.json").read_text()) and torch.get_num_threads() == before
+    assert all(row["milliseconds"] > 0 and row["bound_milliseconds"] >= 0 for row in rows)
+    named = [row.get("part") or row["why"] for row in rows]
+    assert named[:5] == ["encoder", "steps", "what each step chose by", "recorded pass", "trace"]
+    assert set(named[6:]) == set(parts.METHODS) and len(named) == len(set(named))
+    of = {name: row["bound_milliseconds"] for name, row in zip(named, rows)}
+    assert of["integrated_gradients"] > 20 * of["gradient_x_input"] > 0
