@@ -1,0 +1,97 @@
+"""README.md's commands that put the app on a Space, run as they stand against a hub on the loopback."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOKEN = "hf_standin"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """As much of the hub as takes files: an account, a new repository, and one commit, small files within it."""
+
+    made: dict
+    held: dict[str, bytes]
+
+    def answer(self, told: object) -> None:
+        body = json.dumps(told).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        name = {"name": "someone", "type": "user", "auth": {"type": "access_token", "accessToken": {"role": "write"}}}
+        self.answer(
+            name if "whoami" in self.path else {"id": "someone/attention-atlas", "sha": "0" * 40, "siblings": []}
+        )
+
+    def do_POST(self) -> None:
+        assert self.headers["Authorization"] == f"Bearer {TOKEN}"
+        sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        url = f"http://127.0.0.1:{self.server.server_port}/spaces/someone/attention-atlas"
+        if self.path == "/api/repos/create":
+            self.made.update(json.loads(sent))
+            self.answer({"url": url, "id": "someone/attention-atlas"})
+        elif "/preupload/" in self.path:
+            files = [
+                {"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in json.loads(sent)["files"]
+            ]
+            self.answer({"files": files})
+        else:
+            for line in map(json.loads, sent.splitlines()):
+                if line["key"] == "file":
+                    self.held[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+            self.answer({"commitUrl": f"{url}/commit/{'1' * 40}", "commitOid": "1" * 40, "success": True})
+
+    def log_message(self, *said: object) -> None: ...
+
+
+@pytest.fixture()
+def hub() -> Iterator[type[Hub]]:
+    one = type("OneHub", (Hub,), {"made": {}, "held": {}})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), one)
+    one.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield one
+    server.shutdown()
+    server.server_close()
+
+
+def test_its_commands_make_a_space_and_fill_it(hub, readme_bin, tmp_path):
+    """In a small folder in place of the repository; the login is the token's variable."""
+    (block,) = (b for b in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "hf upload" in b)
+    commands = [line for line in block.splitlines() if "auth login" not in line]
+    assert [line.split()[:2] for line in commands if line[:1].strip()] == [["hf", "repos"], ["hf", "upload"]]
+    script = readme_bin / "hf"
+    script.write_text(f'#!/bin/sh\nexec {readme_bin}/python -m huggingface_hub.cli.hf "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    for name in ("app.py", "model/one.py", ".venv/lib.py", "data/corpus.txt", "runs/x/state", ".git/config"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
+    account = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path / "data"), "HF_HUB_DISABLE_XET": "1"}
+    done = subprocess.run(
+        ["sh", "-euc", "\n".join(commands).replace("YOUR-NAME", "someone")],
+        cwd=tmp_path,
+        env={**ours, **account, "PATH": f"{readme_bin}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    assert (hub.made["type"], hub.made["sdk"]) == ("space", "gradio")
+    assert hub.held == {"app.py": b"app.py", "model/one.py": b"model/one.py"}
