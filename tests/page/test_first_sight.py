@@ -83,6 +83,22 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     assert max(map(max, edges.values())) - min(map(min, edges.values())) < 1, edges
 
 
+def test_nothing_jumps_on_why_while_another_sentence_is_translated(app_url, open_page) -> None:
+    page = open_page(f"{app_url}#text=Guten+Tag.&direction=de-en&tab=why", height=800)
+    busy = page.locator("#tab-why .atlas-root[aria-busy=true]:visible")
+    expect(page.locator(".why-picture")).to_be_visible()
+    expect(busy).to_have_count(0)
+    seen = len(page.evaluate(SHIFTS))
+    box = page.locator("#source-text textarea")
+    box.fill(TWELVE)
+    box.press("Enter")
+    expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
+    expect(page.locator(".why-picture .coloured")).to_contain_text("Apfel")
+    expect(busy).to_have_count(0)
+    found = page.evaluate(SHIFTS)[seen:]
+    assert sum(value for value, _ in found) < 0.05, found
+
+
 def test_all_is_there_before_plotly(app_url, open_page) -> None:
     """Plotly.js is held back: the frame, the heads, the labels, the facts and the picture stand; its own then takes the
     place, of the same cells in the same colours."""

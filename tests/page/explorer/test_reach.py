@@ -40,6 +40,8 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
     _, columns, values = table.from_csv(downloaded("CSV").decode())
     assert np.array_equal(values, hand_made_trace.cross.weights[0, 0])
     assert columns == tuple(map(labels.display, hand_made_trace.source_tokens))
+    choose(page, "Colours", "greys")
+    page.keyboard.press("w")
     downloaded("HTML")
     file = next(tmp_path.glob("*.html"))
     alone = page.context.new_page()  # the same context: its problems fail the test, too
@@ -49,6 +51,9 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
     alone.on("request", lambda r: r.url.startswith(("http", "ws")) and problems.append(r.url))
     alone.goto(file.as_uri())
     alone.wait_for_selector(".detail .heatmaplayer image")
+    fields = {label: alone.locator(f".field:has(> span:text-is('{label}')) select") for label in ("Colours", "Tokens")}
+    assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "words"), "as it was seen"
+    alone.keyboard.press("w")
     for kind, layer, head in ((AttentionKind.CROSS, 2, 3), (AttentionKind.ENCODER_SELF, 1, 0)):
         alone.keyboard.press(KEYS[kind])
         alone.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()

@@ -114,3 +114,15 @@ def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
     expect(page.locator(PRESENTED)).to_have_count(0)
     expect(sheet).to_be_visible()
     assert "present" not in link(page) and link(page)["stop"] == "4"
+
+
+def test_where_nothing_is_drawn_yet_a_presentation_says_so(tiny_url, open_page) -> None:
+    page = open_page(f"{tiny_url}#text=Guten+Tag.&direction=de-en&tab=train", width=390)
+    tab = page.locator("#tab-train-button")
+    expect(tab).to_have_attribute("aria-selected", "true")
+    expect(tab).to_be_in_viewport(ratio=1)  # of a strip that is wider than a phone
+    expect(page.locator("#train-corpus")).to_be_visible()
+    page.locator(".atlas-title .present").click()
+    expect(page.locator(f"{LECTERN} .room")).to_contain_text("start it there")
+    page.keyboard.press("Escape")
+    expect(page.locator(LECTERN)).to_be_hidden()

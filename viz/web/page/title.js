@@ -5,6 +5,20 @@ import { presenting } from "../present/way.js";
 import { teach } from "../tour/teach.js";
 import { display } from "./display.js";
 
+// A strip that is pushed aside with a finger shows the tab that a link or a tour has opened.
+function keepInSight(strips) {
+  new MutationObserver((changes) => {
+    for (const { target } of changes) {
+      const strip = target.closest(".tab-container:not(.visually-hidden)");
+      if (!strip || target.getAttribute("aria-selected") !== "true") continue;
+      const { left, right, width } = target.getBoundingClientRect(),
+        room = strip.getBoundingClientRect();
+      if (left < room.left || right > room.right)
+        strip.scrollBy({ left: left + width / 2 - room.left - room.width / 2 });
+    }
+  }).observe(strips, { subtree: true, attributeFilter: ["aria-selected"] });
+}
+
 export default function title(root, api) {
   const { heading, text } = api.value(),
     { tour } = api.options;
@@ -20,4 +34,5 @@ export default function title(root, api) {
     teach(Boolean(tour)),
     display(),
   );
+  keepInSight(document.querySelector(".gradio-container"));
 }
