@@ -91,8 +91,6 @@ def test_bad_input_is_refused_in_words(tiny_translator, text, direction, message
 
 def test_text_is_composed_and_trimmed_first(tiny_translator):
     assert tiny_translator.translate(" scho\u0308n\n").source_ids == tiny_translator.translate("sch\u00f6n").source_ids
-    pasted = tiny_translator.translate("der Hund\r\nschl\u00e4ft")
-    assert pasted.source_ids == tiny_translator.translate("der Hund schl\u00e4ft").source_ids, "a line's end is a space"
 
 
 def test_control_symbols_in_a_text_stay_text(tiny_translator):

@@ -90,7 +90,7 @@ def test_nothing_jumps_on_why_while_another_sentence_is_translated(app_url, open
     expect(busy).to_have_count(0)
     seen = len(page.evaluate(SHIFTS))
     box = page.locator("#source-text textarea")
-    box.fill(TWELVE)
+    box.fill(TWELVE.replace(" hat ", " \nhat "))  # as it may be pasted: one sentence
     box.press("Enter")
     expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
     expect(page.locator(".why-picture .coloured")).to_contain_text("Apfel")
