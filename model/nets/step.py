@@ -135,7 +135,7 @@ class _LayerStep:
             context = context * self.self_gate
         if at is not None:
             context = at("self.z", context)
-        x = self._leave(x, self.output(context.reshape(batch, -1)), around_self, at, "self", "resid_mid")
+        x = self._leave(x, self.output, context.reshape(batch, -1), around_self, at, ("self", "resid_mid"))
 
         queries = self.cross_queries(self._enter(x, around_cross)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
@@ -148,7 +148,7 @@ class _LayerStep:
             context = context * self.cross_gate
         if at is not None:
             context = at("cross.z", context)
-        x = self._leave(x, self.cross_output(context.reshape(batch, -1)), around_cross, at, "cross", "resid_cross")
+        x = self._leave(x, self.cross_output, context.reshape(batch, -1), around_cross, at, ("cross", "resid_cross"))
 
         entered = self._enter(x, around_feed_forward)
         hidden = self.expand(entered)
@@ -160,7 +160,7 @@ class _LayerStep:
             active = active * (gate if at is None else at("ffn.gate", gate[:, None])[:, 0])
         if at is not None:
             active = at("ffn.post", active[:, None])[:, 0]
-        return self._leave(x, self.contract(active), around_feed_forward, at, "ffn", "resid_post")
+        return self._leave(x, self.contract, active, around_feed_forward, at, ("ffn", "resid_post"))
 
     def _changed(
         self,
@@ -192,13 +192,17 @@ class _LayerStep:
     def _enter(self, x: Tensor, norm: Norm) -> Tensor:
         return norm(x) if self.norm_first else x
 
-    def _leave(self, x: Tensor, output: Tensor, norm: Norm, at: Visit | None, part: str, after: str) -> Tensor:
-        """The stream after a sub-layer. Six parameters: what it adds, and the names of where that may be changed."""
-        if at is not None:
-            output = at(f"{part}.out", output[:, None])[:, 0]
+    def _leave(self, x: Tensor, last: Affine, inner: Tensor, norm: Norm, at: Visit | None, names: tuple) -> Tensor:
+        """The stream after a sub-layer whose last matrix is given what is inside. Six parameters: that, and the names
+        of the places where what it adds, and the stream, may be changed."""
+        if at is None:
+            summed = last(inner, x if self.residual else None)
+            return summed if self.norm_first else norm(summed)
+        part, after = names
+        output = at(f"{part}.out", last(inner)[:, None])[:, 0]
         summed = x + output if self.residual else output
         x = summed if self.norm_first else norm(summed)
-        return x if at is None else at(after, x[:, None])[:, 0]
+        return at(after, x[:, None])[:, 0]
 
 
 def _linear(module) -> Affine:
@@ -243,6 +247,14 @@ def _norm(module: nn.Module) -> Norm:
         return lambda x: x
     shape, weight, epsilon = module.normalized_shape, module.weight, module.eps
     if isinstance(module, nn.RMSNorm):
-        return lambda x: torch.rms_norm(x, shape, weight, epsilon)
+        return partial(_rms_norm, weight, epsilon, torch.zeros_like(weight))
     bias = module.bias
     return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
+
+
+def _rms_norm(weight: Tensor, epsilon: float, zeros: Tensor, x: Tensor) -> Tensor:
+    """torch.rms_norm, which on a CPU is ten small operations, of a single row in two and a number between them."""
+    if x.size(0) > 1 or x.dtype != torch.float32 or x.device.type != "cpu":
+        return torch.rms_norm(x, weight.shape, weight, epsilon)
+    length = torch.linalg.vector_norm(x).item()
+    return torch.addcmul(zeros, x, weight, value=(length * length / x.size(1) + epsilon) ** -0.5)
