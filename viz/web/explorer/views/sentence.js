@@ -7,7 +7,9 @@ import { t } from "../../core/language.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // weights that would only be fog
-  SMALLEST = 0.75; // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
+  SMALLEST = 0.75, // of the words' size, where a sentence is longer than its room; beyond that it is scrolled to
+  TIGHT = { gap: 1, padding: 3 }; // pixels between words, and on either side of one, where a line does not fit otherwise
+const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
 const SVG = "http://www.w3.org/2000/svg";
 
 // hooks: pin(map, row, column)
@@ -29,7 +31,11 @@ export function createSentence(hooks) {
   const root = el("div", { class: "sentence-lines" }, scroller, caption, guess);
   let map = null,
     guide = "",
-    pinned = { row: null, column: null };
+    pinned = { row: null, column: null },
+    spelled = "", // the words that stand there
+    room = "", // that they were laid out in, and what they took of it
+    spacing = null, // as it is drawn: {gap, padding, size}
+    middles = { keys: [], queries: [] };
 
   const value = (row, column) => map.values[row * map.columns.length + column];
   const ofRow = (row) => map.columns.map((_, column) => value(row, column));
@@ -94,24 +100,64 @@ export function createSentence(hooks) {
     return node;
   }
 
-  // As large as lets the longer line of words stand whole.
-  function fit() {
-    sheet.style.removeProperty("--fit");
-    sheet.classList.remove("tight");
-    const fits = () => scroller.clientWidth / sheet.offsetWidth;
-    sheet.classList.toggle("tight", fits() < 1);
-    if (fits() < 1) sheet.style.setProperty("--fit", Math.max(SMALLEST, fits() - 0.01).toFixed(3));
+  function space(wanted) {
+    spacing = wanted;
+    sheet.style.setProperty("--gap", `${wanted.gap}px`);
+    sheet.style.setProperty("--padding", `${wanted.padding}px`);
+    sheet.style.setProperty("--fit", wanted.size.toFixed(3));
   }
 
-  function connect() {
+  const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;
+  const around = ({ gap, padding }, count) => (count - 1) * gap + 2 * count * padding;
+
+  // As large as lets the longer line of words stand whole. How wide the words are at another size is told from how wide
+  // they stand there: to lay them out for it would hold up the first picture of a sentence.
+  function fitted() {
+    const width = scroller.clientWidth;
+    const boxes = [keys, queries].filter((box) => box.firstChild);
+    const texts = boxes.map(({ firstChild, lastChild, children }) => {
+      const taken = lastChild.offsetLeft + lastChild.offsetWidth - firstChild.offsetLeft;
+      return [(taken - around(spacing, children.length)) / spacing.size, children.length];
+    });
+    const wide = loose();
+    if (texts.every(([text, count]) => text + around(wide, count) <= width)) return wide;
+    const most = texts.map(([text, count]) => (width - around(TIGHT, count)) / text - 0.01);
+    return { ...TIGHT, size: Math.min(1, Math.max(SMALLEST, Math.min(...most))) };
+  }
+
+  // Another head has the same words: they are laid out where they or their room change, since that holds up a frame.
+  function arrange() {
+    if (!spacing) space(loose());
+    const width = scroller.clientWidth; // 0: nobody sees it
+    if (width) {
+      const wanted = fitted();
+      if (JSON.stringify(wanted) !== JSON.stringify(spacing)) space(wanted);
+      const size = spacing.size * (width / sheet.offsetWidth) - 0.01; // letters do not shrink evenly
+      if (sheet.offsetWidth > width && spacing.size > SMALLEST)
+        space({ ...TIGHT, size: Math.max(SMALLEST, size) });
+    }
     const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
-    const tops = [...keys.children].map(middle),
-      bottoms = [...queries.children].map(middle),
-      half = HEIGHT / 2;
+    middles = { keys: [...keys.children].map(middle), queries: [...queries.children].map(middle) };
+    room = sizes();
+  }
+
+  // In the next frame: a size that changes while sizes are told is an error.
+  const watch = new ResizeObserver(() =>
+    requestAnimationFrame(() => {
+      if (!map || sizes() === room) return;
+      arrange();
+      connect();
+      show(pinned);
+    }),
+  );
+  for (const one of [scroller, sheet]) watch.observe(one);
+
+  function connect() {
+    const half = HEIGHT / 2;
     lines.setAttribute("height", HEIGHT);
     const paths = [];
-    bottoms.forEach((x, row) =>
-      tops.forEach((to, column) => {
+    middles.queries.forEach((x, row) =>
+      middles.keys.forEach((to, column) => {
         const weight = value(row, column);
         if (!(weight >= FAINT)) return;
         const path = document.createElementNS(SVG, "path");
@@ -143,18 +189,23 @@ export function createSentence(hooks) {
       const gloss = (of, item) => (glosses ? of(item.positions[0]) : null);
       guide = words;
       pinned = { row, column };
-      keys.replaceChildren(
-        ...map.columns.map((item, i) =>
-          word(item, { row: null, column: i }, gloss(glosses?.columns, item)),
-        ),
-      );
-      queries.replaceChildren(
-        ...map.rows.map((item, i) =>
-          word(item, { row: i, column: null }, gloss(glosses?.rows, item)),
-        ),
-      );
-      if (queries.firstChild) queries.firstChild.tabIndex = 0;
-      fit();
+      const below = {
+        rows: map.rows.map((item) => gloss(glosses?.rows, item)),
+        columns: map.columns.map((item) => gloss(glosses?.columns, item)),
+      };
+      const labels = (items) => items.map(({ label }) => label);
+      const spelling = JSON.stringify([labels(map.rows), labels(map.columns), below]);
+      if (spelling !== spelled) {
+        spelled = spelling;
+        keys.replaceChildren(
+          ...map.columns.map((item, i) => word(item, { row: null, column: i }, below.columns[i])),
+        );
+        queries.replaceChildren(
+          ...map.rows.map((item, i) => word(item, { row: i, column: null }, below.rows[i])),
+        );
+        if (queries.firstChild) queries.firstChild.tabIndex = 0;
+        arrange();
+      }
       connect();
       show(pinned);
     },
