@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from model.checkpoint import _for_decoding
 from model.nets import products
 from model.nets.products import Affine, _bags
-from model.nets.step import DecoderStep
+from model.nets.step import DecoderStep, _norm
 from tests.conftest import build_tiny_model
 
 WAYS = {"_whole", "_by_input", "_by_output"}
@@ -43,6 +43,8 @@ def test_every_share_of_a_product_gives_the_product(threads, bags, monkeypatch):
                 for rows in (1, 2, 4, 7):
                     x = torch.randn(rows, inputs)
                     torch.testing.assert_close(product(x), F.linear(x, weight, bias), atol=1e-4, rtol=0)
+                    onto, plain = torch.randn(rows, outputs), F.linear(x, weight, bias)
+                    torch.testing.assert_close(product(x, onto), plain + onto, atol=1e-4, rtol=0)
                     across = torch.randn(inputs, rows).t()
                     torch.testing.assert_close(product(across), F.linear(across, weight, bias), atol=1e-4, rtol=0)
     assert taken == ({"_whole"} if threads == 1 else WAYS)
@@ -77,7 +79,9 @@ def test_an_odd_vocabulary_is_shared_out_too(threads, monkeypatch):
 
 
 @pytest.mark.parametrize("bags", [True, False], ids=["bags", "products"])
-@pytest.mark.parametrize("changes", [{}, {"norm_first": False, "logits_bias": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"norm_first": False, "logits_bias": True}, {"norm": "rms", "biases": False, "residual": False}]
+)
 def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes, bags, monkeypatch):
     monkeypatch.setattr(products, "_has_vectors", lambda: bags)
     monkeypatch.setattr(products, "SMALL", 1)
@@ -91,6 +95,15 @@ def test_steps_on_several_cores_equal_the_full_pass(threads, tokenizer, changes,
         assert lean.logits.few == (5 if bags else 0)
         for at in range(ids.shape[1]):
             torch.testing.assert_close(lean(ids[:, at], source, cache), whole[:, at], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+def test_the_rms_norm_of_a_row_is_torchs(size):
+    norm, x = torch.nn.RMSNorm(48, eps=1e-6), size * torch.randn(3, 48)
+    torch.nn.init.normal_(norm.weight)
+    with torch.inference_mode():
+        for rows in (x[:1], x):
+            torch.testing.assert_close(_norm(norm)(rows), norm(rows))
 
 
 def test_a_step_follows_its_model(threads, tokenizer, monkeypatch):
