@@ -72,16 +72,19 @@ def page_of(*traces):
 
 @pytest.fixture()
 def open_traces(serve, open_page):
-    demos = []
+    demos, pages = [], []
 
     def start(*traces, fragment: str = "", **options):
         demos.append(page_of(*traces))
         page = open_page(serve(demos[-1]) + fragment, **options)
+        pages.append(page)
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector(".atlas-explorer .detail .plot image")
         return page
 
     yield start
+    for page in (page for page in pages if not page.is_closed()):
+        page.goto("about:blank")  # one whose server has gone asks again and again whether it is back
     for demo in demos:
         demo.close(verbose=False)
 
