@@ -31,7 +31,7 @@ test-all: lint browser mcp proxy wheels
 	$(PYTEST) -m "not endure" $(ARGS)
 
 # Thousands of cases of what make test-all tries on hundreds
-endure: lint browser
+endure: lint browser proxy
 	$(PYTEST) -m endure $(ARGS)
 
 # What the page says, in each language's file: what is new gets an empty text, to be filled in; what is dead goes.

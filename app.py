@@ -21,7 +21,7 @@ import gradio as gr
 
 from model.families import hub
 from model.serve.cores import Cores
-from model.serve.device import cores, return_freed_memory, share_cores
+from model.serve.device import allow_many_files, cores, return_freed_memory, share_cores
 from model.serve.limits import BatchLimits
 from model.translators import Translators
 from viz import assets, theme
@@ -32,10 +32,11 @@ from viz.ui.gradio6.discreet_log import keep_text_out_of_tracebacks
 from viz.ui.gradio6.guard import check_port
 from viz.ui.gradio6.lent_gpu import wrap_for_zero_gpu
 from viz.ui.server import named
+from viz.ui.server.leaving import leave
 from viz.ui.server.options import parse
 
 TITLE = "Attention Atlas"
-CLOSING_SECONDS = 4
+FINISHING_SECONDS, CLOSING_SECONDS = 2.5, 1.5
 LISTENING = 1 if os.name == "nt" else None  # seconds: on Windows a wait without end does not hear Ctrl+C
 
 
@@ -95,7 +96,7 @@ def launch(demo: gr.Blocks, **options: object) -> str:
 
 
 def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -> None:
-    """Serve until SIGTERM or Ctrl+C, then end within CLOSING_SECONDS, whatever is still under way."""
+    """Serve until SIGTERM or Ctrl+C; then finish what is under way, but end within four seconds, whatever is left."""
     for translator in translators.all:
         translator.scratch.mkdir(exist_ok=True)  # before any process forks
     ended = threading.Event()
@@ -106,6 +107,7 @@ def serve(demo: gr.Blocks, translators: Translators, args: argparse.Namespace) -
         signal.signal(number, lambda *_: ended.set())
     while not ended.wait(LISTENING):
         pass
+    leave(demo.app, FINISHING_SECONDS)
     closing = threading.Thread(target=demo.close, kwargs={"verbose": False}, daemon=True)
     closing.start()
     closing.join(CLOSING_SECONDS)
@@ -119,6 +121,7 @@ def main(argv: list[str] | None = None) -> None:
     check_port(args.host, args.port)
     keep_text_out_of_tracebacks()
     return_freed_memory()
+    allow_many_files()
     share_cores(args.concurrency)
     # ZeroGPU lends a GPU to handlers only: what runs before the first of them runs on the CPU.
     zero_gpu = spaces is not None and spaces.config.Config.zero_gpu

@@ -93,11 +93,15 @@ class Caller:
             raise ValueError(f"HTTP {status}: {body[:200]!r}")
         return json.loads(data_line.removeprefix("data: "))[0]
 
-    def visit(self, text: str) -> None:
-        """Open the page, translate a sentence in a session of its own, let the tabs redraw, and leave."""
-        session = uuid.uuid4().hex
+    def page(self) -> dict:
+        """Open the page: what it says that it is made of."""
         self.get("/")
-        config = json.loads(self.get("/config")[1])
+        return json.loads(self.get("/config")[1])
+
+    def visit(self, text: str, config: dict | None = None) -> dict:
+        """Translate a sentence in a session of its own, let the tabs redraw, and leave: what the page was sent. config:
+        a page()'s that was opened before; None opens it."""
+        session, config = uuid.uuid4().hex, config or self.page()
         components = {component["id"]: component for component in config["components"]}
         result, menu = (
             next(c for c in config["components"] if c["props"].get("elem_id") == name)
@@ -110,26 +114,31 @@ class Caller:
             if d["backend_fn"] and any([output, "change"] in d["targets"] for output in asked["outputs"])
         ]
         question = {"id": 1, "text": text, "entry": menu["props"]["value"], "beam": "1"}
+        found = {}
         for dependency in (asked, *changed):
             data = [components[i]["props"].get("value") for i in dependency["inputs"]]
             data = [None if components[i]["type"] == "state" else value for i, value in zip(dependency["inputs"], data)]
-            self.ask(dependency["id"], data, session, question if dependency is asked else None)
+            sent = self.ask(dependency["id"], data, session, question if dependency is asked else None)
+            found = sent if dependency is asked else found
+        return found
 
-    def ask(self, function: int, data: list, session: str, event: dict | None = None) -> None:
-        """Call one of the page's own functions to its end. ValueError if it fails."""
+    def ask(self, function: int, data: list, session: str, event: dict | None = None) -> dict:
+        """Call one of the page's own functions to its end: what it sends. ValueError if it fails."""
         body = {"data": data, "fn_index": function, "session_hash": session, "trigger_id": None, "event_data": event}
         status, answer = self.post("/gradio_api/queue/join", body)
         if status != 200:
             raise ValueError(f"HTTP {status}: {answer[:200]!r}")
         self.connection.request("GET", f"/gradio_api/queue/data?session_hash={session}")
-        response = self.connection.getresponse()
+        response, found = self.connection.getresponse(), {}
         for line in response:  # to its end: a stream left early can take the session's next answer with it
             message = json.loads(line[5:]) if line.startswith(b"data:") else {"msg": None}
             if message["msg"] == "process_completed" and not message["success"]:
                 raise ValueError(f"the page's function {function} failed")
+            found = message["output"] if message["msg"] == "process_completed" else found
             if message["msg"] == "close_stream":
                 break
         self.connection.close()
+        return found
 
 
 @contextmanager

@@ -3,8 +3,9 @@
     python -m model.align source.de target.en --checkpoint checkpoints/de-en > links
 
 writes a line of links for each line (Pharaoh: 0-0 1-2, source first). The files are read in batches, whatever their
-size. Words are what stands between spaces. The heads are chosen without links by hand, on the first lines, by agreement
-with the model of the other direction (--reverse), or of the maps' rows and columns.
+size; under torchrun, processes share them, and with --out a run that was stopped goes on. Words are what stands between
+spaces. The heads are chosen without links by hand, on the first lines, by agreement with the model of the other
+direction (--reverse), or of the maps' rows and columns.
 
     python -m model.align --score gold.talp links
 
@@ -16,8 +17,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
@@ -37,7 +39,8 @@ from model.analysis.alignment.choose import (
 from model.analysis.alignment.monotone import probable, warped
 from model.analysis.alignment.words import pieces
 from model.nets.networks import check_transformer
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, check_free, command_line, program, whole
+from model.serve import processes
 from model.trace.alignment.formats import pharaoh, read_line
 from model.trace.alignment.links import SYMMETRISATIONS, Links, turned
 from model.trace.alignment.score import Score, pooled, score
@@ -67,17 +70,63 @@ def main(argv: list[str] | None = None) -> None:
             )
         )
         return
-    aligner = Aligner.load(args.checkpoint, args.direction, args.reverse, args.device)
-    pairs = read_pairs(*args.files)
-    first = list(islice(pairs, args.choose_on))
-    chosen = aligner.choose([pair for pair in first if all(pair)])
-    print(described(chosen), file=sys.stderr)
-    lines = chain(first, pairs)
-    with tqdm(unit=" lines", disable=not sys.stderr.isatty()) as bar:
-        while part := list(islice(lines, LINES)):
-            for links in aligner.align(part, chosen, args.symmetrise):
-                print(pharaoh(links))
-            bar.update(len(part))
+    if args.out:
+        check_free(args.out, args.replace)
+    with processes.side_by_side():
+        aligner = Aligner.load(args.checkpoint, args.direction, args.reverse, args.device)
+        pairs = read_pairs(*args.files)
+        first = list(islice(pairs, args.choose_on))
+        chosen = aligner.choose([pair for pair in first if all(pair)])
+        if processes.rank() == 0:
+            print(described(chosen), file=sys.stderr)
+        partial = args.out and args.out.with_name(f"{args.out.name}.{key(args, aligner, chosen)}.partial")
+        share(aligner, chosen, args.symmetrise, chain(first, pairs), partial)
+        if args.out and processes.rank() == 0:
+            partial.replace(args.out)
+
+
+def share(aligner: Aligner, chosen: Chosen, how: str, lines: Iterator[Pair], partial: Path | None) -> None:
+    """Write the links of all lines, each process those of a batch in turn, in order; after those that stand in
+    `partial` already. None writes to standard output."""
+    rank, world = processes.rank(), processes.count()
+    (written, *_) = processes.gathered(whole_batches(partial) if partial and rank == 0 else 0)
+    for _ in islice(lines, written):
+        pass
+    with (
+        open(partial, "a", encoding="utf-8") if partial and rank == 0 else nullcontext(sys.stdout) as out,
+        tqdm(unit=" lines", initial=written, disable=not sys.stderr.isatty() or rank > 0) as bar,
+    ):
+        while parts := [part for _ in range(world) if (part := list(islice(lines, LINES)))]:
+            mine = aligner.align(parts[rank], chosen, how) if rank < len(parts) else []
+            for found in processes.gathered([pharaoh(links) for links in mine]):
+                if rank == 0:
+                    out.writelines(f"{line}\n" for line in found)
+                bar.update(len(found))
+            if rank == 0:
+                out.flush()
+
+
+def whole_batches(partial: Path) -> int:
+    """How many lines of whole batches a run that was stopped left there. What follows them is cut off."""
+    if not partial.exists():
+        return 0
+    with open(partial, "r+b") as file:
+        lines, end, at = 0, 0, 0
+        for number, line in enumerate(file, 1):
+            at += len(line)
+            if number % LINES == 0 and line.endswith(b"\n"):
+                lines, end = number, at
+        file.truncate(end)
+    return lines
+
+
+def key(args: argparse.Namespace, aligner: Aligner, chosen: Chosen) -> str:
+    """By what a stopped run is known: other files, weights, heads or options have another one."""
+    weights = [one.digest for one in (aligner.translator, aligner.reverse) if one]
+    sizes = [path.stat().st_size for path in args.files]
+    return sha256(repr((weights, sizes, aligner.direction, args.symmetrise, described(chosen))).encode()).hexdigest()[
+        :8
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +264,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="how both directions are put together; default grow-diag-final-and. jumps is nearest to links by hand: it "
         "learns from the lines, some at a time, how far one goes from word to word; path never goes back",
     )
+    add("--out", type=Path, metavar="FILE", help="write the links there; a run that was stopped goes on")
+    add("--replace", action="store_true", help="write over what is there already")
     add("--choose-on", type=whole(), default=100, metavar="N", help="lines to choose heads on; default 100")
     add("--score", nargs=2, type=Path, metavar=("GOLD", "LINKS"), help="score a file of links and do nothing else")
     add("--gold-first", type=int, choices=(0, 1), default=1, help="number of the first word in GOLD; default 1")

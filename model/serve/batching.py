@@ -61,13 +61,24 @@ class Batcher(Generic[Item, Result]):
                 raise Busy.behind(len(self._line))
             self._line.append(job)
             if not self._idle and self._workers < self.limits.at_once:
-                self._workers += 1
-                threading.Thread(target=self._work, name="batch", daemon=True).start()
+                self._start(job)
             self._changed.notify_all()
         self._wait(job)
         if job.error is not None:
             raise job.error
         return job.result
+
+    def _start(self, job: _Job) -> None:
+        """Another worker. Where memory is too short for one, those that there are do its work; the error of the system
+        if there are none."""
+        try:
+            threading.Thread(target=self._work, name="batch", daemon=True).start()
+        except RuntimeError:
+            if not self._workers:
+                self._line.remove(job)
+                raise
+        else:
+            self._workers += 1
 
     def _wait(self, job: _Job) -> None:
         if job.done.wait(self.limits.seconds):
@@ -88,8 +99,13 @@ class Batcher(Generic[Item, Result]):
                     self._workers -= 1
                     return
                 jobs = self._take()
-            with self.limits.share():
-                self._finish(jobs)
+            try:
+                with self.limits.share():
+                    self._finish(jobs)
+            except BaseException as error:  # memory that is short even for telling of it: nobody may be left waiting
+                for job in jobs:
+                    if job.result is None:
+                        job.error = error
             for job in jobs:
                 job.done.set()
             del jobs  # the thread may idle for long: it must not keep the last results alive

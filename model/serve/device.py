@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
 from pathlib import Path
 
 import torch
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 DEVICE_VARIABLE = "ATTENTION_ATLAS_DEVICE"
 DEVICES = "'cpu', 'cuda' or 'mps'"
@@ -60,6 +66,15 @@ def cores(limits: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         return found if quota == "max" else max(1, min(found, math.ceil(int(quota) / int(period))))
     except (OSError, ValueError):  # no cgroup, or one that is not version 2
         return found
+
+
+def allow_many_files() -> None:
+    """As many open files as this user may have at all: each visitor holds two connections open, and shells start
+    programs with 1,024."""
+    if resource is not None:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        with contextlib.suppress(ValueError, OSError):  # macOS allows fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def return_freed_memory() -> bool:

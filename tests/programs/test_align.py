@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from model import align
 from model.analysis.alignment.choose import Chosen
 from model.trace.alignment.voters import RowToken, Voter
+from tests import ROOT
 from tests.conftest import SENTENCES
 
 
@@ -29,6 +33,35 @@ def test_every_line_gets_its_links_whatever_the_batches(tiny_checkpoint, tmp_pat
     monkeypatch.setattr(align, "LINES", 2)
     align.main([source, str(tmp_path / "t"), *options])
     assert capsys.readouterr().out.split("\n") == lines
+
+
+@pytest.mark.long
+def test_processes_share_the_lines_and_a_stopped_run_loses_its_batch_alone(tiny_checkpoint, tmp_path, monkeypatch):
+    source = write(tmp_path / "s", [*SENTENCES[0:10:2]] * 30)
+    target = write(tmp_path / "t", [*SENTENCES[1:10:2]] * 30)
+    options = [source, target, "--checkpoint", str(tiny_checkpoint), "--direction", "de-en", "--symmetrise", "jumps"]
+    align.main([*options, "--out", str(tmp_path / "whole")])
+    expected, taken, align_part = (tmp_path / "whole").read_text(), [], align.Aligner.align
+    with pytest.raises(ValueError, match="whole is there already: --replace"):
+        align.main([*options, "--out", str(tmp_path / "whole")])
+
+    def stopped(self, pairs, *rest):
+        taken.append(len(pairs))
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        return align_part(self, pairs, *rest)
+
+    monkeypatch.setattr(align.Aligner, "align", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        align.main([*options, "--out", str(tmp_path / "links")])
+    (left,) = tmp_path.glob("links.*.partial")
+    assert left.read_text() == "".join(expected.splitlines(keepends=True)[: align.LINES])
+    with left.open("a") as file:
+        file.write("0-0 1-")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
+    command = [*torchrun, "model.align", *options, "--out", str(tmp_path / "links")]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    assert (tmp_path / "links").read_text() == expected and not left.exists()
 
 
 def test_where_one_model_hesitates_the_other_decides(monkeypatch):

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
+from starlette.datastructures import State
 
-from viz.ui.server import health
+from viz.ui.server import health, leaving
 from viz.ui.server.named import ENDPOINTS
 
 
@@ -30,7 +31,7 @@ def awaited(function: Callable) -> None:
         thread.submit(anyio.run, function).result(30)
 
 
-def asked(path: str, *, waiting: int, most: int | None, app=None) -> tuple[int, str]:
+def asked(path: str, *, waiting: int, most: int | None, app=None, about_to_end=False) -> tuple[int, str]:
     """The answer of the middleware alone, before a queue that is so long."""
 
     class Queue(SimpleNamespace):
@@ -42,7 +43,8 @@ def asked(path: str, *, waiting: int, most: int | None, app=None) -> tuple[int, 
     async def send(message: dict) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "path": path, "app": SimpleNamespace(get_blocks=lambda: blocks)}
+    scope = {"type": "http", "path": path, "app": SimpleNamespace(get_blocks=lambda: blocks, state=State())}
+    scope["app"].state.leaving, scope["app"].state.complete = about_to_end, True
     awaited(lambda: health.Health(app)(scope, None, send))
     return sent[0]["status"], b"".join(one.get("body", b"") for one in sent).decode()
 
@@ -57,6 +59,39 @@ def test_a_served_app_is_alive_and_ready(tiny_url) -> None:
 def test_it_is_ready_while_there_is_room_in_the_line(waiting, most, status) -> None:
     found, said = asked(health.READY, waiting=waiting, most=most)
     assert found == status and json.loads(said) == {"ready": status == 200, "waiting": waiting, "most": most}
+
+
+def test_who_is_about_to_end_is_not_ready() -> None:
+    assert asked(health.READY, waiting=0, most=3, about_to_end=True)[0] == 503
+
+
+def test_who_leaves_takes_no_question_and_waits_for_answers() -> None:
+    asked_for, answers = [], []
+    app = SimpleNamespace(state=State())
+
+    async def inner(scope, receive, send) -> None:
+        asked_for.append(scope["path"])
+
+    async def send(message: dict) -> None:
+        answers.append(message)
+
+    def ask(method: str, path: str) -> None:
+        scope = {"type": "http", "method": method, "path": path, "app": app}
+        awaited(lambda: leaving.Leaving(inner)(scope, None, send))
+
+    app.state.under_way = 1  # an answer
+    with ThreadPoolExecutor(1) as pool:
+        finished = pool.submit(leaving.leave, app, 20)
+        while not leaving.leaving(app):
+            pass
+        ask("POST", "/gradio_api/queue/join")
+        assert answers[0]["status"] == 503 and not asked_for
+        ask("GET", "/gradio_api/call/translate/1")
+        ask("GET", "/")
+        app.state.under_way = 0
+        assert finished.result(20) and asked_for == ["/gradio_api/call/translate/1", "/"]
+    app.state.under_way = 1
+    assert not leaving.leave(app, 0.1)
 
 
 def test_metrics_count_requests_and_hold_no_text(tiny_url) -> None:

@@ -136,6 +136,36 @@ def test_even_an_exit_in_a_batch_leaves_nobody_waiting():
     assert not batcher._line
 
 
+def test_without_memory_for_a_thread_one_is_told_and_the_next_is_served(monkeypatch):
+    run, start = Recorder(), threading.Thread.start
+    run.gate.set()
+    batcher = Batcher(run, BatchLimits(at_once=1))
+
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(RuntimeError, match="thread"):
+        batcher("first", length=1)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert batcher("next", length=1) == "did next"
+
+
+def test_an_error_around_a_batch_leaves_nobody_waiting(monkeypatch):
+    run = Recorder()
+    run.gate.set()
+    batcher, finish = Batcher(run, BatchLimits(at_once=1)), Batcher._finish
+
+    def short(self, jobs):
+        raise MemoryError
+
+    monkeypatch.setattr(Batcher, "_finish", short)
+    with pytest.raises(MemoryError):
+        batcher("first", length=1)
+    monkeypatch.setattr(Batcher, "_finish", finish)
+    assert batcher("next", length=1) == "did next"
+
+
 def test_its_thread_ends_when_idle_and_a_new_one_comes_when_needed(monkeypatch):
     monkeypatch.setattr("model.serve.batching.IDLE_SECONDS", 0.05)
     threads = []

@@ -25,7 +25,7 @@ from tests.programs.train.runs import SMALL, losses
 
 TORCHRUN = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=2"]
 TIMEOUT = 1200
-SHARED = ["model.train", "model.survey", "model.faithfulness"]
+SHARED = ["model.train", "model.survey", "model.faithfulness", "model.align"]
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:

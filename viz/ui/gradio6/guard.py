@@ -39,6 +39,7 @@ BY_FIELD = "call/v2"  # where a body is the fields by name; elsewhere their valu
 # Gradio's page asks to end an event before it has heard its number, if a visitor is quick; Gradio itself answers with
 # an error, which stands in the console. Nothing can be ended by no number.
 ENDS = ("/gradio_api/cancel", "/gradio_api/reset")
+ASKS = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/", "/gradio_api/queue/")  # and answers
 PAGE = "predict"  # what the page posts to for handlers outside the queue, which it names in the body
 
 # Gradio's page starts from inline scripts and styles, and makes each gr.HTML's script with new Function: those three

@@ -18,7 +18,7 @@ from viz.ui.gradio6 import (
     wakeful_queue,
 )
 from viz.ui.gradio6.part import check
-from viz.ui.server import health
+from viz.ui.server import health, leaving
 
 MODULES = (
     lazy_tabs,
@@ -38,7 +38,7 @@ PARTS = tuple(module.PART for module in MODULES)
 def middleware() -> list[Middleware]:
     """What stands before Gradio, the outermost first."""
     check(PARTS)
-    return [Middleware(one) for one in (health.Health, guard.Guard, files.Files, preloads.Preloads)]
+    return [Middleware(one) for one in (health.Health, guard.Guard, leaving.Leaving, files.Files, preloads.Preloads)]
 
 
 def before_launch(demo: gr.Blocks) -> None:
@@ -50,3 +50,4 @@ def after_launch(demo: gr.Blocks) -> None:
     """For a page that is served."""
     visitors.use_visitors(demo)
     tool_answers.answer_tools_in_json(demo)
+    demo.app.state.complete = True

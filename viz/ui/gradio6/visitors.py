@@ -58,9 +58,8 @@ class Visitors(StateHolder):
 
     def __init__(self, blocks: gr.Blocks, limit: int = REMEMBERED_BYTES) -> None:
         super().__init__()
-        self.set_blocks(blocks)
-        self.limit = limit
-        self._described = Visitor(blocks)
+        self.limit, self._described = limit, Visitor(blocks)
+        self.set_blocks(blocks)  # the last: it is asked from then on
 
     def __getitem__(self, session_id: str) -> SessionState:
         # A call that names no session of its own goes by its event's id.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from viz.ui.gradio6.guard import CALLS, Receive, Scope, Send
 from viz.ui.gradio6.wakeful_queue import waiting
+from viz.ui.server.leaving import complete, leaving
 from viz.ui.server.named import ENDPOINTS
 
 try:
@@ -35,7 +36,7 @@ class Health:
             await _answer(send, 200, b"alive\n")
         elif path == READY:
             now, most = waiting(scope["app"])
-            ready = most is None or now < most
+            ready = (most is None or now < most) and complete(scope["app"]) and not leaving(scope["app"])
             found = {"ready": ready, "waiting": now, "most": most}
             await _answer(send, 200 if ready else 503, json.dumps(found).encode(), b"application/json")
         elif path == METRICS and self.counts is None:
