@@ -27,7 +27,7 @@ from model.decode.distributions import Choices
 from model.decode.greedy import greedy
 from model.decode.recorded import Recorded
 from model.decode.trace_builder import Request, TraceBuilder
-from model.program import add_checkpoint, command_line, program, whole
+from model.program import add_checkpoint, add_json, command_line, given, program, whole
 from model.trace.directions import parse_direction
 from model.trace.storage import to_npz
 from model.translator import Translator
@@ -209,8 +209,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--lengths", type=int, nargs="+", default=[8, 64], help="target tokens, default 8 64")
     parser.add_argument("--runs", type=whole(), default=5, help="of which the least is taken, default 5")
     parser.add_argument("--starts", type=whole(), default=3, help="new processes, default 3")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as one list")
-    return parser.parse_args(argv)
+    add_json(parser, "also write the rows as one list")
+    return given(parser, argv)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ SECTIONS = (
     Section(
         "Where the time goes",
         "parts.json",
-        "python -m bench.parts --json {file}",
+        "python -m bench.parts --json {file} --replace",
         "Processor time of one thread, beside the time in which the products can be done and weights be read at the "
         "speeds of the same run. Methods of the tab Why are asked about the last of 16 + 16 tokens. Last, what a start "
         "takes and leaves resident, stage by stage.",
@@ -73,7 +73,7 @@ SECTIONS = (
     Section(
         "From Enter to the new map",
         "entered.json",
-        "python -m bench.browser --only entered --json {file}",
+        "python -m bench.browser --only entered --json {file} --replace",
         "In the app, in a browser: sentences of some 12 tokens. What stands above the model's own time is the answer's "
         "way (the line of doubts below a translation among it) and the painting.",
     ),
@@ -87,7 +87,7 @@ SECTIONS = (
     Section(
         "Visitors behind nginx, and how many there may be",
         "capacity.json",
-        "python -m bench.capacity --measure 15 --json {file}",
+        "python -m bench.capacity --measure 15 --json {file} --replace",
         "What a question and a page's opening cost one replica, and two replicas behind nginx: how many questions they "
         "answer, and how long one takes when so many arrive at random, beside what M/M/c says of it. All of it shares "
         "the cores with whoever asks, which `busy cores` leaves out.",
@@ -95,7 +95,7 @@ SECTIONS = (
     Section(
         "Faults under load",
         "faults.json",
-        "python -m bench.faults --json {file}",
+        "python -m bench.faults --json {file} --replace",
         "Others ask all the while: how many answers they got, and how long the slowest took. SIGTERM: of the questions "
         "that were taken none may be lost.",
     ),
