@@ -87,7 +87,7 @@ SECTIONS = (
     Section(
         "Visitors behind nginx, and how many there may be",
         "capacity.json",
-        "python -m bench.capacity --measure 15 --json {file} --replace",
+        "python -m bench.hosting.capacity --measure 15 --json {file} --replace",
         "What a question and a page's opening cost one replica, and two replicas behind nginx: how many questions they "
         "answer, and how long one takes when so many arrive at random, beside what M/M/c says of it. All of it shares "
         "the cores with whoever asks, which `busy cores` leaves out.",
@@ -95,7 +95,7 @@ SECTIONS = (
     Section(
         "Faults under load",
         "faults.json",
-        "python -m bench.faults --json {file} --replace",
+        "python -m bench.hosting.faults --json {file} --replace",
         "Others ask all the while: how many answers they got, and how long the slowest took. SIGTERM: of the questions "
         "that were taken none may be lost.",
     ),

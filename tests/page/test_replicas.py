@@ -12,7 +12,7 @@ from http.client import HTTPException
 import pytest
 from playwright.sync_api import Page
 
-from bench.fleet import fleet
+from bench.hosting.fleet import fleet
 from bench.load import Caller
 
 pytestmark = [

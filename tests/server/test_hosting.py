@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench.fleet import proxy
+from bench.hosting.fleet import proxy
 from viz.ui.server.health import ALIVE, READY
 
 FOLDER = Path("docs/hosting")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.faults import FAULTS, running
+from bench.hosting.besieged import running
+from bench.hosting.faults import FAULTS
 
 
 @pytest.fixture(scope="module")

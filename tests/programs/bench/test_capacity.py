@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from bench import capacity
-from bench.capacity import Line, Visits, servers_for
+from bench.hosting import capacity
+from bench.hosting.capacity import Line, Visits, servers_for
 
 COSTS = {"core_seconds_a_question": 0.03, "core_seconds_a_page": 0.12}
 

@@ -1,4 +1,4 @@
-"""How many cores, or GPUs, so many visits take, and what they cost: `python -m bench.capacity --help`.
+"""How many cores, or GPUs, so many visits take, and what they cost: `python -m bench.hosting.capacity --help`.
 
 Questions arrive at random, wait in one line, and are answered by c servers: the queue M/M/c of Erlang (1917), whose
 chance to wait is Erlang's C formula. A server is a core, or a GPU. How long one is busy with a question, and with the
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from bench.fleet import Replica, fleet
+from bench.hosting.fleet import Replica, fleet
 from bench.load import ROOT, SENTENCES, Caller, load, running_app
 from model.program import add_json, command_line, given, program
 
@@ -210,7 +210,7 @@ def shown(value: float) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.capacity", __doc__)
+    parser = command_line("bench.hosting.capacity", __doc__)
     add = parser.add_argument
     add("--visits", type=int, nargs="+", default=[100, 10_000, 1_000_000], help="a day; default 100 10000 1000000")
     add("--questions", type=float, default=6, help="of a visit: a translation and what else is asked; default 6")
