@@ -139,6 +139,7 @@ class Pages:
         kind = {name: value for name, value in options.items() if name not in ("locale", "permissions")}
         idle = self._idle.setdefault(json.dumps(kind, sort_keys=True), [])
         page = idle.pop() if idle else self._browser.new_context(**kind).new_page()
+        page.reloads = page.outlives = False  # of this test
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.context.grant_permissions(options.get("permissions", []))
@@ -166,7 +167,7 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
 
     def console(message: ConsoleMessage) -> None:
-        expected = CUT_OFF * getattr(page, "reloads", False) + GONE * getattr(page, "outlives", False)
+        expected = CUT_OFF * page.reloads + GONE * page.outlives
         if message.type == "error" and not message.text.startswith(expected):
             problems.append(f"console: {message.text}")
 

@@ -65,7 +65,7 @@ def test_a_page_without_the_middleware_has_the_same_modules_from_where_files_are
         found = fetched(page)
         assert set(found.values()) == {1} and {"core/mount.js", "core/dom.js", "tour/guide.js"} <= found.keys()
         assert not any("/atlas/" in name for name in page.evaluate(NAMES))
-        page.goto("about:blank")
+        page.outlives = True
     finally:
         demo.close(verbose=False)
 

@@ -83,8 +83,8 @@ def open_traces(serve, open_page):
         return page
 
     yield start
-    for page in (page for page in pages if not page.is_closed()):
-        page.goto("about:blank")  # one whose server has gone asks again and again whether it is back
+    for page in pages:
+        page.outlives = True  # and asks whether its server is back, until the browser leaves it
     for demo in demos:
         demo.close(verbose=False)
 

@@ -219,6 +219,7 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
         "view": "lines",
         "combine": "max",
         "words": True,
+        "glosses": True,
         "heads": [[0, 1], [2, 3]],
         "special": "renormalise",
         "predicted": {"cross": False, "decoder_self": True, "alignment": False},
