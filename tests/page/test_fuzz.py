@@ -1,6 +1,6 @@
 """Hostile and strange text: every one gives a translation or an error in words, and nothing on the page runs.
 
-A plain run takes some 430 strings in all. The long one takes 20,000 through the tokenizer, 200 through translation and
+A plain run takes some 430 strings in all. The long one takes 20,000 through the tokenizer, 80 through translation and
 every export (`make endure`: 2,000) and through the page in a real browser.
 """
 
@@ -163,7 +163,7 @@ def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer, count):
     assert refused > count / 50
 
 
-@counts(20, 200, 2_000)
+@counts(20, 80, 2_000)
 def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_translator, count):
     translated = 0
     for text in some(count, seed=2):

@@ -126,8 +126,10 @@ FORMS = {  # what walks the whole page, and a word that another path is forced t
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("form", FORMS)
+# Each takes a minute: OPUS-MT's, which has tests of its own, is make endure's.
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=pytest.mark.endure if form == "opus" else pytest.mark.long) for form in FORMS]
+)
 def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, open_page, tmp_path: Path) -> None:
     make, changes, forced = FORMS[form]
     translator = own.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")

@@ -49,9 +49,11 @@ def back(pages: dict[Page, tuple[str, str]], began: float) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "visitors", [pytest.param(3, marks=pytest.mark.long), pytest.param(50, marks=pytest.mark.endure)]
+    ("visitors", "rolling"),
+    [pytest.param(3, False, marks=pytest.mark.long), pytest.param(50, True, marks=pytest.mark.endure)],
 )
-def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, pages, visitors):
+def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, pages, visitors, rolling):
+    """rolling: both replicas start anew, too, one after the other."""
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
     with fleet(tmp_path, options) as (port, (first, second)), ExitStack() as opened:
         seen = {}
@@ -76,7 +78,7 @@ def test_visitors_keep_their_sentence_and_their_tab(tiny_checkpoint, tmp_path, p
             times = back(seen, began)
             print(f"{visitors} visitors, a replica killed: back after {sorted(times)[len(times) // 2]:.1f} s (median)")
             first.start().served()
-            for replica in (second, first):  # a rolling restart
+            for replica in (second, first) * rolling:
                 replica.end().start().served()
                 time.sleep(6)  # until nginx sends visitors there again
                 back(seen, time.monotonic())

@@ -67,8 +67,8 @@ def start(open_page, url: str, **options) -> Page:
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
 def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark) -> None:
-    """In a dark and in a light page: axe-core looks at each panel in both where it is wide, in one where it is narrow,
-    but for the first panel of each tab."""
+    """axe-core looks at each panel in a dark page where it is narrow and in a light one where it is wide, and at the
+    first panel of each tab in both."""
     page, explained = start(open_page, app_url, width=width, dark=dark), set()
     for tab, panels in TABS.items():
         for name in panels:
@@ -95,7 +95,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             # What stands around a panel is the same for all of a tab: looked at once.
             first = name == panels[0]
             part = None if first else panel.locator("xpath=ancestor::*[@role='tabpanel'][1]")
-            for now_dark in (dark, not dark) if first or width > 390 else (dark,):
+            for now_dark in (dark, not dark) if first else (dark,):
                 page.evaluate(TURN, now_dark)
                 no_violations(page, part, colours=now_dark != dark)
                 screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if now_dark else 'light'}-{width}")

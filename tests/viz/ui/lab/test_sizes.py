@@ -58,12 +58,8 @@ def ends(control: gr.components.Component) -> list:
     [
         ("tiny", "small"),
         *(
-            pytest.param(*case, marks=mark)
-            for mark, case in (
-                (pytest.mark.long, ("small", "tiny")),
-                (pytest.mark.endure, ("tiny", "tiny")),
-                (pytest.mark.endure, ("small", "small")),
-            )
+            pytest.param(*case, marks=pytest.mark.endure)
+            for case in (("tiny", "tiny"), ("small", "tiny"), ("small", "small"))
         ),
     ],
 )
