@@ -22,6 +22,7 @@ def left(page: Page) -> str:
     box.fill(SENTENCES[4])
     box.press("Enter")
     expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
+    expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
     written = page.inner_text("#translation-text")
     box.fill(TYPED)
     open_tab(page, "Positions")

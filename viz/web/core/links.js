@@ -33,8 +33,18 @@ function left() {
   }
 }
 export let kept = left();
-addEventListener("hashchange", () => (kept = null));
+// The sentence that is to stand here again, until it does, or something else is typed: a page that is left before holds
+// the first example, and what was kept is kept.
+let awaited = kept && new URLSearchParams(kept.view).get("text");
+document.addEventListener("atlas-drawn", () => {
+  if (new URLSearchParams(tabLinks.explorer?.() || "").get("text") === awaited) awaited = null;
+});
+addEventListener("input", (event) => {
+  if (event.isTrusted) awaited = null;
+});
+addEventListener("hashchange", () => (kept = awaited = null));
 addEventListener("pagehide", () => {
+  if (awaited) return;
   const view = new URLSearchParams(tabLinks.explorer?.() || ""),
     tab = document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]'),
     typed = document.querySelector("#source-text :is(textarea, input)")?.value;
