@@ -240,6 +240,8 @@ def main(argv: list[str] | None = None) -> None:
         print(json.dumps(rounded(found), indent=2))
         if args.json:
             args.json.write_text(json.dumps(rounded(found), indent=2) + "\n", encoding="utf-8")
+    elif not args.costs.exists():
+        raise ValueError(f"{args.costs} is not there: --measure 15 measures what a question takes on this machine")
     else:
         found = json.loads(args.costs.read_text(encoding="utf-8"))
     print(table(needed(args, found)))
