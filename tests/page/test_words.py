@@ -71,7 +71,9 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
     page.keyboard.press("Escape")
     no_violations(page, ".atlas-explorer")
     open_tab(page, table["Step by step"])
-    for button in page.locator("#stepper .choose-panel button").all():
+    choices = page.locator("#stepper .choose-panel button")
+    expect(choices.first).to_be_visible()
+    for button in choices.all():
         button.click()
         look()
     page.keyboard.press("ArrowRight")
