@@ -17,6 +17,7 @@ from viz.figures.grid import plot_grid
 from viz.figures.heatmap import plot_heatmap
 from viz.figures.lines import plot_lines
 from viz.maps.reduce import View, score_map
+from viz.wire.address import link
 
 __all__ = [
     "ColourScale",
@@ -24,6 +25,7 @@ __all__ = [
     "View",
     "compare",
     "explore",
+    "link",
     "plot_grid",
     "plot_heatmap",
     "plot_lines",

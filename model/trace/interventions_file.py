@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 from model.trace import whole
+from model.trace.edits import Add, Edit, Recipe
 from model.trace.edits import file as edits_file
 from model.trace.interventions import (
     NO_INTERVENTIONS,
@@ -19,6 +21,7 @@ from model.trace.interventions import (
 )
 from model.trace.kinds import AttentionKind, Side, SubLayerName
 
+MOST = 1000  # changes that somebody else may ask for at once
 _PLACES = {"head_output": HeadOutput, "sublayer_output": SubLayerOutput, "stream": Stream}
 
 
@@ -41,6 +44,47 @@ def from_plain(found: object) -> Interventions:
         return Interventions(**{name: _READ[name](value) for name, value in found.items()})
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"interventions that cannot be read: {error}") from error
+
+
+def requested(found: object) -> Interventions:
+    """What to_plain() gave, as somebody else asks for it. ValueError, in words, for what is not, or cannot be run from
+    there."""
+    made = from_plain(found)
+    if made.patches or made.in_words:
+        raise ValueError('what interventions put in place of something are edits: "replace" at a place, with a value')
+    if (n := sum(map(len, (made.heads_off, made.cut_edges, made.zeroed_edges, made.edits)))) > MOST:
+        raise ValueError(f"interventions are at most {MOST:,} at once, found {n:,}")
+    return made
+
+
+def to_text(interventions: Interventions, longest: int) -> str | None:
+    """What requested() takes, as JSON; "" for nothing. Of a recipe its sentences alone: whoever reads it finds the
+    vector again. None for what cannot be asked for, or takes more than so many characters."""
+    if not interventions:
+        return ""
+    edits = tuple((place, _without_vector(edit)) for place, edit in interventions.edits)
+    found = to_plain(replace(interventions, edits=edits))
+    try:
+        requested(found)
+    except ValueError:
+        return None
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= longest else None
+
+
+def from_text(text: str) -> Interventions:
+    """What to_text() gave. ValueError, in words, for anything else."""
+    if not text:
+        return NO_INTERVENTIONS
+    try:
+        return requested(json.loads(text))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"changes to the model that are no JSON: {error}") from error
+
+
+def _without_vector(edit: Edit) -> Edit:
+    made_by = isinstance(edit, Add) and isinstance(edit.value, Recipe)
+    return replace(edit, value=replace(edit.value, vector=None)) if made_by else edit
 
 
 def _data(value: object) -> object:
@@ -88,6 +132,8 @@ def _object(type_: type, values: dict, read: dict[str, Callable] = _FIELDS) -> o
 
 
 def _head(values: list) -> tuple[AttentionKind, int, int]:
+    if not isinstance(values, (list, tuple)) or len(values) != 3:
+        raise ValueError(f"a head is its kind, its layer and its number, found {values!r:.80}")
     kind, layer, head = values
     return AttentionKind(kind), whole(layer), whole(head)
 

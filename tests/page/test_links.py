@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlencode
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+import viz
+from model.trace.edits import Add
 from tests.page.browser import no_violations, screenshot
 from tests.page.test_stepper import act, idle, step, written
 
@@ -87,3 +90,26 @@ def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_t
     screenshot(page, "links-stepper-1280")
     follow(page, FIRST, tab="stepper", step="999")
     expect(stepper.locator("[data-move=next]")).to_be_disabled()
+
+
+def test_a_link_brings_back_what_the_model_was_changed_by(app_url, open_page, shipped_translators) -> None:
+    """As Python makes it, whatever the edit; through a reload; and a plain link takes it away again."""
+    translator = shipped_translators["de-en"]
+    rng = np.random.default_rng(3)
+    noise = {"encoder.1.resid_post": Add(rng.normal(size=translator.config.d_model), 10.0, positions=(0, 1))}
+    with translator.edit(noise) as edited:
+        trace = edited.translate(FIRST)
+    plain = translator.translate(FIRST)
+    assert trace.translation != plain.translation
+    page = open_page(f"{viz.link(trace, app_url)}&tab=stepper&step=3", **CLIPBOARD)
+    stepper, read = page.locator(".atlas-stepper"), page.locator("#translation-text")
+    expect(stepper).to_have_attribute("data-step", "2")
+    expect(read).to_have_text(trace.translation)
+    fields = copied(page, ".atlas-stepper")
+    assert fields["interventions"] == parse_qs(viz.link(trace).split("#")[1])["interventions"][0]
+    page.reload()
+    expect(read).to_have_text(trace.translation)
+    follow(page, FIRST, interventions="{")
+    expect(page.locator(".atlas-translation .notice.error")).to_contain_text("JSON")
+    follow(page, FIRST)
+    expect(read).to_have_text(plain.translation)

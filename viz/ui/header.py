@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from model.trace.language import words_of
+from model.trace import interventions_file
+from model.trace.interventions import Interventions
+from model.trace.language import Refusal, words_of
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
@@ -139,6 +141,13 @@ def _opening(model: Translator, example: str, direction: str) -> TranslationTrac
         raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
 
 
+def _linked(changes: str) -> Interventions:
+    try:
+        return interventions_file.from_text(changes)
+    except ValueError as error:
+        raise Refusal("The change to the model in this link cannot be read: {why}.", why=str(error)) from error
+
+
 class _Handlers:
     """What the header answers."""
 
@@ -147,9 +156,10 @@ class _Handlers:
 
     def translate(self, message: Message) -> dict | tuple[dict, object]:
         """Translate a text as the menus say, {text, entry, pair, beam} (viz/ui/direction.py; pair: of a model of many
-        languages), or as a link does, {text, direction, checkpoint, beam}: the menus then follow."""
-        text, entry, pair, code, checkpoint, beam = (
-            str(message.data.get(field) or "") for field in ("text", "entry", "pair", "direction", "checkpoint", "beam")
+        languages), or as a link does, {text, direction, checkpoint, beam, interventions}: the menus then follow."""
+        text, entry, pair, code, checkpoint, beam, changes = (
+            str(message.data.get(field) or "")
+            for field in ("text", "entry", "pair", "direction", "checkpoint", "beam", "interventions")
         )
         beam, fill = beam if beam in SEARCHES else "1", None
         if code:
@@ -158,7 +168,9 @@ class _Handlers:
         else:
             route = direction.route_of(self.translators, entry, pair)
         try:
-            trace = self.translators[route.label].translate(text, route.direction, beam=int(beam))
+            trace = self.translators[route.label].translate(
+                text, route.direction, beam=int(beam), interventions=_linked(changes)
+            )
         except ValueError as error:
             return {"error": words_of(error), "fill": fill}
         return {**self.showing(trace), "fill": fill}, message.state(trace)

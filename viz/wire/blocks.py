@@ -1,8 +1,8 @@
 """What a lab panel is made of, as plain JSON-ready values; viz/web/lab/panel.js draws them.
 
 A panel is a list of blocks: text, formula, facts, cards, row, stack, folded, slot, table, figure, flow, maps, bars,
-marked; other modules here add some. A table's cell is a string, or one of the cell functions below. Text is text: the
-page never reads it as markup.
+marked, links; other modules here add some. A table's cell is a string, or one of the cell functions below. Text is
+text: the page never reads it as markup.
 """
 
 from __future__ import annotations
@@ -24,6 +24,19 @@ THOUSANDS = "\u202f"  # between them: a narrow space that does not break, as in 
 def text(words: str, *, tone: str = "plain") -> dict:
     """A paragraph. tone: "plain", "note" (quieter), "good" or "bad" (a finding, coloured)."""
     return {"type": "text", "text": words, "tone": tone}
+
+
+def links(source: Sequence[str], target: Sequence[str], scores: np.ndarray, chosen: Sequence[tuple[int, int]]) -> dict:
+    """Word links. scores [target word, source word], shares of 1; chosen: (source word, target word)."""
+    return {
+        "type": "links",
+        "words": {
+            "source": [{"cell": "token", "text": word} for word in source],
+            "target": [{"cell": "token", "text": word} for word in target],
+        },
+        "scores": np.round(scores, 3).tolist(),
+        "links": [list(map(int, link)) for link in chosen],
+    }
 
 
 def formula(symbols: str, source: str = "") -> dict:

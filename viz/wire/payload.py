@@ -23,6 +23,7 @@ from viz import theme
 from viz.maps import labels
 from viz.maps.patterns import head_patterns
 from viz.maps.reduce import THUMBNAIL, View, pool
+from viz.wire.address import named
 from viz.wire.codecs import EXACT, ROOT, SMALL
 from viz.wire.tiles import all_tiles, described, is_large, strip, tiles
 from viz.words import say
@@ -62,14 +63,11 @@ def payload(trace: TranslationTrace, selection: object = None, *, exact: bool = 
         "lazy": lazy,
         "blocks": blocks,
         "thumbnails": small,
-        "text": trace.source_text,
+        **named(trace, trace.decoding),
         "translation": trace.translation,
-        "direction": trace.direction,
-        "checkpoint": trace.checkpoint,
         "finished": trace.finished,
         "decoding": trace.decoded_by,
         "attention_only": trace.attention_only,
-        "beam": trace.decoding and trace.decoding.beam,
         "tokens": {
             "source": _tokens(trace.source_tokens),
             "read": _tokens(trace.decoder_inputs),

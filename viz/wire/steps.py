@@ -14,6 +14,7 @@ from model.trace.translation import TranslationTrace
 from viz import theme
 from viz.maps import labels
 from viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, aligned, common_prefix
+from viz.wire.address import named
 from viz.wire.codecs import root_codes
 from viz.wire.payload import block
 
@@ -26,13 +27,9 @@ _BYTES_A_WEIGHT = 2 * 4 / 3
 def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
     """The branches with their tokens and probabilities; of those the page knows, numbers. beam: the width of the search
     that found the translation which the tree began with; null where that is not known."""
-    first = tree.branches[0].decoding
     return {
         "key": tree.key,
-        "text": tree.source_text,
-        "direction": tree.direction,
-        "checkpoint": tree.checkpoint,
-        "beam": first and first.beam,
+        **named(tree, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
         "dropped": tree.dropped,
         "branches": [b.number if b.number in known else _branch(b) for b in tree.branches],

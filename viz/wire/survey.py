@@ -10,6 +10,7 @@ from model.trace.survey.statistics import STATISTICS
 from model.trace.survey.survey import FALSE_DISCOVERIES, DirectionSurvey, KindSurvey
 from model.trace.translation import TranslationTrace
 from viz.maps.labels import KIND_TITLES
+from viz.wire.address import named
 from viz.words import Words, join, say
 
 PARTS = ("value", "low", "high")
@@ -55,16 +56,10 @@ def _grade(found: KindSurvey, layer: int, head: int, name: str) -> Words | None:
 
 def survey(found: DirectionSurvey, trace: TranslationTrace) -> dict:
     """A block: the overview of all heads. trace: what a link to it is to bring back beside it."""
-    beam = trace.decoding.beam if trace.decoding else 1
     used = {name for kind in found.kinds.values() for name in kind.statistics}
     return {
         "type": "survey",
-        "link": {
-            "text": trace.source_text,
-            "direction": trace.direction,
-            "checkpoint": trace.checkpoint,
-            **({"beam": beam} if beam > 1 else {}),
-        },
+        "link": named(trace, trace.decoding),
         "statistics": {
             name: {
                 "title": s.title,

@@ -65,6 +65,7 @@ AT_THE_START = {
 TO_PROGRAMS = {f"viz/ui/server/{name}.py" for name in ("api", "why_api", "answers")}
 IN_A_CHECK = {("model/checks/claims.py", "difference"), ("model/checks/verify.py", "measure")}
 NO_CONTROL = {
+    ("viz/wire/address.py", "link"),
     ("model/analysis/trust.py", "stored"),
     ("viz/ui/lab/heads/twins.py", "chosen"),
     ("viz/ui/lab/verify/pairs.py", "chosen"),

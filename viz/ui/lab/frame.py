@@ -25,6 +25,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.header import Header
 from viz.ui.rpc import Message, tells_itself, told
 from viz.ui.session import Selection
+from viz.wire.address import named
 from viz.wire.payload import key_of
 from viz.wire.question import exact, headline, picture, question_payload
 
@@ -70,10 +71,7 @@ def answered(scene: Scene) -> dict:
     found = {
         "asked": name_of(scene.asked.fitted(trace)),
         "about": key_of(trace),
-        "text": trace.source_text,
-        "direction": trace.direction,
-        "checkpoint": trace.checkpoint,
-        "beam": trace.decoding and trace.decoding.beam,
+        **named(trace, trace.decoding),
         **question_payload(trace, question, pinned.contrasts(trace, question.step)),
     }
     try:

@@ -14,7 +14,6 @@ from model.trace.interventions import NO_INTERVENTIONS, Interventions
 from viz.ui.gradio6.discreet_log import describe
 
 VERSION = 1
-MOST_CHANGES = 1000  # of one request
 One = TypeVar("One", bound=Enum)
 
 log = logging.getLogger(__name__)
@@ -74,12 +73,7 @@ def interventions(value: object) -> Interventions:
     ValueError, in words, for what is not, or cannot be run from there."""
     if not value:
         return NO_INTERVENTIONS
-    found = interventions_file.from_plain(value)
-    if found.patches or found.in_words:
-        raise ValueError('what interventions put in place of something are edits: "replace" at a place, with a value')
-    if (n := sum(map(len, (found.heads_off, found.cut_edges, found.zeroed_edges, found.edits)))) > MOST_CHANGES:
-        raise ValueError(f"interventions are at most {MOST_CHANGES:,} at once, found {n:,}")
-    return found
+    return interventions_file.requested(value)
 
 
 def one_of(name: str, value: object, kinds: type[One]) -> One:

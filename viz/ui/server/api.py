@@ -23,6 +23,7 @@ from viz.maps.reduce import View, score_map
 from viz.ui.server.answers import string, token_ids, whole
 from viz.ui.server.endpoints import Served, endpoint
 from viz.ui.session import TRANSLATES
+from viz.wire import address
 
 MAX_JSON_NUMBERS = 1_000_000  # of one answer; NPZ has no such limit, since it is ten times smaller
 
@@ -43,9 +44,11 @@ def translate(served: Served, text: str, direction: str = "", beam: int = 1) -> 
         translation, direction, finished (false: stopped by its length), source_ids, source_tokens, target_ids,
         target_tokens; for each target token probabilities, ranks (from 1) and entropies (of its step, in bits);
         log_probability (natural, of the whole translation); decoding (width of the search, length_penalty, and how
-        many of the first target tokens were given); interventions, {} for none; seconds, device, checkpoint, digest.
+        many of the first target tokens were given); interventions, {} for none; seconds, device, checkpoint, digest;
+        link, which opens this page at the translation, without the interventions where they are too long for one.
     """
-    return described(served.traced(text, direction, beam))
+    trace = served.traced(text, direction, beam)
+    return {**described(trace), "link": address.opening(trace)}
 
 
 @endpoint(returns="one map, or with kind `all` the whole trace; JSON, NPZ in base64, CSV of a map, HTML of a trace")
@@ -128,7 +131,8 @@ def score(served: Served, text: str, target: str, direction: str = "") -> dict:
         direction: such as "de-en"; empty for the app's first
 
     Returns:
-        What translate returns, of this target; log_probability is natural, of the whole target and its end.
+        What translate returns but the link, of this target; log_probability is natural, of the whole target and its
+        end.
     """
     translator, code = served.chosen(direction)
     return described(

@@ -14,6 +14,7 @@ from model.trace.why.question import Against, Question
 from model.trace.words import SPACE, word_groups
 from viz.ui.desk.scene import Scene
 from viz.ui.tours.tour import Pair
+from viz.wire.address import fields
 
 Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
 
@@ -65,8 +66,7 @@ class StopScene(Scene):
     def link(self, *, pinned: bool = True, row: int | None = None) -> dict[str, str]:
         """The fields of a link: which sentence, head and, if pinned, tokens. row: of the decoder; None: the one that is
         about to write the pair's translation."""
-        trace, found = self.trace, {}
-        found |= {"text": trace.source_text, "direction": trace.direction, "checkpoint": trace.checkpoint}
+        found = fields(self.trace)
         if self.head:
             kind, layer, head = self.head
             found |= {"kind": kind.value, "layer": str(layer + 1), "head": str(head + 1)}

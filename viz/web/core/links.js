@@ -101,12 +101,24 @@ export function viewLink() {
   return fields;
 }
 
-// Whether a link's fields are about a translation, an object that has these names; of what either does not say, any will do.
-export const isAbout = (link, { text, direction, checkpoint, beam }) =>
+// The fields of a link to a translation, as viz/wire/address.py names it, and more of them.
+export const linkTo = ({ text, direction, checkpoint, beam, interventions }, more = {}) =>
+  new URLSearchParams({
+    text,
+    direction,
+    checkpoint,
+    ...(beam > 1 ? { beam } : {}),
+    ...(interventions ? { interventions } : {}),
+    ...more,
+  });
+
+// Whether a link's fields are about a translation, named like that; of what either does not say, any will do.
+export const isAbout = (link, { text, direction, checkpoint, beam, interventions }) =>
   Object.entries({ text, direction, checkpoint }).every(
     ([name, value]) => !link.get(name) || link.get(name) === value,
   ) &&
-  (beam === null || Number(link.get("beam") ?? 1) === beam);
+  (beam === null || Number(link.get("beam") ?? 1) === beam) &&
+  (interventions === null || (link.get("interventions") ?? "") === interventions);
 
 // Copy the page's address with these fields, and say so; where that is not allowed, a field to copy it from is shown.
 // show(words or field).

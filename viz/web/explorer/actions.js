@@ -44,7 +44,17 @@ export function createActions(context) {
     });
   }
 
-  const link = () => copyLink(states.toFragment(context.state(), context.trace()), context.say);
+  function link() {
+    const trace = context.trace(),
+      whole = trace.interventions !== null;
+    copyLink(
+      states.toFragment(context.state(), trace),
+      context.say,
+      ...(whole
+        ? []
+        : [undefined, t("Link copied, without the change to the model: it has too many parts.")]),
+    );
+  }
 
   const button = (text, title, onclick) =>
     el("button", { type: "button", class: "plain", title, onclick }, text);

@@ -1,5 +1,6 @@
 // What a person has chosen to look at, and the link that brings it back.
 import { KINDS } from "../core/kinds.js";
+import { linkTo } from "../core/links.js";
 
 export const CHOICES = {
   kind: Object.keys(KINDS),
@@ -141,10 +142,9 @@ export function withPin(state, map, trace, { row, column }) {
 }
 
 // "text=..&direction=..&checkpoint=..&kind=..": only what differs from the initial state, after what says what to translate.
-export function toFragment(state, { text, direction, checkpoint, beam }) {
+export function toFragment(state, trace) {
   const start = initial(),
-    fields = new URLSearchParams({ text, direction, checkpoint });
-  if (beam > 1) fields.set("beam", beam);
+    fields = linkTo(trace);
   fields.set("kind", state.kind);
   fields.set("layer", state.layer + 1);
   fields.set("head", state.head + 1);
@@ -165,7 +165,8 @@ export function toFragment(state, { text, direction, checkpoint, beam }) {
   return fields.toString();
 }
 
-// {text, direction, checkpoint, state} and of a beam search its width, or null where the fragment is no link of ours. Unknown values are left at their start.
+// {text, direction, checkpoint, interventions, state} and of a beam search its width, or null where the fragment is no link
+// of ours. Unknown values are left at their start.
 export function fromFragment(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!fields.has("text")) return null;
@@ -194,6 +195,7 @@ export function fromFragment(fragment) {
     text: fields.get("text"),
     direction: fields.get("direction") || "",
     checkpoint: fields.get("checkpoint") || "",
+    interventions: fields.get("interventions") || "",
     ...beam,
     state,
   };

@@ -53,6 +53,7 @@ export class Trace {
       direction: payload.direction,
       checkpoint: payload.checkpoint,
       beam: payload.beam,
+      interventions: payload.interventions,
       tokens: payload.tokens,
       kinds: payload.kinds,
       lazy: payload.lazy,

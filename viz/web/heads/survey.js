@@ -3,7 +3,7 @@ import { button as plainButton, el } from "../core/dom.js";
 import { fixed } from "../core/format.js";
 import { createGrid, shade } from "../core/grid.js";
 import { said, t } from "../core/language.js";
-import { copyLink, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { pictured } from "../picture/copy.js";
 import { drawScatter } from "./scatter.js";
 import { drawTable } from "./table.js";
@@ -171,8 +171,7 @@ export function survey(block, keep, api) {
       state.chosen && (state.view !== "grid" || state.chosen.kind === state.kind)
         ? state.chosen
         : state;
-    return new URLSearchParams({
-      ...block.link,
+    return linkTo(block.link, {
       tab: "heads",
       panel: "heads-survey",
       ...Object.fromEntries(Object.entries(LINKED).map(([name, field]) => [field, state[name]])),

@@ -1,7 +1,7 @@
 // The blocks a lab panel is made of (viz/wire/blocks.py): each becomes DOM, all text through textContent.
 import { el } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink, look } from "../core/links.js";
+import { copyLink, linkTo, look } from "../core/links.js";
 import { math } from "./math.js";
 import { figure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
@@ -197,8 +197,7 @@ export const simple = {
     ),
   link: (b) => {
     const status = el("span", { class: "text note", role: "status" });
-    const copy = () =>
-      copyLink(new URLSearchParams(b.fields), (told) => status.replaceChildren(told));
+    const copy = () => copyLink(linkTo(b.about, b.fields), (told) => status.replaceChildren(told));
     return el(
       "p",
       {},

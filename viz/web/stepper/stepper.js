@@ -2,7 +2,7 @@
 // server; what the model must compute is asked for one action at a time, in order.
 import { button, debounce, el, invite } from "../core/dom.js";
 import { said, t } from "../core/language.js";
-import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { pictured } from "../picture/copy.js";
 import { createBeam } from "./beam.js";
@@ -182,17 +182,7 @@ export default function stepper(root, api) {
     move(() => step);
   }
 
-  function linked() {
-    const { text, direction, checkpoint, beam } = tree;
-    return new URLSearchParams({
-      text,
-      direction,
-      checkpoint,
-      ...(beam > 1 ? { beam } : {}),
-      tab: "stepper",
-      step: at + 1,
-    });
-  }
+  const linked = () => linkTo(tree, { tab: "stepper", step: at + 1 });
   tabLinks.stepper = () => path && linked();
 
   const copy = () => copyLink(linked(), (said) => copied.replaceChildren(said));

@@ -3,7 +3,7 @@ import { arrow } from "../core/keys.js";
 import { button, el, invite, whenSeen } from "../core/dom.js";
 import { percent } from "../core/format.js";
 import { parts, said, t } from "../core/language.js";
-import { copyLink, isAbout, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, isAbout, linkTo, pageLink, tabLinks } from "../core/links.js";
 import { connect } from "../core/rpc.js";
 import { glossed } from "../lab/glossary.js";
 import { pictured } from "../picture/copy.js";
@@ -246,15 +246,8 @@ export default function question(root, api) {
   }
 
   function linked() {
-    const { text, direction, checkpoint, beam, step, contrast_id: against } = shown;
-    const fields = new URLSearchParams({
-      text,
-      direction,
-      checkpoint,
-      ...(beam > 1 ? { beam } : {}),
-      tab: "why",
-      step: step + 1,
-    });
+    const { step, contrast_id: against } = shown,
+      fields = linkTo(shown, { tab: "why", step: step + 1 });
     if (against === null) fields.set("alone", "1");
     else fields.set("against", against);
     const panel = [...document.querySelectorAll("[id^=panel-why-]")].find(

@@ -22,7 +22,6 @@ from viz.ui.lab.controls import Choice
 from viz.ui.lab.heads.survey import named_head
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
-from viz.wire.links import links as links_block
 from viz.words import Words, join, say
 
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"
@@ -61,7 +60,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
             ),
             tone="note",
         ),
-        links_block(*word_texts(scene.trace), scores, sorted(best(scores))),
+        blocks.links(*word_texts(scene.trace), scores, sorted(best(scores))),
         blocks.slot(
             "score",
             blocks.text(say("Click to correct the links; every head is then scored against them."), tone="note"),

@@ -17,6 +17,7 @@ from viz.ui.desk.scene import Scene
 from viz.ui.lab.controls import Slider, Text
 from viz.ui.lab.panel import Panel
 from viz.wire import blocks
+from viz.wire.address import named
 from viz.words import say
 
 NAME, PERCENT = "steer", 100
@@ -39,7 +40,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
     trace = scene.trace
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
-    link = {"text": trace.source_text, "direction": trace.direction, "tab": "inside", "panel": NAME, **recipe}
+    link = {"tab": "inside", "panel": NAME, **recipe}
     return [
         blocks.cards(
             (say("As it is"), trace.translation, trace.source_text),
@@ -64,7 +65,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
             ),
         ),
         {"type": "action", "text": say("Show it on every tab"), "event": "translate", "data": recipe},
-        {"type": "link", "text": say("Link to this recipe"), "fields": link},
+        {"type": "link", "text": say("Link to this recipe"), "about": named(trace, trace.decoding), "fields": link},
     ]
 
 

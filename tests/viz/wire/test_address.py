@@ -1,0 +1,91 @@
+"""What stands behind a page's address: changes to the model travel in it, or are refused in words."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+
+import viz
+from model.trace import interventions_file
+from model.trace.edits import Ablate, Add, Recipe, Scale
+from model.trace.interventions import Edge, Interventions
+from viz.wire import address
+
+TEXT = "Zwei Hunde schlafen & träumen."
+
+
+def read(link: str) -> dict[str, str]:
+    return {name: one for name, (one,) in parse_qs(link.split("#", 1)[1]).items()}
+
+
+def test_what_a_link_says_makes_the_same_translation_again(tiny_translator) -> None:
+    config = tiny_translator.config
+    vector = np.linspace(-3, 3, config.d_model)
+    changes = Interventions(
+        heads_off=frozenset({("cross", 0, 1)}),
+        zeroed_edges=frozenset({Edge("encoder_self", 1, 0)}),
+        edits=(
+            ("encoder.final", Add(vector, strength=1.5, positions=(1, 2))),
+            ("decoder.0.cross.z", Ablate(heads=(0,))),
+            ("decoder.*.resid_post", Scale(0.75)),
+        ),
+    )
+    trace = tiny_translator.translate(TEXT, beam=2, interventions=changes)
+    found = read(viz.link(trace, "http://127.0.0.1:7860/"))
+    assert found.pop("interventions") and found == {
+        "text": TEXT,
+        "direction": trace.direction,
+        "checkpoint": trace.checkpoint,
+        "beam": "2",
+    }
+    again = interventions_file.from_text(read(viz.link(trace))["interventions"])
+    assert again == trace.interventions
+    twin = tiny_translator.translate(TEXT, beam=2, interventions=again)
+    assert twin.target_ids == trace.target_ids and (twin.cross.weights == trace.cross.weights).all()
+
+
+def test_a_plain_translation_has_no_more_than_it_needs(tiny_translator) -> None:
+    trace = tiny_translator.translate(TEXT)
+    assert set(read(viz.link(trace))) == {"text", "direction", "checkpoint"}
+    assert address.named(trace, trace.decoding)["interventions"] == ""
+    assert interventions_file.from_text("") == Interventions()
+
+
+def test_of_a_direction_the_sentences_travel_and_no_vector(tiny_translator) -> None:
+    drinks = Interventions(edits=(("encoder.final", Add(Recipe("Hunde schlafen.", "Hunde träumen."), 2.0)),))
+    trace = tiny_translator.translate(TEXT, interventions=drinks)
+    assert trace.interventions.edits[0][1].value.vector is not None
+    text = read(viz.link(trace))["interventions"]
+    assert "float32" not in text and json.loads(text)["edits"][0]["value"]["towards"] == "Hunde schlafen."
+    twin = tiny_translator.translate(TEXT, interventions=interventions_file.from_text(text))
+    assert twin.interventions == trace.interventions and twin.target_ids == trace.target_ids
+
+
+def test_what_no_link_can_carry_is_said(tiny_translator) -> None:
+    with tiny_translator.edit({"encoder.final": lambda x, at: x}) as edited:
+        trace = edited.translate(TEXT)
+    assert address.named(trace, trace.decoding)["interventions"] is None
+    assert "interventions" not in address.fields(trace)
+    with pytest.raises(ValueError, match="no link can carry these changes"):
+        viz.link(trace)
+    many = frozenset(Edge("cross", 0, key) for key in range(address.LONGEST // 40))
+    assert interventions_file.to_text(Interventions(zeroed_edges=many), address.LONGEST) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "no JSON"),
+        ("[" * 5000, "no JSON"),
+        ("[]", "an object of heads_off"),
+        ('{"roof": 1}', "an object of heads_off"),
+        ('{"heads_off": [["cross"]]}', "its kind, its layer and its number"),
+        ('{"patches": [{"place": "stream", "side": "encoder", "layer": 0, "positions": [0]}]}', "are edits"),
+    ],
+)
+def test_a_hostile_link_is_refused_in_words(text, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        interventions_file.from_text(text)

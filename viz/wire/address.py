@@ -1,0 +1,53 @@
+"""What names a translation in a page's address: its text, the model, the search, and what the model was changed by.
+
+Everything stands behind the #, which no server sees.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from model.trace import interventions_file
+from model.trace.decoding import Decoding
+from model.trace.translation import TranslationTrace
+from viz.maps.branches import Tree
+
+LONGEST = 65_536  # characters of all changes in a link
+
+
+def named(of: TranslationTrace | Tree, decoding: Decoding | None) -> dict:
+    """What the page makes a link of, JSON-ready. beam: the width of the search, null where that is not known;
+    interventions: JSON, "" for none, null for those that no link can carry."""
+    return {
+        "text": of.source_text,
+        "direction": of.direction,
+        "checkpoint": of.checkpoint,
+        "beam": decoding and decoding.beam,
+        "interventions": interventions_file.to_text(of.interventions, LONGEST),
+    }
+
+
+def fields(trace: TranslationTrace) -> dict[str, str]:
+    """The fields of a link to a trace, without the changes that no link can carry."""
+    found = named(trace, trace.decoding)
+    return {name: str(value) for name, value in found.items() if value and (name, value) != ("beam", 1)}
+
+
+def opening(trace: TranslationTrace) -> str:
+    """The fields as they stand behind a page's address."""
+    return f"#{urlencode(fields(trace))}"
+
+
+def link(trace: TranslationTrace, page: str = "") -> str:
+    """An address that opens a page at this translation: the same text, model and search, under the same changes. Of a
+    target that was given it opens what the model itself writes.
+
+    page: where one is served, such as "http://127.0.0.1:7860/". ValueError, in words, for changes that no link can
+    carry.
+    """
+    if named(trace, trace.decoding)["interventions"] is None:
+        raise ValueError(
+            f"no link can carry these changes ({trace.interventions.describe():.200}): functions and values of other "
+            f"passes have no text, and {LONGEST:,} characters are the most; save() keeps the whole trace"
+        )
+    return page + opening(trace)
