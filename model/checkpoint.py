@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from model.config import ModelConfig, from_json
-from model.families.folder import Folder, digest_of, is_finite, name_of
+from model.families.folder import Folder, digest_of, is_finite, name_of, touch
 from model.files import checkpoint_folder, read_json, replace_file, write_json
 from model.nets import networks
 from model.nets.transformer import Transformer
@@ -286,6 +286,7 @@ def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
                 if found[name] != stored:
                     raise ValueError(f"{path}: {name} has shape {found[name]}, expected {stored}")
         tensors = load_file(path)
+        touch(tensors.values())
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     for name, tensor in tensors.items():
