@@ -40,6 +40,14 @@ def test_following_the_models_own_ids_reproduces_its_trace(tiny_translator, own)
         assert getattr(found, name) == getattr(own, name)
 
 
+@pytest.mark.parametrize(
+    "given", ["Zwei Kinder bauen\neine Burg aus Sand.\n", "Zwei Kinder\r\n  bauen\u2028eine Burg aus Sand."]
+)
+def test_lines_that_were_pasted_are_one_sentence(tiny_translator, own, given):
+    found = tiny_translator.translate(given)
+    assert (found.source_text, found.source_ids, found.target_ids) == (TEXT, own.source_ids, own.target_ids)
+
+
 @pytest.mark.parametrize("name", EVERY_KIND)
 def test_a_translation_under_interventions_is_followed_and_completed_under_them(tiny_translator, own, name):
     """With a trace's own interventions, its ids give it again, and its prefix goes on to it."""

@@ -144,6 +144,7 @@ def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page)
     ("width", "dark", "locale"),
     [
         (1000, False, "en"),
+        (768, False, "en"),
         (390, True, "de-DE"),
         pytest.param(1280, False, "en", marks=pytest.mark.long),
         pytest.param(390, True, "en", marks=pytest.mark.long),
@@ -157,7 +158,7 @@ def test_the_page_comes_where_its_frame_stood(app_url, open_page, width, dark, l
     page.goto(f"{app_url}?__theme={'dark' if dark else 'light'}", wait_until="commit")
     expect(page.locator(".atlas-shell .tabs")).to_be_visible()
     screenshot(page, f"frame-{width}")
-    parts = STANDS | WIDE if width > 860 else STANDS
+    parts = STANDS | WIDE if width > 1200 else STANDS
     stood = {theirs: page.locator(f".atlas-shell {ours}").evaluate(LOOKS) for ours, theirs in parts.items()}
     assert page.locator("#atlas-title").count() == 0 and len(held) == 1 and len(stood["#translation-text"][0]) > 5
     held[0].continue_()
@@ -170,6 +171,13 @@ def test_the_page_comes_where_its_frame_stood(app_url, open_page, width, dark, l
         if name in (".atlas-translation .source", "#translation-text"):
             box[2] = place[2]  # of words that are buttons no two letters are kerned
         assert all(abs(ours - its) <= 2 for ours, its in zip(box, place)), (name, box, place)
+    assert width < 600 or page.locator(".atlas-explorer").bounding_box()["y"] < 230
+    shifts = [(value, parts) for value, parts in page.evaluate(SHIFTS) if "undefined: " not in parts[0]]  # the frame's
+    assert sum(value for value, _ in shifts) < 0.05, shifts
+    for menu in page.locator(".atlas-title details").all():
+        menu.locator("summary").click()
+        choices = menu.locator(".choices").bounding_box()
+        assert choices["x"] >= 0 and choices["x"] + choices["width"] <= width, (menu, choices)
 
 
 def test_the_frame_is_in_the_visitor_s_words_and_a_link_names_another_sentence(app_url, open_page) -> None:

@@ -17,11 +17,12 @@ from gradio_client import Client
 import app
 from model.serve.limits import Busy
 from model.trace import interventions_file, storage
-from model.trace.kinds import TRANSFORMER_KINDS
+from model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from model.translators import Translators
 from tests.conftest import SENTENCES
 from viz.export import table
 from viz.export.formats import FORMATS, Format, Scope
+from viz.maps import labels
 from viz.ui.server import api, named
 from viz.ui.server.answers import answering
 from viz.ui.server.endpoints import Served
@@ -182,7 +183,8 @@ def test_a_registered_format_is_an_answer(client, tiny_translator, monkeypatch):
     assert base64.b64decode(packed) == trace.cross.weights[1, 2].tobytes()
     assert "there are json, npz, html, words" in refused(client, "attention", TEXT, format="raw")
     assert "there are csv, json, npz, raw" in refused(client, "attention", TEXT, "cross", 1, 2, "html")
-    _, _, values = table.from_csv(ask(client, "attention", TEXT, "cross", 1, 2, "csv")["csv"])
+    rows, _, values = table.from_csv(ask(client, "attention", TEXT, "cross", 1, 2, "csv")["csv"])
+    assert list(rows) == labels.row_names(trace, AttentionKind.CROSS), "what each row reads and writes"
     assert np.array_equal(values, trace.cross.weights[1, 2])
 
 

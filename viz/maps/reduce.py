@@ -166,6 +166,15 @@ def score_map(trace: TranslationTrace, view: View) -> ScoreMap:
     return arranged(replace(found, attention=view.combine != Combine.MAX), trace, view)
 
 
+def named_by_both(found: ScoreMap, trace: TranslationTrace, view: View) -> ScoreMap:
+    """The same map, with a decoder's rows named by the token that each reads and the one that it writes, as the page
+    names them: "I → like". Whole words keep their names."""
+    if view.words:
+        return found
+    names = labels.row_names(trace, view.kind)
+    return replace(found, rows=tuple(names[at] for (at,) in found.row_positions))
+
+
 def labelled(values: np.ndarray, trace: TranslationTrace, view: View, unit: str) -> ScoreMap:
     """A score for each query token and each key token of the view's kind, or each of source and prefix side by side:
     values [query, key], with the tokens' names. Attention only once the caller says so."""

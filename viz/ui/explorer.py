@@ -15,7 +15,7 @@ from model.trace.translation import TranslationTrace
 from model.translator import Translator
 from model.translators import Translators
 from viz.export.formats import FORMATS
-from viz.maps.reduce import View, score_map
+from viz.maps.reduce import View, named_by_both, score_map
 from viz.ui import overlays
 from viz.ui.asked import Asked, name_of
 from viz.ui.component import Component
@@ -268,9 +268,8 @@ def exported(scene: Scene, data: Mapping[str, object]) -> dict:
     else:
         view, overlay = View.of(data.get("view")), data.get("overlay")
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
-        written = form.map.write(
-            trace, view, overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
-        )
+        shown = overlays.shown(overlay, scene, view) if overlay else score_map(trace, view)
+        written = form.map.write(trace, view, named_by_both(shown, trace, view) if data.get("both") else shown)
     packed = base64.b64encode(gzip.compress(written, compresslevel=6)).decode("ascii")
     return {"download": {"name": f"{file}.{name}", "type": form.media_type, "data": packed}}
 

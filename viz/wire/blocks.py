@@ -212,6 +212,11 @@ def number(value: float, digits: int = 3) -> dict:
     return {"cell": "number", "text": compact(value, digits)}
 
 
+def symbols(formula: str) -> dict:
+    """A formula in plain Unicode, as a cell."""
+    return {"cell": "symbols", "text": formula}
+
+
 def strip(values: np.ndarray, *, limit: float | None = None, signed: bool = True, name: str = "") -> dict:
     """A row of numbers as coloured cells. limit: the value at full colour (None: the largest here)."""
     values = np.asarray(values, np.float64)

@@ -205,7 +205,10 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     assert len(set(strokes)) == 2
     press("Escape")
     press("t")
-    page.locator(".sentence-row").first.locator(".piece").nth(1).focus()
+    rows = page.locator(".sentence-row").first.locator(".piece")
+    names = labels.row_names(hand_made_trace, AttentionKind.CROSS)
+    assert rows.evaluate_all("(all) => all.map((one) => one.ariaLabel)") == [f"query {name}" for name in names]
+    rows.nth(1).focus()
     shown = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
     for text, value in zip(shown, hand_made_trace.cross.weights[0, 0, 1]):
         assert text == ("·" if value < 0.005 else f"{value:.2f}") or abs(float(text) - value) < 6e-3

@@ -37,8 +37,9 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
 
     assert_equal(storage.from_json(downloaded("JSON").decode()), hand_made_trace)
     assert_equal(storage.from_npz(downloaded("NPZ")), hand_made_trace)
-    _, columns, values = table.from_csv(downloaded("CSV").decode())
+    rows, columns, values = table.from_csv(downloaded("CSV").decode())
     assert np.array_equal(values, hand_made_trace.cross.weights[0, 0])
+    assert list(rows) == labels.row_names(hand_made_trace, AttentionKind.CROSS)
     assert columns == tuple(map(labels.display, hand_made_trace.source_tokens))
     choose(page, "Colours", "greys")
     page.keyboard.press("w")
@@ -127,6 +128,8 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
         "document.querySelector('.detail .plot')?.data[0].z.length === 128"
     )
     assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < 5e-4
+    named, last = page.locator(".detail .axis-label.column"), labels.display(trace.source_tokens[-1])
+    assert named.count() <= 40 and named.last.inner_text() == labels.shorten(last), "thinned, but for the last"
     choose(page, "Heads", "rollout")
     page.wait_for_function("document.querySelector('.detail .plot')?.data[0].z[0].length === 256")
     expected = score_map(trace, View("cross", 2, 5, combine="rollout")).values

@@ -19,7 +19,7 @@ from model.trace.decoding import to_plain
 from model.trace.kinds import AttentionKind
 from model.trace.translation import TranslationTrace
 from viz.export.formats import FORMATS
-from viz.maps.reduce import View, score_map
+from viz.maps.reduce import View, named_by_both, score_map
 from viz.ui.server.answers import string, token_ids, whole
 from viz.ui.server.endpoints import Served, endpoint
 from viz.ui.session import TRANSLATES
@@ -181,7 +181,7 @@ def _one_map(trace: TranslationTrace, kind: AttentionKind, layer: int, head: int
         if not 0 <= index < size:
             raise ValueError(f"{kind.value} has {name}s 0 to {size - 1}, found {index}.")
     view = View(kind, layer, head)
-    return _file("map", form, FORMATS[form].map.write(trace, view, score_map(trace, view)))
+    return _file("map", form, FORMATS[form].map.write(trace, view, named_by_both(score_map(trace, view), trace, view)))
 
 
 def _file(subject: str, form: str, data: bytes) -> dict:

@@ -29,7 +29,8 @@ export function createActions(context) {
 
   // Without a server: the page's own weights are exact there.
   const csv = () =>
-    download(name("csv"), new Blob([model.csv(context.map())], { type: "text/csv" }));
+    download(name("csv"), new Blob([model.csv(context.map(), pairs())], { type: "text/csv" }));
+  const pairs = () => states.rowPairs(context.state(), context.map(), context.trace());
 
   // A file of the server's: the whole trace, or the map of this view.
   function file(format) {
@@ -39,6 +40,7 @@ export function createActions(context) {
       format,
       key: context.trace().key,
       view: states.viewOf(state),
+      both: Boolean(pairs()),
       overlay: state.overlay,
       link: states.toFragment(state, context.trace()),
     });

@@ -279,8 +279,8 @@ export function edges(map, coverage) {
 }
 
 // The map as a table: the key tokens in the first line, the query token in the first column. Nine significant digits
-// are a float32 exactly; a blank row has empty cells.
-export function csv(map) {
+// are a float32 exactly; a blank row has empty cells. pairs: the two tokens that name each row, where both do.
+export function csv(map, pairs = null) {
   const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
   const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));
   const width = map.columns.length;
@@ -290,7 +290,7 @@ export function csv(map) {
   map.rows.forEach((row, r) =>
     lines.push(
       [
-        quoted(row.label),
+        quoted(pairs?.[r].join(" → ") ?? row.label),
         ...Array.from(map.values.subarray(r * width, (r + 1) * width), number),
       ].join(","),
     ),

@@ -42,6 +42,7 @@ function strip(cell) {
 
 const cells = {
   number: (cell) => el("span", { class: "number" }, cell.text),
+  symbols: (cell) => math(said(cell.text)),
   strip,
   bar: (cell) =>
     el(
@@ -149,7 +150,9 @@ export const simple = {
     el(
       "p",
       { class: "formula" },
-      el("span", {}, math(said(b.text))),
+      said(b.text)
+        .split(/ {2,}/) // several formulas, of which a narrow page puts each on a line
+        .map((one) => el("span", {}, math(one))),
       b.source ? el("small", {}, b.source) : null,
     ),
   facts: (b) =>

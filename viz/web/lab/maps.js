@@ -25,7 +25,15 @@ export function shaded(values, width, limit, signed) {
 const LABELLED = 12; // pixels a cell must have for names beside it
 // Pixels of a cell where there are this many side by side.
 const room = (count, most) =>
-  count <= 16 ? 18 : count <= 24 ? LABELLED : count <= 48 ? 7 : most / count;
+  count <= 16
+    ? 18
+    : count <= 24
+      ? innerWidth > 860
+        ? 17
+        : LABELLED
+      : count <= 48
+        ? 7
+        : most / count;
 
 const numbers = (map) =>
   new Float32Array(Uint8Array.from(atob(map.data), (c) => c.charCodeAt(0)).buffer);

@@ -7,6 +7,7 @@ const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹ᵀⁿ⁻",
 const TOKEN = /\s+|\d+(?:[.\u202f]\d+)*|[₀-₉ᵢⱼₙₜ₋]+|[⁰¹²³⁴-⁹ᵀⁿ⁻]+|Σ|Π|(?:(?![ᵢⱼₙₜᵀⁿ])\p{L})+|./gu;
 const CLOSES = { "(": ")", "[": "]" };
 const APART = /^[+−\-=,;:→<>≈…]$/; // what ends a product
+const NAME = /^\p{L}{2,}$/u; // beside one, a blank is more than what separates two factors
 const PROSE = /\p{L}{2,} \p{L}{2,} \p{L}{2,}|[\u3040-\u9fff\uac00-\ud7af]/u; // a sentence is no formula
 
 const node = (name, ...children) => {
@@ -16,12 +17,21 @@ const node = (name, ...children) => {
 };
 const row = (nodes) => (nodes.length === 1 ? nodes[0] : node("mrow", ...nodes));
 const plain = (text, from, to) => [...text].map((one) => to[from.indexOf(one)]).join("");
+function space(width) {
+  const found = node("mspace");
+  found.setAttribute("width", width);
+  return found;
+}
+const apart = (before = "", after = "") =>
+  (NAME.test(before) && /^[\p{L}\p{N}]/u.test(after)) ||
+  (NAME.test(after) && /[\p{L}\p{N}]$/u.test(before));
 const isBlank = (token) => token !== undefined && !token.trim();
 
 export function math(text) {
   if (PROSE.test(text)) return text;
   const tokens = text.match(TOKEN) ?? [];
-  let at = 0;
+  let at = 0,
+    scripts = 0;
   const inside = new WeakMap(); // what stands in brackets -> the same without them
 
   const bare = (nodes) => row(nodes.length === 1 ? (inside.get(nodes[0]) ?? nodes) : nodes);
@@ -53,8 +63,14 @@ export function math(text) {
     return node(/^\p{L}/u.test(token) && !/^[ΣΠ]$/.test(token) ? "mi" : "mo", token);
   }
 
-  // What stands below or above: one thing, or all that is in brackets.
-  const script = () => (tokens[at] === undefined ? node("mrow") : bare([atom()]));
+  // What stands below or above: one thing, or all that is in brackets. It is small: a fraction in it stays on one line.
+  function script() {
+    if (tokens[at] === undefined) return node("mrow");
+    scripts += 1;
+    const found = bare([atom()]);
+    scripts -= 1;
+    return found;
+  }
 
   function item() {
     let found = atom(),
@@ -91,12 +107,10 @@ export function math(text) {
       if (isBlank(token)) {
         at += 1;
         if (token.length > 1) {
-          const gap = node("mspace");
-          gap.setAttribute("width", "1.6em");
-          found.push(gap);
+          found.push(space("1.6em"));
           product = found.length;
-        }
-      } else if (token === "/" && found.length > product) {
+        } else if (apart(tokens[at - 2], tokens[at])) found.push(space("0.35em"));
+      } else if (token === "/" && found.length > product && !scripts) {
         at += 1;
         skip();
         if (at < tokens.length && tokens[at] !== closer)

@@ -1,27 +1,61 @@
 // What is said of a translation: what speaks up about it, and of the model, what it was trained on and how it scores.
-import { el, table } from "../core/dom.js";
+import { el } from "../core/dom.js";
 import { fixed } from "../core/format.js";
 import { t } from "../core/language.js";
 import { visit } from "../core/links.js";
 
 function scoreTable(about) {
   if (!about.scores.length) return null;
-  const row = (s) => [
-    s.data,
-    s.split === "dev" ? t("development") : t("test"),
-    s.direction,
-    s.beam === 1 ? t("greedy") : t("beam {width}", { width: s.beam }),
-    fixed(s.bleu, 1),
-    s.chrf ? fixed(s.chrf, 1) : "",
-  ];
-  const rows = about.scores.map((one) =>
+  // A row for each set of sentences in a direction; a pair of columns for each part of them, as it was decoded.
+  const run = ({ split, beam }) =>
+    `${split === "dev" ? t("development") : t("test")} · ${
+      beam === 1 ? t("greedy") : t("beam {width}", { width: beam })
+    }`;
+  const runs = [...new Set(about.scores.map(run))],
+    key = ({ data, direction }) => `${data}\n${direction}`,
+    rows = [...new Set(about.scores.map(key))].map((name) =>
+      about.scores.filter((one) => key(one) === name),
+    );
+  const score = (one) =>
+    [one?.bleu, one?.chrf].map((number) => el("td", {}, number ? fixed(number, 1) : ""));
+  const head = (text, attributes = {}) => el("th", { scope: "col", ...attributes }, text);
+  return el(
+    "div",
+    { class: "scroll" },
     el(
-      "tr",
+      "table",
       {},
-      row(one).map((text, at) => el("td", at ? {} : { lang: "en" }, text)),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          head(t("Sentences of"), { rowspan: 2 }),
+          head(t("Direction"), { rowspan: 2 }),
+          runs.map((one) => head(one, { colspan: 2, scope: "colgroup" })),
+        ),
+        el(
+          "tr",
+          {},
+          runs.flatMap(() => [head("BLEU"), head("chrF")]),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        rows.map((found) =>
+          el(
+            "tr",
+            {},
+            el("th", { scope: "row", lang: "en" }, found[0].data),
+            el("td", {}, found[0].direction),
+            runs.flatMap((name) => score(found.find((one) => run(one) === name))),
+          ),
+        ),
+      ),
     ),
   );
-  return table([t("Sentences of"), t("Part"), t("Direction"), t("Decoding"), "BLEU", "chrF"], rows);
 }
 
 export function aboutModel(about) {

@@ -190,8 +190,7 @@ export default function translation(root, api) {
       draw({ ...value, fill: mine === choices && fill }, number);
       busy();
     };
-    const text = question.text?.replace(/\s*\n\s*/g, " "); // pasted lines are one sentence: no piece stands for a line's end
-    rpc.ask("translate", { pair, ...question, text }, answered, PATIENCE);
+    rpc.ask("translate", { pair, ...question }, answered, PATIENCE);
     busy();
   }
   const busy = () => root.setAttribute("aria-busy", String(rpc.waiting()));

@@ -8,6 +8,7 @@ import { described } from "../picture/copy.js";
 
 const HEIGHT = 360,
   WIDTH = 560; // pixels for which a picture is laid out at most, before it is enlarged
+const TABLES = 1180; // and what is nothing but tables
 const LARGEST = 4; // times
 const PATIENCE = 1000; // milliseconds for the browser's full screen
 const SETTLED = 300; // and after a change
@@ -29,6 +30,7 @@ function createPresentation() {
     wanted = null,
     opener = null,
     laid = "",
+    lower = { room: "", by: 1 }, // of a picture that is too high as it was laid out: wider, it has fewer lines
     reached = [],
     met = null,
     slides = null, // views that are played: {about(), has(by), go(by)}
@@ -111,7 +113,7 @@ function createPresentation() {
     drop(shown);
     for (const name of ["--w", "--h", "--s", "--x", "--y"]) shown.style.removeProperty(name);
     shown.removeAttribute("tabindex");
-    laid = "";
+    laid = lower.room = "";
     about()?.fit?.(null);
     shown = null;
   }
@@ -148,11 +150,13 @@ function createPresentation() {
   // Laid out for a small screen, then enlarged to this one: its letters grow with it.
   function fit() {
     const free = room.getBoundingClientRect(),
-      least = Math.min(free.height / HEIGHT, free.width / WIDTH);
-    const large = Math.max(1, Math.min(LARGEST, least)),
+      now = about(),
+      size = `${free.width} ${free.height}`;
+    if (lower.room !== size) lower = { room: size, by: 1 };
+    const least = Math.min(free.height / HEIGHT, free.width / (now ? WIDTH : TABLES)),
+      large = Math.max(1, Math.min(LARGEST, least) * lower.by),
       width = Math.floor(free.width / large),
       height = Math.floor(free.height / large);
-    const now = about();
     style(shown, "--w", `${width}px`);
     style(shown, "--h", `${height}px`);
     if (laid !== `${width} ${height}`) {
@@ -162,6 +166,10 @@ function createPresentation() {
     const box = now ? extent(now.node) : { x: 0, y: 0, width, height };
     const scale =
       large * (now ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
+    if (now && !now.fit && lower.by === 1 && scale < 0.9 * large) {
+      lower.by = scale / large;
+      return fit();
+    }
     style(shown, "--s", scale.toFixed(4));
     style(
       shown,
@@ -214,6 +222,7 @@ function createPresentation() {
           ? ""
           : (tab()?.querySelector(".invitation")?.textContent ?? t("No picture stands here yet."))),
     );
+    title.classList.toggle("long", title.textContent.length > 80);
     write(
       room,
       shown

@@ -133,7 +133,7 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
         other=other.name,
         n=len(names),
     )
-    shown = [blocks.text(told, tone="note"), blocks.table(columns, found[:SHOWN])]
+    shown = [blocks.table(columns, found[:SHOWN])]
     if len(found) > SHOWN:
         shown.append(
             blocks.folded(say("The other {n} heads", n=len(found) - SHOWN), blocks.table(columns, found[SHOWN:]))
@@ -143,7 +143,8 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
         if rows is None
         else (rows, say("Same rows, every two heads, {n} sentences of this project's own", n=SENTENCES))
     )
-    return [*shown, blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two)))]
+    beside = blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two)))
+    return [blocks.text(told, tone="note"), blocks.row(blocks.stack(*shown), beside)]
 
 
 def rows_of(scene: Scene, other: Other, kind: AttentionKind) -> np.ndarray | None:

@@ -55,10 +55,11 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
             say("one matrix product for all heads, then only views of it"),
         ),
     ]
-    for name, part, tokens in zip("QKV", parts, (queries, keys, keys)):
-        found.append(_way(name, part, tokens, at_head))
+    ways = list(zip("QKV", parts, (queries, keys, keys)))
     return [
         *found,
+        *(_way(name, part, tokens, at_head) for name, part, tokens in ways),
+        blocks.maps(*(_of_head(name, part, tokens, at_head) for name, part, tokens in ways)),
         blocks.facts(
             (
                 say("Largest error"),
@@ -76,12 +77,11 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
 
 
 def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
-    """x, the chosen head's columns of W, x W + b with those columns marked, and what the head has of it."""
+    """x, the chosen head's columns of W, and x W + b with those columns marked."""
     width, rows = part.heads.shape[-1], len(tokens)
     first, last = window(len(part.bias), width, head)
     mine = slice(head * width, (head + 1) * width)
     stream, cut = part.read[:TOKENS, :COLUMNS], part.projected[:TOKENS]
-    limit = float(np.abs(cut).max())
     return blocks.maps(
         blocks.heatmap(stream, say("x, read by {name}", name=name), rows=tokens),
         blocks.heatmap(part.weight[:COLUMNS, mine], say("columns of W_{name} for head {n}", name=name, n=head + 1)),
@@ -89,14 +89,21 @@ def _way(name: str, part: Projection, tokens: list[str], head: int) -> dict:
             cut[:, first:last],
             f"{name} = x W_{name}{' + b' * bool(part.bias.any())}",
             rows=tokens,
-            limit=limit,
+            limit=_limit(part),
             note=_shown(first, last),
             frame=(0, head * width - first, rows, width),
         ),
-        blocks.heatmap(
-            part.heads[head, :TOKENS], say("{name} of head {n}", name=name, n=head + 1), rows=tokens, limit=limit
-        ),
     )
+
+
+def _of_head(name: str, part: Projection, tokens: list[str], head: int) -> dict:
+    """What the chosen head has of x W + b, in the same colours."""
+    title = say("{name} of head {n}", name=name, n=head + 1)
+    return blocks.heatmap(part.heads[head, :TOKENS], title, rows=tokens, limit=_limit(part))
+
+
+def _limit(part: Projection) -> float:
+    return float(np.abs(part.projected[:TOKENS]).max())
 
 
 def _shown(first: int, last: int) -> Words:

@@ -45,7 +45,7 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
         for p in pairs
     ]
     return [
-        blocks.formula(say("wavelength of pair i = 2π · base^({exponent})", exponent=exponent(config))),
+        blocks.formula(f"λᵢ = 2π · base^({exponent(config)})", say("the wavelength of pair i")),
         blocks.figure(
             picture,
             height=340,

@@ -36,7 +36,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     fewest = []
     for scheme in SCHEMES:
         exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
-        fewest.append([scheme.name, scheme.formula, *(_width(found) for found in (exact, clear))])
+        fewest.append([scheme.name, blocks.symbols(scheme.formula), *(_width(found) for found in (exact, clear))])
     return [
         blocks.table(
             (say("Code"), *(c.name for c in criteria.CRITERIA)),
@@ -116,7 +116,7 @@ def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
     if scheme.step != 2:
         return [before, say("no pairs")]
     table = scheme.table(max(length, SHIFT + 1), d_model, base=base)
-    return [before, blocks.number(geometry.rotation_residual(table, SHIFT, geometry.waves(d_model, base)))]
+    return [before, blocks.compact(geometry.rotation_residual(table, SHIFT, geometry.waves(d_model, base)))]
 
 
 PANEL = Panel(

@@ -158,15 +158,19 @@ def _reliability(told: Trust) -> list[dict]:
         limits=(0, 1.05),
     )
     return [
-        blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
-        blocks.table(
-            (say("Kind of language"), say("expected calibration error")),
-            [
-                [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
-                for domain, value in told.errors.items()
-            ],
-            caption=say("References forced: how far probability and share are apart, on average (Guo et al. 2017)."),
-        ),
+        blocks.row(
+            blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
+            blocks.table(
+                (say("Kind of language"), say("expected calibration error")),
+                [
+                    [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
+                    for domain, value in told.errors.items()
+                ],
+                caption=say(
+                    "References forced: how far probability and share are apart, on average (Guo et al. 2017)."
+                ),
+            ),
+        )
     ]
 
 

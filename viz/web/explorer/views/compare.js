@@ -6,6 +6,7 @@ import { palette, scale } from "../colouring.js";
 import { segmented, select } from "../controls.js";
 import * as states from "../state.js";
 import { createDetail } from "./detail.js";
+import { namesBoth } from "./frame.js";
 import { createPairs } from "../experiments/pairs.js";
 import * as naming from "../words.js";
 
@@ -67,16 +68,13 @@ export function createCompare(hooks) {
       [other, beside, left],
       [hooks.trace(), map, right],
     ].map(([trace, shown, view]) => {
+      const plot = el("div", { class: "compare-plot" }, view.root),
+        pairs = states.rowPairs(state, shown, trace);
       return {
-        nodes: [title(trace), written(trace), el("div", { class: "compare-plot" }, view.root)],
-        draw: () =>
-          view.draw(
-            shown,
-            colouring,
-            { row: null, column: null },
-            { ...titles, pairs: states.rowPairs(state, shown, trace) },
-            { compact: true },
-          ),
+        nodes: [title(trace), written(trace), plot],
+        fits: () => pairs && namesBoth(shown.rows, pairs, plot.clientWidth),
+        draw: (named) =>
+          view.draw(shown, colouring, { row: null, column: null }, named(pairs), { compact: true }),
       };
     });
     body.replaceChildren(
@@ -86,7 +84,15 @@ export function createCompare(hooks) {
         columns.flatMap((c) => c.nodes),
       ),
     );
-    columns.forEach((c) => c.draw());
+    // By both tokens in both, or by one.
+    const both = columns.every((c) => c.fits());
+    columns.forEach((c) =>
+      c.draw((pairs) => ({
+        ...titles,
+        rows: both ? titles.rows : titles.row,
+        pairs: both ? pairs : null,
+      })),
+    );
     drawn = [
       { title: name(other, 200), detail: left },
       { title: name(hooks.trace(), 200), detail: right },

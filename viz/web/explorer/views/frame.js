@@ -34,7 +34,9 @@ function axisTicks(items, space, pairs = null) {
     1,
     Math.ceil(items.length / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))),
   );
-  const shown = items.map((_, i) => i).filter((i) => i % step === 0);
+  const shown = items.map((_, i) => i).filter((i) => i % step === 0),
+    last = items.length - 1;
+  if (last % step) shown.splice(shown.length > 1 ? -1 : 1, 1, last); // the end is named, too
   const two = pairs && shown.map((i) => pairs[i].map((text) => shorten(text, 12)));
   const texts = two
       ? two.map((pair) => pair.join(PAIR))
@@ -43,13 +45,17 @@ function axisTicks(items, space, pairs = null) {
   return { shown, texts, two, widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))) };
 }
 
+// Whether rows of a map this wide can carry both of their tokens.
+const fits = (labels, width) => labels.widest <= PAIRED * width;
+export const namesBoth = (items, pairs, width) => fits(axisTicks(items, Infinity, pairs), width);
+
 // Sizes in pixels: margins that hold the labels, cells as square as the panel allows.
 // height: what there is to fill; highest: what there is at most, as far as rows stay legible.
 function measure(map, { width, compact, height, highest: most = Infinity }, { ticks, titles }) {
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // where it stands, beside the bar and its numbers
   const space = height ? height - 100 : Infinity,
     both = axisTicks(map.rows, space, titles.pairs),
-    rows = titles.pairs && both.widest > PAIRED * width ? axisTicks(map.rows, space) : both;
+    rows = titles.pairs && !fits(both, width) ? axisTicks(map.rows, space) : both;
   // Beside a map without a bar the last column's label, turned, needs its room.
   const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
   const left = Math.ceil(rows.widest) + 38,

@@ -4,10 +4,12 @@ import { parts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 
 const ROW = 24,
+  HIGHEST = 40, // of a row where there is room
   GAP = 8,
   BUCKETS = 10;
 const LABEL = 160,
-  LABEL_SMALL = 104;
+  LABEL_SMALL = 104,
+  LABEL_LARGE = 196;
 const SVG = "http://www.w3.org/2000/svg";
 
 function svg(tag, attributes, ...children) {
@@ -108,7 +110,7 @@ export function createLines(hooks) {
       y: geometry.y(index) + 4.5,
       "text-anchor": left ? "end" : "start",
     });
-    const room = width > 120 ? 20 : 13;
+    const room = Math.round(width / 8);
     text.textContent = pair
       ? pair.map((one) => shorten(one, Math.floor(room / 2) - 1)).join(" → ")
       : shorten(label, room);
@@ -122,7 +124,7 @@ export function createLines(hooks) {
           ? t("query {n}: {token}", { n: index + 1, token: label })
           : t("key {n}: {token}", { n: index + 1, token: label }),
       },
-      svg("rect", { x, y: geometry.y(index) - ROW / 2 + 1, width, height: ROW - 2, rx: 4 }),
+      svg("rect", { x, y: geometry.y(index) - 11, width, height: ROW - 2, rx: 4 }),
       text,
     );
     node.addEventListener("mouseenter", () => isolate(side, index));
@@ -141,20 +143,24 @@ export function createLines(hooks) {
 
   return {
     root,
-    // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all
-    draw(layers, state, titles) {
+    // layers: [{name, colour, map, limit, sign}], their maps of one shape; sign: of the edges to draw, 0 for all. highest:
+    // what the first screen has for it, if that is known
+    draw(layers, state, titles, { highest = 0 } = {}) {
       const first = layers[0].map,
         width = Math.max(300, root.clientWidth || 600);
-      const label = width < 460 ? LABEL_SMALL : LABEL;
+      const label = width < 460 ? LABEL_SMALL : width < 640 ? LABEL : LABEL_LARGE;
       const full = Math.min(width, 720),
-        head = 22;
+        head = 22,
+        most = Math.max(first.rows.length, first.columns.length),
+        bar = root.firstChild.offsetHeight + 16,
+        line = Math.max(ROW, Math.min(HIGHEST, Math.floor((highest - bar - head) / most)));
       const geometry = {
         label,
         x1: label + GAP,
         x2: full - label - GAP,
-        y: (i) => head + ROW * (i + 0.5),
+        y: (i) => head + line * (i + 0.5),
       };
-      const height = head + ROW * Math.max(first.rows.length, first.columns.length) + 6;
+      const height = head + line * most + 6;
       slider.value = state.coverage;
       amount.textContent = `${state.coverage}%`;
       key.replaceChildren(

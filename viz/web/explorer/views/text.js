@@ -46,10 +46,12 @@ export function createText(hooks) {
     return { side: "row", index: best.indexOf(Math.max(...best)) };
   }
 
-  function chip(side, item, index) {
+  const bare = (label) => label.replace(/^\u2581(?=.)/, "");
+
+  // read: what a row that is named by both of its tokens reads
+  function chip(side, item, index, read = null) {
     const left = side === "row";
     const spaced = item.label.startsWith("\u2581") || item.spaced;
-    const label = item.label.replace(/^\u2581(?=.)/, "");
     const enter = () => {
       shade({ side, index });
       hooks.hover(left ? index : null, left ? null : index);
@@ -69,10 +71,11 @@ export function createText(hooks) {
         onblur: leave,
         onclick: () => hooks.pin(left ? index : null, left ? null : index),
         "aria-label": left
-          ? t("query {token}", { token: item.label })
+          ? t("query {token}", { token: read === null ? item.label : `${read} → ${item.label}` })
           : t("key {token}", { token: item.label }),
       },
-      el("bdi", {}, label),
+      read === null ? null : el("small", { class: "read" }, el("bdi", {}, bare(read)), " →"),
+      el("bdi", {}, bare(item.label)),
       el("small", { "aria-hidden": "true" }, "\u00a0"),
     );
   }
@@ -83,15 +86,19 @@ export function createText(hooks) {
       const spaced = (items) =>
         items.map((item, i) => ({ ...item, spaced: words || i === 0 || item.special }));
       const chips = {
-        row: spaced(map.rows).map((item, i) => chip("row", item, i)),
+        row: spaced(
+          titles.pairs
+            ? map.rows.map((row, i) => ({ ...row, label: titles.pairs[i][1] }))
+            : map.rows,
+        ).map((item, i) => chip("row", item, i, titles.pairs?.[i][0])),
         column: spaced(map.columns).map((item, i) => chip("column", item, i)),
       };
       current = { map, chips, colouring, pinned: null, first: strongestRow(map) };
       root.replaceChildren(
         el(
           "div",
-          { class: "sentence-row", role: "group", "aria-label": titles.row },
-          el("span", { class: "caption" }, titles.row),
+          { class: "sentence-row", role: "group", "aria-label": titles.rows },
+          el("span", { class: "caption" }, titles.rows),
           el("div", { class: "flow" }, chips.row),
         ),
         el(

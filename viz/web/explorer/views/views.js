@@ -95,7 +95,10 @@ export function createViews(hooks) {
           height: room?.height,
           highest: below(),
         });
-      else if (shown === "lines") lines.draw(strands(state, map, colouring), state, titles);
+      else if (shown === "lines")
+        lines.draw(strands(state, map, colouring), state, titles, {
+          highest: room || below() === Infinity ? 0 : below(),
+        });
       else if (shown === "compare") compare.draw(state, map, colouring, titles);
       else text.draw(map, colouring, titles, { words: state.words });
     },

@@ -36,7 +36,7 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
     )
     picture = plot_regression(found.keys, found.values, found.queries, found.fitted, found.true)
     return [
-        blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / Σⱼ K(x, xⱼ)", "Nadaraya 1964; Watson 1964"),
+        blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / (Σⱼ K(x, xⱼ))", "Nadaraya 1964; Watson 1964"),
         blocks.formula(f"K = {kernel.formula}", what),
         blocks.row(
             blocks.figure(picture, height=330, label=say("{n} noisy points, the fitted curve and the truth", n=points)),
@@ -80,7 +80,12 @@ def _facts(found: Regression) -> dict:
 
 def _methods(bandwidth: float, points: int, chosen: str) -> dict:
     rows = [
-        [kernel.name, kernel.formula, kernel.source, blocks.number(regression(kernel, bandwidth, points=points).error)]
+        [
+            kernel.name,
+            blocks.symbols(kernel.formula),
+            kernel.source,
+            blocks.number(regression(kernel, bandwidth, points=points).error),
+        ]
         for kernel in KERNELS.values()
     ]
     return blocks.table(

@@ -53,7 +53,7 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
         blocks.formula(
             "for i in 1 … h: softmax(Q_i K_iᵀ / √d_k) V_i", say("one head after the other, as the paper writes it")
         ),
-        blocks.formula("softmax(Q Kᵀ / √d_k) V, Q: [batch, h, L, d_k]", say("all at once, as the model computes it")),
+        blocks.formula("softmax(Q Kᵀ / √d_k) V,   Q: [batch, h, L, d_k]", say("all at once, as the model computes it")),
         blocks.table(
             (
                 say("What was computed"),
