@@ -178,6 +178,7 @@ def test_the_page_comes_where_its_frame_stood(app_url, open_page, width, dark, l
         menu.locator("summary").click()
         choices = menu.locator(".choices").bounding_box()
         assert choices["x"] >= 0 and choices["x"] + choices["width"] <= width, (menu, choices)
+        menu.locator("summary").press("Escape")
 
 
 def test_the_frame_is_in_the_visitor_s_words_and_a_link_names_another_sentence(app_url, open_page) -> None:
