@@ -12,7 +12,6 @@ from model.analysis.lenses.decoder import streams_of
 from model.analysis.lenses.fitted import Lenses
 from model.nets.blocks import blocks
 from model.nets.networks import check_transformer
-from model.nets.places.visit import At
 from model.nets.records import ForwardOutput
 from model.nets.sweep import joined
 from model.nets.transformer import Transformer
@@ -73,13 +72,7 @@ def layer_translations(
     model = translator.model
     output = translator.inspect(source_ids, [translator.tokenizer.end_id], interventions=interventions)
     memories = model.encoder.norm(streams_of(output, Side.ENCODER)[:, 0])
-    found = []
-    for memory in memories:
-
-        def instead(x: Tensor, at: At, memory: Tensor = memory) -> Tensor:
-            return memory.expand_as(x)
-
-        changed = translator.edit({"encoder.final": instead})
-        changed.changes = joined(interventions, changed.changes)
-        found += changed.generate([source_ids], direction)
-    return found
+    # One batch, a stream a row: as many steps as the longest of them takes, not as all take together.
+    changed = translator.edit({"encoder.final": lambda x, at: memories})
+    changed.changes = joined(interventions, changed.changes)
+    return changed.generate([source_ids] * len(memories), direction, batch_size=len(memories))
