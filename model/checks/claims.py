@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from model.checks import oracle
-from model.checks.evidence import Evidence
+from model.checks.evidence import Evidence, once
 from model.nets.blocks import blocks
 from model.trace.kinds import AttentionKind, Side
 from model.trace.language import say
@@ -71,7 +71,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     for row, cut in enumerate(cuts):  # another token, whatever it is: never the same one
         variants[row, cut:] = (variants[row, cut:] + 1 + row) % translator.config.num_target_tokens
     with torch.inference_mode():
-        source = translator.model.encode(evidence.source_ids().expand(len(cuts), -1))
+        source = translator.model.encode(evidence.source_ids()).select(torch.zeros_like(target[: len(cuts)]))
         hidden, _ = translator.model.decode(variants, source)
     error = max(
         float((hidden[row, :cut] - evidence.output.hidden[0, :cut]).abs().max()) for row, cut in enumerate(cuts)
@@ -121,14 +121,17 @@ def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
 
 
+@once
 def largest_weight(evidence: Evidence) -> float:
     return max((float(evidence.trace.maps(kind).weights.max()) for kind in evidence.trace.kinds), default=1.0)
 
 
+@once
 def largest_probability(evidence: Evidence) -> float:
     return float(evidence.trace.top_probabilities.max())
 
 
+@once
 def largest_logit(evidence: Evidence) -> float:
     output = evidence.output
     with torch.inference_mode():
@@ -138,16 +141,19 @@ def largest_logit(evidence: Evidence) -> float:
         )
 
 
+@once
 def largest_hidden(evidence: Evidence) -> float:
     """Of the decoder's output, which is of the size of every stream that a norm has read."""
     return float(evidence.output.hidden.abs().max())
 
 
+@once
 def largest_stream(evidence: Evidence) -> float:
     """Of the residual streams after every layer."""
     return max(float(record.after.abs().max()) for side in Side for record in evidence.output.layers(side))
 
 
+@once
 def largest_embedding(evidence: Evidence) -> float:
     return float(evidence.translator.model.embedding.weight.detach().abs().max())
 

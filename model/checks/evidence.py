@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from model.nets.records import ForwardOutput, LayerRecord
 from model.trace.kinds import AttentionKind, Side
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +41,14 @@ class Evidence:
     """What the checks read: the trace under test and a second, independent pass of the model over the same ids.
 
     shown: what other parts of the program show, by name, each with the tolerance that its format allows (a 16-bit
-    payload cannot carry more than half a step).
+    payload cannot carry more than half a step). known: what once() has measured.
     """
 
     translator: Translator
     trace: TranslationTrace
     output: ForwardOutput
     shown: Mapping[str, tuple[Sequence[Shown], float]]
+    known: dict[Callable, object] = field(default_factory=dict)
 
     def recomputed(self, kind: AttentionKind) -> np.ndarray:
         """The maps of the second pass: [layers, heads, query, key]."""
@@ -95,6 +99,18 @@ class Evidence:
     def source_ids(self) -> Tensor:
         """[1, source], on the model's device."""
         return torch.tensor([self.trace.source_ids], device=self.translator.device)
+
+
+def once(measure: Callable[[Evidence], Found]) -> Callable[[Evidence], Found]:
+    """measure(evidence), which several checks ask for, measured for the first of them."""
+
+    @wraps(measure)
+    def found(evidence: Evidence) -> Found:
+        if measure not in evidence.known:
+            evidence.known[measure] = measure(evidence)
+        return evidence.known[measure]
+
+    return found
 
 
 def _row_error(records: tuple[LayerRecord, ...], whole: tuple[LayerRecord, ...], step: int) -> float:

@@ -19,16 +19,17 @@ from model.trace.language import Refusal
 from model.trace.translation import TranslationTrace
 from model.translator import Translator
 
+NO_NUMBERS = "meta"  # torch's modules take ours, and need none of their own
+
 
 def torch_attention(ours: MultiHeadAttention, bias: Tensor | None = None) -> nn.Module:
     """nn.MultiheadAttention with our weights. bias: what positions add to the scores, [1, heads, query, key]."""
     if bias is not None or ours.width != ours.d_model:
         return _Adapted(ours, bias)
-    theirs = nn.utils.skip_init(
-        nn.MultiheadAttention, ours.d_model, ours.num_heads, bias=ours.output.bias is not None, batch_first=True
-    )
-    theirs.load_state_dict(_attention_state(ours))
-    return theirs.to(ours.output.weight.device, ours.output.weight.dtype).eval()
+    biases = ours.output.bias is not None
+    theirs = nn.MultiheadAttention(ours.d_model, ours.num_heads, bias=biases, batch_first=True, device=NO_NUMBERS)
+    theirs.load_state_dict(_attention_state(ours), assign=True)
+    return theirs.eval()
 
 
 class _Adapted(nn.Module):
@@ -72,8 +73,7 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
     decoder = ours.cross_attention is not None
     kind = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
     inner = ours.feed_forward
-    theirs = nn.utils.skip_init(
-        kind,
+    theirs = kind(
         config.d_model,
         1,  # its attentions are put in below
         config.of(ours.kind.side).d_feedforward,
@@ -82,6 +82,7 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
         activation=inner.activation,
         norm_first=config.norm_first,
         bias=config.biases,
+        device=NO_NUMBERS,
     )
     theirs.linear1, theirs.linear2 = inner.expand, inner.contract
     if inner.gate is not None:  # one product makes both, and the activation takes them apart
@@ -92,8 +93,7 @@ def torch_layer(ours: Layer, config: ModelConfig, bias: Tensor | None = None) ->
         theirs.multihead_attn = torch_attention(ours.cross_attention)
     for index, sublayer in enumerate(ours.sublayers):
         setattr(theirs, f"norm{index + 1}", sublayer.norm)
-    where = inner.expand.weight
-    return theirs.to(device=where.device, dtype=where.dtype).eval()
+    return theirs.eval()
 
 
 def _beside(first: nn.Linear, second: nn.Linear) -> nn.Linear:

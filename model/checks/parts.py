@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 import torch.nn.functional as F
 
 from model.checks import oracle
-from model.checks.evidence import Evidence
+from model.checks.evidence import Evidence, once
 from model.nets.blocks import blocks
 from model.nets.masks import causal_mask
 from model.trace.interventions import positions_shifted
@@ -44,10 +42,11 @@ def masked_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     return max(error for error, _ in _masked_errors(evidence)), _masked(evidence)
 
 
+@once
 @torch.inference_mode()
-def _masked_errors(evidence: Evidence) -> Iterator[tuple[float, float]]:
+def _masked_errors(evidence: Evidence) -> list[tuple[float, float]]:
     """Of the weights and of the output of each attention in the padded batch."""
-    output, padding = evidence.padded_output, _paddings(evidence)
+    output, padding, errors = evidence.padded_output, _paddings(evidence), []
     for kind in TRANSFORMER_KINDS:
         queries_padded = padding[kind is not AttentionKind.ENCODER_SELF]
         keys_padded = padding[kind is AttentionKind.DECODER_SELF]
@@ -65,7 +64,8 @@ def _masked_errors(evidence: Evidence) -> Iterator[tuple[float, float]]:
                 attn_mask=future if kind is AttentionKind.DECODER_SELF else None,
             )
             apart = (weights - record.weights).abs().amax((1, 3))[~queries_padded].max()  # over heads and keys
-            yield float(apart), float((theirs - passed.added)[~queries_padded].abs().max())
+            errors.append((float(apart), float((theirs - passed.added)[~queries_padded].abs().max())))
+    return errors
 
 
 def _paddings(evidence: Evidence) -> list[torch.Tensor]:
@@ -106,6 +106,7 @@ def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
     return abs(ours - torchs_loss(evidence)), say("{n} real and {m} padded tokens", n=_real(evidence), m=padded)
 
 
+@once
 @torch.inference_mode()
 def torchs_loss(evidence: Evidence) -> float:
     """F.cross_entropy, smoothed, of each of the two sentences in a pass of its own, without padding: a token's mean."""

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from viz import assets, theme, words
 
@@ -20,28 +21,34 @@ class Bundle:
 
     text: str
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"attention-atlas-{hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
 
+    @cached_property
     def packed(self) -> str:
         """base64(gzip(text)): 2 MB in place of 6."""
         return base64.b64encode(gzip.compress(self.text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
     @staticmethod
     def read() -> Bundle:
-        """The one of the installed files. It speaks every language of the page: who will open it nobody knows, there is
-        no server to ask, and beside Plotly.js the words are little."""
-        modules = assets.modules(assets.module("explorer"))
-        own = (assets.PICTURE_STYLE, *assets.styles("explorer"))
-        return Bundle(
-            json.dumps(
-                {
-                    "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
-                    "plotly": assets.plotly_script(assets.PLOTLY.read_text(encoding="utf-8")),
-                    "modules": {assets.name(path): assets.with_names(path) for path in modules},
-                    "languages": {language: words.read(path) for language, path in words.files().items()},
-                },
-                ensure_ascii=False,
-            )
+        """The one of the installed files, read and packed once: that takes a second. It speaks every language of the
+        page: who will open it nobody knows, there is no server to ask, and beside Plotly.js the words are little."""
+        return _of_files(assets.digest())
+
+
+@lru_cache(maxsize=1)
+def _of_files(digest: str) -> Bundle:
+    modules = assets.modules(assets.module("explorer"))
+    own = (assets.PICTURE_STYLE, *assets.styles("explorer"))
+    return Bundle(
+        json.dumps(
+            {
+                "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in own),
+                "plotly": assets.plotly(),
+                "modules": {assets.name(path): assets.with_names(path) for path in modules},
+                "languages": {language: words.read(path) for language, path in words.files().items()},
+            },
+            ensure_ascii=False,
         )
+    )

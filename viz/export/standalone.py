@@ -55,7 +55,7 @@ def document(
             f'<p class="waiting" hidden data-words="{said}">{html.escape(WAITING.english)}</p>',
             "</div></main>",
             *(f'<script type="application/json" class="payload">{_json(value)}</script>' for value in payloads),
-            *([f'<script type="text/plain" id="bundle">{bundle.packed()}</script>'] if alone else []),
+            *([f'<script type="text/plain" id="bundle">{bundle.packed}</script>'] if alone else []),
             f"<script>{assets.ALONE.read_text(encoding='utf-8')}</script>",
             "</body></html>",
         )

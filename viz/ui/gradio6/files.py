@@ -30,7 +30,7 @@ Scope, Receive, Send = dict, Callable[[], Awaitable[dict]], Callable[[dict], Awa
 
 def _sent(path: Path) -> bytes:
     if path == assets.PLOTLY:
-        return assets.plotly_script(path.read_text(encoding="utf-8")).encode()
+        return assets.plotly().encode()
     return edited(path, path.read_bytes())
 
 
