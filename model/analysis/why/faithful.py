@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from model.analysis.why.pinned import ask
 from model.analysis.why.registry import METHODS, other_occlusion
 from model.files import read_json
 from model.nets.transformer import Transformer
+from model.trace.why.evidence import Evidence
 from model.trace.why.faithfulness import Curves, Faithfulness, MethodFaithfulness, bootstrap, from_dict
 from model.trace.why.means import Means
 from model.trace.why.ranks import spearman
@@ -97,26 +99,31 @@ class Trial:
     kept: np.ndarray
 
 
-def trials(case: Case, by: Method, *, seed: int = 0) -> Iterator[Trial]:
-    """Random orders, then that of each method, words taken away as the occlusion `by` does it; its own order is left
-    out, since it would judge itself. Nothing for fewer than three words, which cannot be ranked."""
+def trials(case: Case, by: Method, *, seed: int = 0) -> Iterator[list[Trial]]:
+    """Random orders and those of what is measured, then of all else that is soon there, then of slow methods: each
+    group at once, so that equal sets of words share runs. Words are taken away as the occlusion `by` does it; its own
+    order is left out, since it would judge itself. Nothing for fewer than three words, which cannot be ranked."""
     ordinary, how = ~case.columns.special, masked if by is occlusion.MASK else replaced
-    words = np.flatnonzero(ordinary)
+    words, random = np.flatnonzero(ordinary), np.random.default_rng(seed)
     if len(words) < LEAST_WORDS:
         return
-    counts = points(len(words))
+    counts, whole = points(len(words)), case.metric()
+    chance = [random.permutation(words) for _ in range(SHOWN_ORDERS)]
 
-    def tried(order: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        without, alone = curves(case, order, how, counts=counts)
-        whole = case.metric()
-        return whole - np.concatenate(([0.0], without)), whole - np.concatenate((without[-1:], alone))
+    def group(method: Method) -> tuple[bool, bool]:
+        return method.slow, method.evidence is not Evidence.MEASURED
 
-    random = np.random.default_rng(seed)
-    chance = [tried(random.permutation(words)) for _ in range(SHOWN_ORDERS)]
-    yield Trial(None, (0, *counts), *np.mean(chance, axis=0))
-    for name, method in sorted(METHODS.items(), key=lambda pair: pair[1].slow):
-        if method is not by:
-            yield Trial(name, (0, *counts), *tried(order_of(method(case).values, ordinary)))
+    for _, some in groupby(sorted((one for one in METHODS.values() if one is not by), key=group), key=group):
+        orders = {method.slug: order_of(method(case).values, ordinary) for method in some}
+        tried = all_curves(case, [(order, how) for order in (*chance, *orders.values())], counts=counts)
+        lines = [
+            (whole - np.concatenate(([0.0], without)), whole - np.concatenate((without[-1:], alone)))
+            for without, alone in tried
+        ]
+        found = dict(zip(orders, lines[len(chance) :]))
+        if chance:
+            found, chance = {None: np.mean(lines[: len(chance)], axis=0), **found}, []
+        yield [Trial(name, (0, *counts), *one) for name, one in found.items()]
 
 
 def order_of(values: np.ndarray, ordinary: np.ndarray) -> list[int]:

@@ -100,9 +100,10 @@ def closed(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKind, Te
         kind: case.source_rows.new_ones(len(sets), layers, case.model.num_heads[kind])
         for kind, layers in case.model.num_layers.items()
     }
-    for row, heads in enumerate(sets):
-        for kind, layer, head in heads:
-            gates[kind][row, layer, head] = 0.0
+    for kind, gate in gates.items():
+        off = [(row, layer, head) for row, heads in enumerate(sets) for k, layer, head in heads if k == kind]
+        if off:
+            gate[tuple(torch.tensor(off).T)] = 0.0
     return gates
 
 

@@ -30,7 +30,7 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
 def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
-    found = list(faithful.trials(scene.case, judge))
+    found = [one for some in faithful.trials(scene.case, judge) for one in some]
     assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.slug}
     words = int((~scene.case.columns.special).sum())
     for one in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,26 +22,18 @@ from viz.words import Words, say
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")
 HEIGHT = 430  # pixels
-PATIENCE = 0.25  # seconds after which curves are shown that are not all of them: each picture costs the page a redraw
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
-    """The curves as they come, method by method, then the table of many sentences."""
+    """The curves as they come, those of slow methods last, then the table of many sentences."""
     by = occlusion.MASK if how == MASK else occlusion.MEAN
     done: list[Trial] = []
-    offline, shown = _offline(scene), time.monotonic()
-    for trial in trials(scene.case, by):
-        done.append(trial)
+    offline = _offline(scene)
+    for some in trials(scene.case, by):
+        done += some
         more = len(METHODS) - len(done)  # random order has the place of the occlusion that would judge itself
-        if not more:
-            yield [*_curves(done), *offline]
-        elif time.monotonic() - shown > PATIENCE:
-            shown = time.monotonic()
-            yield [
-                *_curves(done),
-                blocks.text(say("{n} more orders are still being tried.", n=more), tone="note"),
-                *offline,
-            ]
+        note = [blocks.text(say("{n} more orders are still being tried.", n=more), tone="note")] if more else []
+        yield [*_curves(done), *note, *offline]
     if not done:
         yield [
             blocks.text(
