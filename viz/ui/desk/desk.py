@@ -102,12 +102,18 @@ class Desk:
             message = Message.of(event)
             try:
                 found = find(message, *values)
-                for content in [found] if isinstance(found, dict) else found:
+                contents = iter([found] if isinstance(found, dict) else found)
+                while (content := self._next(contents)) is not None:
                     yield message.answer(**content)
             except Exception as error:
                 yield message.answer(error=refusal(error))
 
         return self._listen(event, handle, inputs, (), options)
+
+    def _next(self, contents: Iterator[dict]) -> dict | None:
+        """The next of a stream's contents, in whichever thread it is asked for, on its share of the cores."""
+        with self.session.turns.limits.share():
+            return next(contents, None)
 
     def _listen(self, event: str, handle: Callable, inputs: Sequence, others: Sequence, options: dict) -> Dependency:
         handle.__name__ = event
