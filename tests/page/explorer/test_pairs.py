@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
 from model.analysis.beside.sentences import alike, minimal_pairs
 from tests.page.browser import no_violations, screenshot
+from tests.page.test_links import CLIPBOARD, copied
 
 pytestmark = pytest.mark.browser
 
@@ -16,7 +18,7 @@ MENU = ".compare-bar .minimal select"
 
 
 def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_page, shipped_translators):
-    page = open_page(app_url, dark=True, width=390)
+    page = open_page(app_url, dark=True, width=390, **CLIPBOARD)
     page.locator(".segmented button[data-value='compare']").click()
     menu = page.locator(MENU)
     menu.focus()
@@ -36,6 +38,11 @@ def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_
     cosines = found.cosine[found.words.index("Bank")]
     shown = [float(text) for text in row.locator("td").all_inner_texts()]
     assert shown == pytest.approx(cosines.tolist(), abs=0.0061)  # three digits on the way, two on the page
+    expect(menu).to_have_value("1")
+    link = f"{app_url}#{urlencode(copied(page, '.atlas-explorer > .actions'))}"
+    page.goto("about:blank")
+    page.goto(link)  # names both
+    expect(page.locator(".compare-title")).to_have_text([pair.first, pair.second])
     expect(menu).to_have_value("1")
     no_violations(page, ".atlas-explorer")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -231,6 +231,7 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
         "key": 0,
         "compare": "grid",
         "overlay": "a_score",
+        "beside": "Der Hund & die Katze?",
     }
     text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"
     fragment = script_page.evaluate(

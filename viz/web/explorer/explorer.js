@@ -264,6 +264,7 @@ export default function explorer(root, api) {
     drawSentence();
     guide.textContent = words.guide(state, overlay);
     showPinned();
+    if (map) state = { ...state, beside: state.view === "compare" ? views.compare.beside() : "" };
     requests.ahead(trace, state.kind);
     clearTimeout(draw.timer);
     draw.timer = setTimeout(
@@ -471,6 +472,16 @@ export default function explorer(root, api) {
     views.compare.keep(one);
   }
 
+  // What a link says to compare with: here already, or to be translated by the same model.
+  function bringBeside(text) {
+    if (!text || !api.options?.pairs) return;
+    const alike = (one) => ["direction", "checkpoint"].every((name) => one[name] === trace[name]),
+      one = traces.find((one) => one !== trace && one.text === text && alike(one));
+    if (!one) return ask("keep", { key: trace.key, text });
+    views.compare.keep(one);
+    update({}, { tell: false });
+  }
+
   function receiveAlike(answer) {
     views.compare.alike(answer);
     if (trace.key === answer.key && state.view === "compare") draw(state);
@@ -493,11 +504,13 @@ export default function explorer(root, api) {
     controls.history(traces, trace);
     const { selection, link } = payload;
     if (link) state = states.fromFragment(link).state; // of a file: all that was chosen where it was made
+    const beside = awaited?.beside; // draw() says what stands there now
     if (awaited) [state, awaited] = [awaited, null];
     else if (selection && echo.brought(JSON.stringify(selection), Boolean(tellOthers.timer)))
       state = { ...state, ...selection };
     state = fitted(state, trace);
     draw();
+    bringBeside(beside);
     root.dispatchEvent(new CustomEvent("atlas-drawn", { bubbles: true }));
   }
 
@@ -538,6 +551,7 @@ export default function explorer(root, api) {
     ) {
       state = fitted(wanted, trace);
       draw();
+      bringBeside(wanted.beside);
       return tellOthers();
     }
     awaited = wanted;

@@ -15,7 +15,8 @@ export const CHOICES = {
 
 // predicted: whether decoder rows carry the token predicted or the one read, kind by kind; null: both. query and key: the
 // pinned row and column, as token positions. heads: the [layer, head] pairs chosen besides the selected one. overlay: what is
-// shown in attention's place, of the selected head alone; "" for attention.
+// shown in attention's place, of the selected head alone; "" for attention. beside: the sentence that stands beside this one
+// in the comparison, where the same model translates it; "" for none.
 export function initial() {
   return {
     kind: "cross",
@@ -36,6 +37,7 @@ export function initial() {
     key: null,
     compare: "pair",
     overlay: "",
+    beside: "",
   };
 }
 
@@ -154,7 +156,7 @@ export function toFragment(state, trace) {
   if (state.heads.length)
     fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
   for (const name of ["words", "glosses"]) if (state[name]) fields.set(name, "1");
-  if (state.overlay) fields.set("overlay", state.overlay);
+  for (const name of ["overlay", "beside"]) if (state[name]) fields.set(name, state[name]);
   if (state.coverage !== start.coverage) fields.set("coverage", state.coverage);
   for (const kind of Object.keys(start.predicted)) {
     if (state.predicted[kind] !== start.predicted[kind])
@@ -184,6 +186,7 @@ export function fromFragment(fragment) {
     .filter((pair) => pair.length === 2 && !pair.includes(null));
   for (const name of ["words", "glosses"]) state[name] = fields.get(name) === "1";
   if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
+  state.beside = fields.get("beside") || "";
   const coverage = Number(fields.get("coverage"));
   if (coverage >= 5 && coverage <= 100) state.coverage = coverage;
   for (const kind of Object.keys(state.predicted)) {

@@ -176,6 +176,15 @@ export function createCompare(hooks) {
         );
     },
     pair: () => drawn,
+    // Of a pair the other sentence, where the model that wrote this translation writes that one, too, unchanged.
+    beside() {
+      const { direction, checkpoint } = hooks.trace(),
+        same = { direction, checkpoint, interventions: "", beam: 1 },
+        other = drawn.length ? others().find((one) => one.key === kept) : null;
+      return other && Object.keys(same).every((name) => other[name] === same[name])
+        ? other.text
+        : "";
+    },
     // A sentence came that is to stand beside the next one.
     keep(trace) {
       picked = trace.key;
