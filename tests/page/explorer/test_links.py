@@ -35,7 +35,7 @@ def test_each_link_says_what_it_said(open_page):
         named = dict(parse_qsl(link["fragment"]))
         rows = {kind: was for kind, was in said["predicted"].items() if f"{kind}_rows" in named}
         state = {**initial, **said, "predicted": {**initial["predicted"], **rows}}
-        assert found == {**link["opens"], "state": state}
+        assert found == {"interventions": "", **link["opens"], "state": state}
 
 
 def test_each_link_restores_the_view(open_traces, hand_made_trace):
