@@ -112,7 +112,10 @@ def options() -> dict:
         "decoded": frames.DECODED,
         "updates": settings.MAX_UPDATES,
         "scale": theme.SCALES["viridis"],
-        "measured": measured(),
+        "measured": {
+            switch: [{"about": words, **ranges} for words, ranges in zip(sentences, measured_ranges(switch))]
+            for switch, sentences in measured().items()
+        },
     }
 
 
@@ -135,6 +138,22 @@ def measured() -> dict[str, list[Words]]:
         for switch in found
         if switch != "default" and not switch.startswith(order)
     }
+
+
+def measured_ranges(switch: str) -> list[dict]:
+    """What measured() says of a switch, to be drawn: after how many updates, whether on the corpus in which order is
+    all there is, the lowest and highest loss with it, and those of the default."""
+    found, order = measure.read(), f"{measure.ORDER} {switch}"
+    asked = [(switch, update) for update in COMPARED] + [(order, COMPARED[-1])] * (order in found)
+    return [
+        {
+            "update": update,
+            "order": name == order,
+            "changed": found[name][update],
+            "default": found[measure.default_of(name)][update],
+        }
+        for name, update in asked
+    ]
 
 
 def _sentence(update: int, default: measure.Interval, changed: measure.Interval) -> Words:

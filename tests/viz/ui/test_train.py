@@ -202,6 +202,15 @@ def test_panels_show_a_toy_or_say_which_part_it_lacks(tiny_translator, switch, s
     assert silent <= found < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
 
 
+def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
+    for switch, lines in train.options()["measured"].items():
+        assert [line["about"] for line in lines] == train.measured()[switch]
+        for line in lines:
+            said = line["about"].values.get("found", line["about"]).values
+            numbers = [f"{value:.3g}" for value in (*line["changed"], *line["default"])]
+            assert [line["update"], *numbers] == [said[name] for name in ("n", "low", "high", "from_", "to")], switch
+
+
 def test_each_sentence_says_what_was_measured():
     shipped = measure.read()
     for switch, sentences in train.measured().items():

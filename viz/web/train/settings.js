@@ -1,5 +1,6 @@
 // The choices of one toy, as a form: each control is a field of model/training/toy/settings.py.
 import { el } from "../core/dom.js";
+import { significant } from "../core/format.js";
 import { said, say, t } from "../core/language.js";
 
 const NETWORKS = [
@@ -148,6 +149,33 @@ export function createSettings(side, options, title) {
   const numbers = (name) => options.choices[name].map((value) => [value, String(value)]);
   const rates = [0, 0.1, 0.2, 0.3].map((value) => [value, String(value)]);
 
+  // What a change was measured to do, on one scale for all: its losses above the default's.
+  const ends = Object.values(options.measured)
+    .flat()
+    .flatMap(({ changed, default: plain }) => [...changed, ...plain].map(Math.log));
+  const [least, most] = [Math.min(...ends), Math.max(...ends)],
+    share = (loss) => (100 * (Math.log(loss) - least)) / (most - least);
+  const bar = (kind, [low, high]) =>
+    el("i", {
+      class: kind,
+      style: `left: ${share(low).toFixed(1)}%; width: max(3px, ${(share(high) - share(low)).toFixed(1)}%)`,
+    });
+  function range({ about, update: n, order, changed, default: plain }) {
+    const apart = changed[1] < plain[0] ? " lower" : changed[0] > plain[1] ? " higher" : "";
+    return el(
+      "span",
+      { class: `measured${apart}`, title: said(about) },
+      el("span", { class: "sr-only" }, said(about)),
+      el("span", { "aria-hidden": "true" }, order ? t("Word order") : t("{n} updates", { n })),
+      el("span", { class: "track" }, bar("default", plain), bar("changed", changed)),
+      el(
+        "span",
+        { "aria-hidden": "true" },
+        changed.map((loss) => significant(loss, 3)).join(" – "),
+      ),
+    );
+  }
+
   function toggle([name, words, about, transformer]) {
     const node = el("input", { type: "checkbox", id: id(name), onchange: update });
     fields.set(name, {
@@ -160,12 +188,7 @@ export function createSettings(side, options, title) {
       "div",
       { class: "switch" },
       el("label", { for: id(name) }, node, el("span", {}, words)),
-      el(
-        "small",
-        {},
-        about,
-        ...(options.measured[name] || []).map((words) => el("span", { class: "measured" }, words)),
-      ),
+      el("small", {}, about, (options.measured[name] || []).map(range)),
     );
   }
 
@@ -238,6 +261,10 @@ export function createSettings(side, options, title) {
         t(
           "Measured with five seeds on the first corpus, codes for positions on that of word order, too; the loss is that of the whole corpus, without smoothing.",
         ),
+        " ",
+        t(
+          "Drawn is the least to the greatest loss, on one logarithmic scale, more to the right: grey as it is, coloured with the change, orange where it is reliably higher and blue where it is reliably lower.",
+        ),
       ),
       el(
         "ul",
@@ -245,7 +272,7 @@ export function createSettings(side, options, title) {
         named
           .filter(([name]) => options.measured[name])
           .map(([name, words]) =>
-            el("li", {}, el("b", {}, words), " ", options.measured[name].map(said).join("; ")),
+            el("li", {}, el("b", {}, words), options.measured[name].map(range)),
           ),
       ),
     ),

@@ -194,7 +194,7 @@ PANEL = Panel(
     "masks",
     say("Masks"),
     say(
-        "White cells are masked. Padding closes whole columns, since a shorter sentence"
+        "Cells without colour are masked. Padding closes whole columns, since a shorter sentence"
         " has nothing there; causality closes the future."
     ),
     say("Paper, section {n}", n="3.2.3"),
