@@ -560,7 +560,7 @@ class Translator:
         target = self._decoder_ids(whole_ids(target_ids, self.config.num_target_tokens))
         if FLOAT * self.config.pass_numbers(len(source), len(target)) > self.requests.limits.batch_bytes:
             raise Refusal(
-                "All that happens in a pass over texts of {source} and {target} tokens does not fit into memory: ask "
+                "A full record of a pass over texts of {source} and {target} tokens does not fit into memory: ask "
                 "about a shorter text.",
                 source=len(source),
                 target=len(target),

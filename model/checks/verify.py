@@ -199,7 +199,7 @@ RECURRENT = (
 
 OF_RELATIVE_POSITIONS = Check(
     say("Shifting changes nothing"),
-    say("Relative positions know only how far two tokens are apart: all of them moved on, the logits stay the same."),
+    say("Relative positions know only how far apart two tokens are: move all of them, and the logits stay the same."),
     LOGITS,
     parts.shifting_changes_nothing,
     claims.largest_logit,

@@ -35,7 +35,7 @@ class Held:
     def __post_init__(self) -> None:
         """A Refusal for changes to the scores: queries and keys do not give those."""
         if any(place.name.endswith(".scores") for place in visited(self.changes, self.model.config)):
-            raise Refusal("Of so long a text no scores can be edited: its maps are computed from queries and keys.")
+            raise Refusal("In so long a text no scores can be edited: its maps are computed from queries and keys.")
 
     @property
     def watched(self) -> Changes:
@@ -51,7 +51,7 @@ class Held:
             if self._last[0] is not x:  # one table serves all layers of most stacks
                 self._last = x, by_distance(x[0].float().cpu().numpy())
             if self._last[1] is None:
-                raise Refusal("Of so long a text only what depends on the distance alone can be added to the scores.")
+                raise Refusal("In so long a text only what depends on the distance alone can be added to the scores.")
             self._found[f"{side}.{part}.{layer}"] = self._last[1]
             return x
         name = f"{side}.{part}"

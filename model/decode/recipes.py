@@ -20,7 +20,7 @@ def difference(run: Run, place: str) -> np.ndarray:
     """What a place holds of the first sentence less what it holds of the second, each averaged over its tokens: float32
     [width]. ValueError for a place that has heads or keys of its own; a Refusal for two texts that are one."""
     if run.source_ids[0] == run.source_ids[1]:
-        raise Refusal("The two sentences are the same: between them there is no direction.")
+        raise Refusal("The two sentences are the same: there is no direction between them.")
     masks = run.source_mask if place.startswith(Side.ENCODER.value) else run.mask
     if run[place].ndim != 3:
         raise ValueError(f"{place} has heads or keys of its own: a direction is of [batch, position, width]")

@@ -54,7 +54,7 @@ def named(name: object) -> Network:
 def check_transformer(model: nn.Module) -> None:
     """A Refusal for another network than a Transformer: for what takes one apart."""
     if not isinstance(model, Transformer):
-        raise Refusal("This model is no Transformer: what is asked here is answered along a Transformer's parts.")
+        raise Refusal("This model is not a Transformer: this question is answered in terms of a Transformer's parts.")
 
 
 def name_of(model: nn.Module) -> str:

@@ -94,7 +94,7 @@ FORMATS: dict[str, Format] = {
     ),
     "html": Format(
         "text/html",
-        say("This explorer with this translation as one file that opens without a network"),
+        say("This explorer and this translation as one file that opens offline"),
         trace=Scope(
             lambda trace, opens: standalone.to_html(trace, opens).encode(),
             lambda data: standalone.from_html(data.decode()),

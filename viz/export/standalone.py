@@ -18,9 +18,7 @@ from viz.wire.readback import payload_maps
 from viz.words import for_page, say
 
 # Before anything can be drawn, and so beside the words of all else.
-WAITING = say(
-    "The scripts of this explorer stand in the first explorer of this notebook. Run that cell, or this one again."
-)
+WAITING = say("This explorer's scripts are in the first explorer of this notebook. Run that cell, or this one again.")
 
 
 def to_html(trace: TranslationTrace, opens: object = None) -> str:

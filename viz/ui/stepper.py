@@ -32,8 +32,7 @@ from viz.wire.payload import selection_dict
 from viz.words import say
 
 RECURRENT = say(
-    "The steps are a Transformer's; the model at hand is a recurrent network. Its alignment stands in the "
-    "tab Attention."
+    "The steps are a Transformer's; this model is a recurrent network. Its alignment is in the tab Attention."
 )
 
 

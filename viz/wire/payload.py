@@ -86,14 +86,14 @@ def _alone(trace: TranslationTrace, shown: object) -> dict:
     """Of large maps the one that is shown, whole, and thumbnails of its kind. shown: a selection, or a view."""
     kind, layer, head = shown.kind, shown.layer, shown.head
     if not is_large(trace, kind):
-        return {"left_out": say("Of so long a translation this file leaves these maps out: it has the smaller ones.")}
+        return {"left_out": say("For so long a translation this file leaves these maps out: it has the smaller ones.")}
     title = {"title": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
     return {
         "tiles": [tiles(trace, kind, layer, head, all_tiles(trace, kind))],
         "strips": [strip(trace, kind, at) for at in range(trace.maps(kind).num_layers)],
         "left_out": say(
-            "Of so long a translation this file has one large map, of {title}, layer {layer}, head {head}, and small "
-            "pictures of that kind's other heads. The rest is left out.",
+            "For so long a translation this file has one large map, of {title}, layer {layer}, head {head}, and "
+            "small pictures of that kind's other heads. The rest is left out.",
             **title,
         ),
     }

@@ -68,8 +68,8 @@ def metric_words(token: str, contrast: str | None) -> Words:
     """What every number of the tab is about."""
     if contrast is None:
         return say(
-            "The number in question is log p({token}), in nats. What can be split exactly is the token's logit "
-            "less the mean logit of the vocabulary, which is not log p.",
+            "The number in question is log p({token}), in nats. What can be split exactly is the token's logit minus "
+            "the mean logit of the vocabulary, which is not log p.",
             token=token,
         )
     return say(
@@ -136,7 +136,7 @@ def weightiest(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
 
 
 def _none() -> Words:
-    return say("No single word speaks for it: whichever is taken away, it does not lose.")
+    return say("No single word speaks for it: whichever is taken away, it loses nothing.")
 
 
 def _alone(named: dict, metric: float) -> Words:

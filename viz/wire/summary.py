@@ -124,8 +124,8 @@ def warnings(trace: TranslationTrace, metrics: dict) -> list[Words]:
     if metrics.get("lent"):
         found.append(
             say(
-                "This is the network that you trained. It lasts as long as your visit: a link names it "
-                "without holding it, and files hold its maps alone."
+                "This is the network that you trained. It lasts as long as your visit: a link names it without "
+                "containing it, and files contain only its maps."
             )
         )
     if not trace.finished:

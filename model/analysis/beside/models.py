@@ -44,7 +44,7 @@ def twins(one: tuple[Translator, TranslationTrace], other: tuple[Translator, Tra
     (first, mine), (second, theirs) = one, other
     groups = [[words_of(tokens) for tokens in (t.source_tokens, t.target_tokens)] for t in (mine, theirs)]
     if any(len(a) != len(b) for a, b in zip(*groups)):
-        raise Refusal("The two models cut this sentence into different words.")
+        raise Refusal("The two models split this sentence into different words.")
     alike = {}
     for kind in mine.kinds:
         if kind in theirs.kinds:

@@ -130,7 +130,9 @@ class Graph:
 def graph(config: ModelConfig) -> Graph:
     """The graph of a Transformer of this shape. A Refusal, in words, where the stream is no plain sum."""
     if not config.norm_first or not config.residual:
-        raise Refusal("Circuits need norms before each sub-layer: behind it, the stream is no sum of its parts.")
+        raise Refusal(
+            "Circuits need norms before each sub-layer: with norms after it, the stream is not a sum of its parts."
+        )
     heads = {side: range(config.of(side).num_heads) for side in Side}
     senders: dict[Side, list[str]] = {side: [f"{side.value}.embed"] for side in (Side.ENCODER, Side.DECODER)}
     readers: dict[str, Readers] = {}

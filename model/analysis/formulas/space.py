@@ -89,7 +89,7 @@ def terms(text: str) -> tuple[tuple[int, str], ...]:
     words = [word.strip() for word in parts[0::2]]
     if not all(words) or any(" " in word for word in words):
         raise Refusal(
-            "{text} is no sum of words: write it like a − b + c, with spaces around the signs.", text=repr(text)
+            "{text} is not a sum of words: write it like a − b + c, with spaces around the signs.", text=repr(text)
         )
     return tuple(zip((1, *(1 if sign == "+" else -1 for sign in parts[1::2])), words))
 

@@ -42,7 +42,7 @@ CRITERIA = (
         ),
     ),
     Criterion(say("equal offsets"), say("positions k apart are equally far apart everywhere in the sentence")),
-    Criterion(say("bounded"), say("no value exceeds 1, at {n} times the length either", n=LONGER)),
+    Criterion(say("bounded"), say("no value exceeds 1, not even at {n} times the length", n=LONGER)),
 )
 
 

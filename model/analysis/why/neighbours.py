@@ -49,7 +49,7 @@ def _near(translator: Translator, trace: TranslationTrace, position: int, count:
     """Where the word begins in the text, the word, and those nearest to it."""
     tokens, text = trace.source_tokens, trace.source_text
     if not 0 <= position < len(tokens) or is_symbol(tokens[position]):
-        raise Refusal("That is no word of the sentence: choose another one.")
+        raise Refusal("That is not a word of the sentence: choose another one.")
     groups = word_groups(tokens)
     group = next(group for group in groups if position in group)
     start, word = _span(text, [_spelled(tokens, one) for one in groups], groups.index(group))
@@ -85,7 +85,7 @@ def _span(text: str, words: list[str], index: int) -> tuple[int, str]:
     for number, word in enumerate(words):
         found = text.find(word, at)
         if found < 0:
-            raise Refusal("{word} is spelled otherwise in the sentence: type the second sentence.", word=repr(word))
+            raise Refusal("{word} is spelled differently in the sentence: type the second sentence.", word=repr(word))
         if number == index:
             return found, word
         at = found + len(word)

@@ -119,7 +119,7 @@ def read(text: str) -> Pairs:
 def _pair(number: int, line: str) -> tuple[str, str]:
     sides = [" ".join(side.split()) for side in line.split(BETWEEN)]
     if len(sides) != 2 or not all(sides):
-        raise Refusal("Line {line} is no pair: type a sentence, a bar | and its translation.", line=number)
+        raise Refusal("Line {line} is not a pair: type a sentence, a bar | and its translation.", line=number)
     for side in sides:
         if len(side.split()) > MAX_WORDS:
             raise Refusal(

@@ -119,7 +119,7 @@ def test_what_it_cannot_be_asked_is_refused_in_words(translator):
     with pytest.raises(ValueError, match="recurrent network has no heads"):
         translator.translate(SENTENCES[0], interventions=positions_off())
     for program, more in ((means, ()), (survey, ()), (faithfulness, ()), (align, ("a.de", "a.en"))):
-        with pytest.raises(ValueError, match="no Transformer"):
+        with pytest.raises(ValueError, match="not a Transformer"):
             program.main(["--checkpoint", str(translator.folder), *more])
     assert derived.stale(translator.folder) == ["metrics.json"], "means and heads are a Transformer's"
     with pytest.raises(ValueError, match="d_model must be even"):

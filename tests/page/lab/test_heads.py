@@ -115,7 +115,7 @@ def test_a_survey_is_taken_stopped_and_gone_on_with(tiny_url, open_page, monkeyp
     no_violations(page, "#panel-heads-survey")
     button.press("Enter")
     expect(panel.locator(".head-cell").first).to_be_visible(timeout=60_000)
-    expect(panel.get_by_text(f"{own.SENTENCES} sentences of this project's own.")).to_be_visible()
+    expect(panel.get_by_text(f"{own.SENTENCES} of this project's own sentences.")).to_be_visible()
     panel.locator(".head-cell").first.press("Enter")
     expect(panel.get_by_role("button", name="Open this head in the explorer")).to_be_visible()
     screenshot(page, "heads-own-survey-1280")

@@ -120,30 +120,30 @@ def test_a_file_keeps_what_a_link_cannot(app_url, open_page, tmp_path):
     page = open_page(app_url)
     own(page, app_url, OWN)
     expect(page.locator(f"{PAPER} .prompt")).to_have_count(2)
-    expect(page.locator(f"{PAPER} .missing")).to_contain_text("“zebra” is no word of it")
+    expect(page.locator(f"{PAPER} .missing")).to_contain_text("“zebra” is not a word of it")
     expect(page.locator(f"{PAPER} h1")).to_have_text("Unsere Sätze <b>")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Keep as a file").click()
+        page.get_by_role("button", name="Save as a file").click()
     kept = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
     assert kept["items"] == OWN["items"] and kept["title"] == OWN["title"]
     own(page, app_url, OWN | {"items": [OWN["items"][2]] * 31})
     page.locator(SHEET).get_by_role("button", name="Copy link").click()
-    expect(page.locator(f"{SHEET} .status")).to_contain_text("keep it as a file")
+    expect(page.locator(f"{SHEET} .status")).to_contain_text("save it as a file")
     own(page, app_url, OWN | {"items": [OWN["items"][2] | {"text": "ß" * 900}] * 30})  # 30 questions, and yet too long
     page.locator(SHEET).get_by_role("button", name="Copy link").click()
-    expect(page.locator(f"{SHEET} .status")).to_contain_text("keep it as a file")
+    expect(page.locator(f"{SHEET} .status")).to_contain_text("save it as a file")
 
 
 HOSTILE = {
-    "no JSON": (b"\x00\xff<script>", "no worksheet"),
-    "not an object": ([], "no worksheet"),
-    "another kind": (OWN | {"kind": "x"}, "no worksheet"),
-    "a later version": (OWN | {"version": 2}, "no worksheet"),
+    "no JSON": (b"\x00\xff<script>", "not a worksheet"),
+    "not an object": ([], "not a worksheet"),
+    "another kind": (OWN | {"kind": "x"}, "not a worksheet"),
+    "a later version": (OWN | {"version": 2}, "not a worksheet"),
     "no list": (OWN | {"items": {"length": 3}}, "no list of questions"),
     "too many": (OWN | {"items": OWN["items"] * 101}, "the limit is 300"),
-    "no question": (OWN | {"items": [None]}, "Question 1 of this worksheet is none"),
+    "no question": (OWN | {"items": [None]}, "Question 1 of this worksheet is not a question"),
     "unknown": (OWN | {"items": [OWN["items"][0] | {"ask": "__proto__"}]}, "does not know: __proto__"),
-    "not a text": (OWN | {"items": [OWN["items"][0] | {"text": {"a": 1}}]}, "is no text"),
+    "not a text": (OWN | {"items": [OWN["items"][0] | {"text": {"a": 1}}]}, "is not text"),
     "a long title": (OWN | {"title": "x" * 121}, "longer than 120"),
     "large": (b"[" * 1_000_001, "the limit is"),
 }
@@ -158,4 +158,4 @@ def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
     for field in ("%00", "e30", "x" * 70_000, "__proto__"):
         page.goto("about:blank")
         page.goto(f"{app_url}#sheet={field}")
-        expect(page.locator(f"{SHEET} .status")).to_contain_text(re.compile("no worksheet|longer than"))
+        expect(page.locator(f"{SHEET} .status")).to_contain_text(re.compile("not a worksheet|longer than"))

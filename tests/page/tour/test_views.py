@@ -44,7 +44,7 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     screenshot(page, f"views-{'dark' if dark else 'light'}-{width}")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Keep as a file").click()
+        page.get_by_role("button", name="Save as a file").click()
     file = Path(download.value.path()).read_text(encoding="utf-8")
     assert [one["title"] for one in json.loads(file)["views"]][1] == "The machine <b>"
     page.get_by_role("button", name="Play").click()
@@ -73,12 +73,12 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
 
 GOOD = {"kind": "attention-atlas-views", "version": 1, "views": [{"title": "x", "link": "tab=inside"}]}
 HOSTILE = {
-    "no JSON": (b"\x00", "no file of views"),
-    "a worksheet": (GOOD | {"kind": "attention-atlas-worksheet"}, "no file of views"),
-    "no list": (GOOD | {"views": "x"}, "no file of views"),
+    "no JSON": (b"\x00", "not a file of views"),
+    "a worksheet": (GOOD | {"kind": "attention-atlas-worksheet"}, "not a file of views"),
+    "no list": (GOOD | {"views": "x"}, "not a file of views"),
     "too many": (GOOD | {"views": GOOD["views"] * 101}, "the limit is 100"),
-    "no view": (GOOD | {"views": [None]}, "View 1 of this file is none"),
-    "no text": (GOOD | {"views": [{"title": [], "link": "x"}]}, "View 1 of this file is none"),
+    "no view": (GOOD | {"views": [None]}, "View 1 of this file is not a view"),
+    "no text": (GOOD | {"views": [{"title": [], "link": "x"}]}, "View 1 of this file is not a view"),
     "long": (GOOD | {"views": [{"title": "x", "link": "x" * 20_001}]}, "View 1 of this file is too long"),
     "large": (b" " * 2_000_001, "the limit is"),
 }

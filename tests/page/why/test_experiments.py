@@ -87,7 +87,7 @@ def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page,
     page.locator("#explorer .detail").focus()
     for key in ("ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
-    cut.get_by_label("What becomes of the edge's weight").select_option("zero")
+    cut.get_by_label("What happens to the edge's weight").select_option("zero")
     cut.get_by_role("button", name="Cut this edge").press("Enter")
     expect(cut.get_by_text("Measured after the same prefix")).to_be_visible()
     choose(page, "Measure", "effect_if_cut")

@@ -110,7 +110,7 @@ def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, ti
     trace = learned.translate("Der Hund", "de_DE-en_XX")
     lacking = registry.lacking(trace, learned)
     assert [one["panel"] for one in lacking] == ["Units", "Rotation", "By distance"]
-    assert "no pairs of a sine and a cosine" in lacking[1]["why"]
+    assert "not pairs of a sine and a cosine" in lacking[1]["why"]
     assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]
 
 

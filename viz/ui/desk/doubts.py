@@ -19,7 +19,7 @@ SAYS = {
     "unmoved": lambda words, _: say("“{words}” would be as probable without your sentence", words=words),
     "detached": lambda words, _: say("“{words}” came from nothing in your sentence", words=words),
     "unread": lambda words, _: say("the model hardly used “{words}”", words=words),
-    "repeated": lambda words, _: say("“{words}” is said again", words=words),
+    "repeated": lambda words, _: say("“{words}” is repeated", words=words),
 }
 WHERE = {  # where one sees it, as a link's fields
     "unsure": {"tab": "stepper"},

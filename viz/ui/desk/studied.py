@@ -91,7 +91,8 @@ def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
     found = comparable(scene.translator, texts, (pair.token, pair.instead), trace.direction)
     if len(found) < LEAST:
         raise Refusal(
-            "Of {n} sentences with other words {m} lead to this token: a test takes {least}. Type fillings of yours.",
+            "Of {n} sentences with other words, {m} lead to this token: a test needs {least}. Type fillers of your "
+            "own.",
             n=len(texts),
             m=len(found),
             least=LEAST,
@@ -112,10 +113,10 @@ def parsed(typed: str) -> dict[str, tuple[str, ...]]:
         word, equals, others = part.partition("=")
         names = tuple(filter(None, map(str.strip, others.split(","))))
         if not (equals and word.strip() and names):
-            raise Refusal("Fillings are typed as {example}.", example="Hund = Katze, Vogel; Garten = Park")
+            raise Refusal("Type fillers as {example}.", example="Hund = Katze, Vogel; Garten = Park")
         found[word.strip()] = names
     if len(found) > WORDS:
-        raise Refusal("Fillings are for {n} words at most.", n=WORDS)
+        raise Refusal("Fillers are for {n} words at most.", n=WORDS)
     return found
 
 
@@ -168,7 +169,7 @@ def curves(study: Study) -> list[dict]:
     """Of a whole study: how much circuits of each size keep, beside whole nodes and edges drawn by lot; and on which
     sentences."""
     _, tested = result(study)
-    kinds = {say("best edges"): tested.best, say("whole nodes"): tested.nodes, say("by lot"): tested.random}
+    kinds = {say("best edges"): tested.best, say("whole nodes"): tested.nodes, say("at random"): tested.random}
     rows = [
         [BY_SHARE.format(100 * share), blocks.number(edges), *(_kept(curve, i) for curve in kinds.values())]
         for i, (share, edges) in enumerate(zip(tested.shares, tested.best.edges))

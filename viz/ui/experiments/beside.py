@@ -37,7 +37,7 @@ KINDS: dict[str, tuple[Words, Words]] = {
     ),
     "negation": (
         say("Negation"),
-        say("One short word turns the meaning round. Which written word read it, and under which heads?"),
+        say("One short word reverses the meaning. Which written word read it, and in which heads?"),
     ),
     "number": (
         say("One or many"),

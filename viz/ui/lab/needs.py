@@ -33,5 +33,5 @@ RELATIVE = Need(
 )
 WAVES = Need(
     lambda scene: scene.translator.config.position_code.has_waves,
-    say("This model’s positions are no pairs of a sine and a cosine: there are no such waves in them to look at."),
+    say("This model’s positions are not pairs of a sine and a cosine: there are no such waves in them to look at."),
 )

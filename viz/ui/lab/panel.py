@@ -28,7 +28,7 @@ class Need:
 
 TRANSFORMER = Need(
     lambda scene: isinstance(scene.translator.model, Transformer),
-    say("This panel takes a Transformer apart; the model at hand is a recurrent network."),
+    say("This panel takes a Transformer apart; this model is a recurrent network."),
 )
 
 

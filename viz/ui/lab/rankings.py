@@ -71,7 +71,7 @@ def ranking_of(translator: Translator) -> Ranking:
         order,
         frozenset(),
         say(
-            "{method} stands first: over {n} sentences it agreed best with occlusion by another replacement (median "
+            "{method} comes first: over {n} sentences it agreed best with occlusion by another replacement (median "
             "rank correlation {rho}).",
             **values,
         ),
@@ -83,14 +83,14 @@ def unmeasured(found: Faithfulness | None, translator: Translator) -> Words:
     command = f"python -m model.faithfulness --checkpoint checkpoints/{translator.name}"
     if found is None:
         return say(
-            "Which row to believe has not been measured for this model: {command} does. Until then {method} "
-            "stands first: it is itself a measurement.",
+            "Which row to trust has not been measured for this model: {command} measures it. Until then {method} "
+            "comes first: it is itself a measurement.",
             command=command,
             method=occlusion.MASK.title,
         )
     return say(
-        "Which row to believe was measured for other weights ({digest}); {command} does it for these. Until "
-        "then {method} stands first: it is itself a measurement.",
+        "Which row to trust was measured for other weights ({digest}); {command} measures it for these. Until then "
+        "{method} comes first: it is itself a measurement.",
         command=command,
         digest=found.digest,
         method=occlusion.MASK.title,

@@ -35,8 +35,8 @@ def _by(kind: AttentionKind, statistic: str) -> Callable[[StopScene], Head]:
         survey = surveyed(scene.translator, scene.trace.direction)
         if survey is None:
             raise Refusal(
-                "No survey of this model's heads lies beside its weights, so that nothing is known of what "
-                "they do in general. The tab Heads can take one."
+                "There is no survey of this model's heads beside its weights, so nothing is known about what they do "
+                "in general. The tab Heads can run one."
             )
         found = survey.kinds.get(kind)
         if found is None or statistic not in found.statistics:

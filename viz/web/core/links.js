@@ -127,7 +127,7 @@ export async function copyLink(
   show,
   label = t("Link to this view"),
   done = t(
-    "Link copied: it opens this very view. The sentence stands behind # and reaches no server log.",
+    "Link copied: it opens exactly this view. The sentence comes after # and reaches no server log.",
   ),
 ) {
   const address = `${location.origin}${location.pathname}${location.search}#${fields}`;

@@ -138,7 +138,7 @@ export function createControls(update, open, overlays) {
     ],
     (value) => update({ colours: value }),
   );
-  const sentence = select(t("Sentence"), [], open, t("The last translations stay here"));
+  const sentence = select(t("Sentence"), [], open, t("Your last translations stay here"));
   sentence.root.classList.add("wide", "history");
   const overlay = select(
     t("Measure"),

@@ -10,7 +10,7 @@ const KEYS = [
   ["h", say("one head, mean, maximum, rollout")],
   [
     "x y",
-    say("add this head, or this layer's heads, to a choice of several; again: take them out"),
+    say("add this head, or this layer's heads, to a selection of several; again: remove them"),
   ],
   ["w", say("subwords or whole words")],
   ["s", say("special tokens shown, hidden, hidden and rescaled")],

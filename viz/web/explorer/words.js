@@ -33,11 +33,11 @@ export function guide(state, overlay) {
   const title = said(overlay.title);
   return state.kind === "encoder_self"
     ? t(
-        "Not attention but “{title}”: each row is still a source token, and what a cell says stands below the heading.",
+        "Not attention but “{title}”: each row is still a source token; the text below the heading says what a cell means.",
         { title },
       )
     : t(
-        "Not attention but “{title}”: each row is still a step of the translation, and what a cell says stands below the heading.",
+        "Not attention but “{title}”: each row is still a step of the translation; the text below the heading says what a cell means.",
         { title },
       );
 }

@@ -79,7 +79,7 @@ async function copy(node, about) {
           .slice(0, 80) || "attention"
       }.png`;
       download(name, await making);
-      tell(t("Saved as {name}: nothing may be written onto the clipboard here.", { name }));
+      tell(t("Saved as {name}: the clipboard is not available here.", { name }));
     } catch (error) {
       tell(t("No picture could be made: {why}.", { why: error.message }));
     }

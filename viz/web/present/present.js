@@ -220,7 +220,8 @@ function createPresentation() {
       now?.title() ??
         (shown
           ? ""
-          : (tab()?.querySelector(".invitation")?.textContent ?? t("No picture stands here yet."))),
+          : (tab()?.querySelector(".invitation")?.textContent ??
+            t("There is no picture here yet."))),
     );
     title.classList.toggle("long", title.textContent.length > 80);
     write(

@@ -19,12 +19,12 @@ export function read(given) {
     throw new Error(words);
   };
   if (!plain(given) || given.kind !== KIND || given.version !== 1 || !Array.isArray(given.views))
-    refuse(t("This is no file of views of this page."));
+    refuse(t("This is not a file of views from this page."));
   if (given.views.length > MOST)
     refuse(t("There are {n} views; the limit is {limit}.", { n: given.views.length, limit: MOST }));
   return given.views.map((one, i) => {
     if (!plain(one) || typeof one.title !== "string" || typeof one.link !== "string")
-      refuse(t("View {n} of this file is none.", { n: i + 1 }));
+      refuse(t("View {n} of this file is not a view.", { n: i + 1 }));
     if (one.title.length > TITLE || one.link.length > LONGEST)
       refuse(t("View {n} of this file is too long.", { n: i + 1 }));
     return { title: one.title, link: String(new URLSearchParams(one.link)) };
@@ -66,7 +66,7 @@ function createViews(present) {
     onchange: opened,
   });
   const play = button(t("Play"), () => start(0), { class: "strong" }),
-    keep = button(t("Keep as a file"), () =>
+    keep = button(t("Save as a file"), () =>
       download("views.json", new Blob([written(views)], { type: "application/json" })),
     );
   const root = el(
@@ -78,7 +78,11 @@ function createViews(present) {
       el("h2", { id: "atlas-views-title", tabindex: "-1" }, t("My views")),
       button("✕", leave, { "aria-label": t("Close my views") }),
     ),
-    el("p", {}, t("What you see now can be added. Played, each view fills the screen: ← → go on.")),
+    el(
+      "p",
+      {},
+      t("What you see now can be added. When played, each view fills the screen: ← → move on."),
+    ),
     el("div", { class: "bar" }, button(t("Add what I see"), add), play),
     list,
     el(
@@ -98,7 +102,7 @@ function createViews(present) {
     try {
       localStorage.setItem(KEPT, written(views));
     } catch {
-      status.textContent = t("This browser keeps nothing: keep them as a file.");
+      status.textContent = t("This browser keeps nothing: save them as a file.");
     }
   }
 

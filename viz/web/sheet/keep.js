@@ -15,7 +15,8 @@ const refuse = (words) => {
 
 function text(given, name, needed) {
   const found = given[name] ?? (needed ? undefined : "");
-  if (typeof found !== "string") refuse(t("This worksheet’s field “{name}” is no text.", { name }));
+  if (typeof found !== "string")
+    refuse(t("This worksheet’s field “{name}” is not text.", { name }));
   if (found.length > LENGTHS[name])
     refuse(
       t("This worksheet’s field “{name}” is longer than {limit} characters.", {
@@ -31,7 +32,7 @@ const plain = (value) => typeof value === "object" && value !== null && !Array.i
 // What was kept, as a worksheet of known fields alone: {title, direction, checkpoint, items: [{text, ask, word}]}.
 export function read(given, asks, most = MANY) {
   if (!plain(given) || given.kind !== KIND || given.version !== 1)
-    refuse(t("This is no worksheet of this page."));
+    refuse(t("This is not a worksheet from this page."));
   if (!Array.isArray(given.items)) refuse(t("This worksheet has no list of questions."));
   if (given.items.length > most)
     refuse(
@@ -41,7 +42,7 @@ export function read(given, asks, most = MANY) {
       }),
     );
   const items = given.items.map((one, i) => {
-    if (!plain(one)) refuse(t("Question {n} of this worksheet is none.", { n: i + 1 }));
+    if (!plain(one)) refuse(t("Question {n} of this worksheet is not a question.", { n: i + 1 }));
     const ask = text(one, "ask", true);
     if (!asks.includes(ask))
       refuse(
@@ -81,7 +82,7 @@ const parsed = (words) => {
 export function fromLink(field, asks) {
   if (field.length > LONGEST)
     refuse(
-      t("This link is longer than {limit} characters: keep the worksheet as a file.", {
+      t("This link is longer than {limit} characters: save the worksheet as a file.", {
         limit: LONGEST,
       }),
     );
@@ -91,7 +92,7 @@ export function fromLink(field, asks) {
       c.charCodeAt(0),
     );
   } catch {
-    refuse(t("This is no worksheet of this page."));
+    refuse(t("This is not a worksheet from this page."));
   }
   return read(parsed(new TextDecoder().decode(bytes)), asks, MOST);
 }

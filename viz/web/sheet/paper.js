@@ -130,7 +130,7 @@ function answer(one, number, link) {
       " · ",
       said(ask.told),
       " ",
-      el("a", { href: link(ask.view) }, t("See it in the page")),
+      el("a", { href: link(ask.view) }, t("See it on the page")),
     ),
     drawn(one, true),
   );

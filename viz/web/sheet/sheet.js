@@ -48,7 +48,7 @@ function createSheets(answered, offer) {
   const editor = createEditor(offer, () => draw());
   const ofOwn = [
     button(t("Copy link"), linked),
-    button(t("Keep as a file"), () => {
+    button(t("Save as a file"), () => {
       download("worksheet.json", toFile(editor.read()));
     }),
     button(t("Open a file"), () => file.click()),
@@ -187,7 +187,7 @@ function createSheets(answered, offer) {
     const sheet = toLink(editor.read(), location.href.length);
     if (!sheet)
       return (status.textContent = t(
-        "This is too much for a link, which has at most 30 questions and 64 kB: keep it as a file.",
+        "This is too much for a link, which has at most 30 questions and 64 kB: save it as a file.",
       ));
     copyLink(
       new URLSearchParams({ sheet }),

@@ -21,7 +21,7 @@ export function branches(hooks) {
       t(
         "Every choice makes a branch; nothing is lost by going back. Kept: the last {n} branches.",
         { n: tree.limit },
-      ) + (tree.dropped ? ` ${t("{n} of the oldest had to leave.", { n: tree.dropped })}` : "");
+      ) + (tree.dropped ? ` ${t("{n} of the oldest were dropped.", { n: tree.dropped })}` : "");
     const known = new Set(tree.branches.map((b) => b.number));
     const children = (number) =>
       tree.branches.filter((b) => (known.has(b.parent) ? b.parent : null) === number);

@@ -56,7 +56,7 @@ export function createSentences(hooks) {
     );
     target.replaceChildren(...targetChips);
     respelled.textContent = path.respelled
-      ? t("The tokenizer would spell this text otherwise: {pieces}", {
+      ? t("The tokenizer would split this text differently: {pieces}", {
           pieces: path.respelled.map((piece) => piece.text).join(" "),
         })
       : "";
@@ -182,7 +182,7 @@ export function createCandidates(hooks) {
     form.querySelector("button").disabled = false;
     if (at >= path.length) {
       facts.textContent = t(
-        "Nothing follows: this is the end of the branch. Go back to choose otherwise.",
+        "Nothing follows: this is the end of the branch. Go back to make another choice.",
       );
       list.hidden = true;
       return;

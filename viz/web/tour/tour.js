@@ -149,7 +149,7 @@ function createTour(root, rpc) {
           {
             title: learned
               ? t("Training brought this about: a model with random weights fails here.")
-              : t("Any network of this construction fulfils this, trained or not."),
+              : t("This holds for any network of this construction, trained or not."),
           },
           learned ? t("learned") : t("by construction"),
         ),

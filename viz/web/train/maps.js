@@ -41,7 +41,7 @@ export function drawMaps(box, options) {
   );
   if (kind === "decoder_self" && frame?.maps[at]?.[decoded])
     box.replaceChildren(
-      el("h3", {}, t("taught, the whole target before it")),
+      el("h3", {}, t("teacher-forced, with the whole target given")),
       ...box.childNodes,
       el("h3", {}, t("while decoding, its own words so far")),
       grid({ ...options, kind: decoded }),

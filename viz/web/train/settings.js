@@ -68,7 +68,7 @@ const SWITCHES = [
   [
     "separate",
     say("Separate vocabularies"),
-    say("A table of words for each side, and no embedding in common."),
+    say("A table of words for each side, and no shared embedding."),
     true,
   ],
   [
@@ -86,7 +86,7 @@ const SWITCHES = [
   [
     "count_padding",
     say("Loss counts padding"),
-    say("Shorter sentences are filled up, and the loss rewards predicting the filling."),
+    say("Shorter sentences are padded, and the loss rewards predicting the padding."),
     false,
   ],
 ];

@@ -379,7 +379,7 @@ export default function train(root, api) {
       if (answer.error) return take(answer);
       status.replaceChildren(
         t(
-          "The other tabs now show your network. Links and files do not hold it: a file holds its maps alone.",
+          "The other tabs now show your network. Links and files do not contain it: a file has only its maps.",
         ),
       );
     });

@@ -266,7 +266,7 @@ export default function question(root, api) {
       (said) => copied.replaceChildren(said),
       t("Link to this question"),
       t(
-        "Link copied: it asks this very question. The sentence stands behind # and reaches no server log.",
+        "Link copied: it asks exactly this question. The sentence comes after # and reaches no server log.",
       ),
     );
   }

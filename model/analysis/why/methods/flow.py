@@ -61,7 +61,7 @@ ROLLOUT = Method(
     Evidence.PROXY,
     Unit.SHARE,
     say("Attention multiplied through the layers, half of each residual."),
-    say("The residual's share is rather four fifths than one half, and heads are averaged away."),
+    say("The residual's share is closer to four fifths than to one half, and heads are averaged away."),
     attention_rollout,
     class_agnostic=True,
 )

@@ -187,7 +187,7 @@ INTEGRATED_GRADIENTS = Method(
     Evidence.EXACT_SPLIT,
     Unit.NATS,
     say("The slope summed along the way from average words to these."),
-    say("It splits the difference to a sentence of average words, which is no sentence."),
+    say("It splits the difference from a sentence of average words, which is not a real sentence."),
     integrated_gradients,
     slow=True,
 )

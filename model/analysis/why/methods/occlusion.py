@@ -53,7 +53,7 @@ MASK = Method(
     Evidence.MEASURED,
     Unit.NATS,
     say("No head may read the word; the model runs again."),
-    say("Two words that say the same hide each other: without one, the other still speaks."),
+    say("Two words that say the same thing hide each other: without one, the other still speaks."),
     by_mask,
 )
 MEAN = Method(

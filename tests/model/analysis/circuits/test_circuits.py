@@ -217,7 +217,7 @@ def test_pairs_that_cannot_be_compared_are_refused_in_words(tiny_translator, tok
         circuits.pair(tiny_translator, "Hund", "Hund", ("wheelbarrow of apples", "b"))
     with pytest.raises(ValueError, match="no pairs"):
         circuits.find(tiny_translator, [])
-    with pytest.raises(Refusal, match="no sum of its parts"):
+    with pytest.raises(Refusal, match="not a sum of its parts"):
         graph(ModelConfig(100, norm_first=False))
 
 

@@ -73,7 +73,7 @@ def test_sums_are_read_as_they_are_written(text, summands) -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "a - ", "− a", "a + + b"])
 def test_what_is_no_sum_is_refused_in_words(text) -> None:
-    with pytest.raises(ValueError, match="no sum of words"):
+    with pytest.raises(ValueError, match="not a sum of words"):
         space.terms(text)
 
 

@@ -126,7 +126,7 @@ def test_the_last_layers_translation_is_the_translation(tiny_translator, recorde
 
 def test_another_network_is_refused_in_words(recurrent_checkpoint):
     other = Translator.load(recurrent_checkpoint, "cpu")
-    with pytest.raises(Refusal, match="no Transformer"):
+    with pytest.raises(Refusal, match="not a Transformer"):
         layer_translations(other, other.encode("Hund"))
 
 

@@ -77,5 +77,5 @@ def test_a_neighbour_stands_in_the_words_place_and_is_the_nearest_that_fits(tiny
 def test_a_symbol_has_no_neighbours(tiny_translator):
     trace = tiny_translator.translate("Ich trinke Tee.")
     for position in (0, len(trace.source_ids) - 1, 99):
-        with pytest.raises(ValueError, match="no word of the sentence"):
+        with pytest.raises(ValueError, match="not a word of the sentence"):
             neighbours(tiny_translator, trace, position)

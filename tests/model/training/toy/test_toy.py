@@ -236,9 +236,9 @@ def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
     ("text", "words"),
     [
         ("", "is empty"),
-        ("nur eine seite", "Line 1 is no pair"),
-        ("a | b\n| c", "Line 2 is no pair"),
-        ("a | b | c", "Line 1 is no pair"),
+        ("nur eine seite", "Line 1 is not a pair"),
+        ("a | b\n| c", "Line 2 is not a pair"),
+        ("a | b | c", "Line 1 is not a pair"),
         ("a | " + "b " * 13, "side of 13 words"),
         ("a | b\n" * 41, "41 pairs"),
         ("\n".join(f"{' '.join(f'w{i}x{j}' for j in range(12))} | y" for i in range(26)), "different words"),

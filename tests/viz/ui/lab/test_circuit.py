@@ -90,7 +90,7 @@ def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
     table = [block for block in found if block["type"] == "table"][-1]
     assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
     json.dumps(for_page(found), allow_nan=False)
-    with pytest.raises(Refusal, match="typed as"):
+    with pytest.raises(Refusal, match="Type fillers as"):
         panel.act(scene, {"act": "step"}, SECOND, 20, "Hund")
 
 

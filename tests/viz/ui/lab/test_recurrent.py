@@ -128,7 +128,9 @@ def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_update
             recurrent.beside(scene, recurrent.TELLING),
             panels.contents(panels.named("recurrent"), scene, recurrent.TELLING)[-1],
         ):
-            assert "no second network" in found[0]["text"] and found[-2]["type"] == "figure"
+            assert (
+                "not both a Transformer and a recurrent network" in found[0]["text"] and found[-2]["type"] == "figure"
+            )
 
 
 def test_the_page_shows_the_medians_that_were_measured(scene) -> None:

@@ -148,7 +148,9 @@ def test_two_moments_of_a_training(tokenizer, tmp_path):
         -trace.log_probability.sum(), abs=0.006
     )
     assert "not known" in unknown["text"]
-    assert "Nobody recorded" in named("moments").content(Scene(trace, made_by=replace_digest(translator)), 1)[0]["text"]
+    assert (
+        "was not recorded" in named("moments").content(Scene(trace, made_by=replace_digest(translator)), 1)[0]["text"]
+    )
 
 
 def test_two_models_on_one_sentence(scene):

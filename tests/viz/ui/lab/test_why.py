@@ -169,7 +169,7 @@ def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) ->
     assert found["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
     assert "is not log p" in found["metric"]
     told = parts.parts(Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 3, Against.NOTHING)))
-    assert "less the mean logit of the vocabulary" in told[0]["text"]
+    assert "minus the mean logit of the vocabulary" in told[0]["text"]
 
 
 def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_translator, scene) -> None:
@@ -264,7 +264,7 @@ def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
         assert len(everything(tiny_translator, trace, Asked.of(trace, step))["headline"]) in (2, 3)
     alone = Scene(trace, Selection(), tiny_translator, asked=Asked.of(trace, 0))
     assert (~alone.case.columns.special).sum() == len(text.split())
-    assert "cannot be put into a telling order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
+    assert "cannot be put into an informative order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
 
 
 def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, trace) -> None:

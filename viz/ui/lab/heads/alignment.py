@@ -112,7 +112,7 @@ def source_of(
             own.by_length[layer, head],
         ),
         LAYER: lambda: (say("Weight, mean of layer {layer}", **numbers), own.weights[layer].mean(0)),
-        ALTI: lambda: (say("Contribution to what layer {layer} puts out (ALTI)", **numbers), own.contributions[layer]),
+        ALTI: lambda: (say("Contribution to the output of layer {layer} (ALTI)", **numbers), own.contributions[layer]),
         ALL: lambda: (say("Weight, mean of all heads"), own.weights.mean((0, 1))),
     }[source]()
 
@@ -152,8 +152,8 @@ def scored(scene: Scene, data: Mapping[str, object], source: str, row: str) -> l
     return [
         blocks.text(
             say(
-                "Alignment error rate by your {n} links on this sentence: 0 is none wrong. The best of many "
-                "heads on one sentence is flattered.",
+                "Alignment error rate against your {n} links on this sentence: 0 means none is wrong. Choosing the "
+                "best of many heads on one sentence flatters it.",
                 n=len(gold.possible),
             ),
             tone="note",
@@ -216,8 +216,8 @@ PANEL = Panel(
     "heads-links",
     say("Word links"),
     say(
-        "Which words belong together? Links read off attention, to be corrected: "
-        "whether a head aligns depends on which token its row stands for."
+        "Which words belong together? Links read off attention, for you to correct: whether a head aligns depends on "
+        "which token its row stands for."
     ),
     say("Kobayashi et al. 2020"),
     alignment,

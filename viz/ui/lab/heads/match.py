@@ -66,7 +66,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
         return [
             blocks.text(
                 say(
-                    "Nobody has surveyed these heads yet: first take a survey of {n} sentences in the panel All heads.",
+                    "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
                     n=surveys.SENTENCES,
                 )
             )
@@ -76,8 +76,8 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
         return [
             blocks.text(
                 say(
-                    "No other model on this page has a survey yet: open one, and take a survey of {n} "
-                    "sentences in the panel All heads.",
+                    "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
+                    "All heads.",
                     n=surveys.SENTENCES,
                 )
             )
@@ -141,7 +141,7 @@ def beside(scene: Scene, other: Other, kind: AttentionKind) -> list[dict]:
     values, title = (
         (apart, say("Distance of every two heads"))
         if rows is None
-        else (rows, say("Same rows, every two heads, {n} sentences of this project's own", n=SENTENCES))
+        else (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
     )
     beside = blocks.maps(blocks.heatmap(values, title, signed=False, rows=short(one), columns=short(two)))
     return [blocks.text(told, tone="note"), blocks.row(blocks.stack(*shown), beside)]
@@ -180,8 +180,7 @@ PANEL = Panel(
     "heads-match",
     say("Two models"),
     say(
-        "Do two models learn the same heads? For each head of this one, the head "
-        "of another that does most nearly what it does."
+        "Do two models learn the same heads? For each head of this one, the head of another that behaves most like it."
     ),
     say("Clark et al. 2019, section 6"),
     side_by_side,

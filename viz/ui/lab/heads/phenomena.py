@@ -51,8 +51,8 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
         for name, one in found.items()
     ]
     told = say(
-        "What a right translation loses of its lead over a wrong one, in nats, with the head's mean output in its "
-        "place."
+        "How much of its lead over a wrong translation a right one loses, in nats, with the head's mean output in "
+        "its place."
     )
     return [
         blocks.text(join((KIND_TITLES[AttentionKind(kind)], told), " · "), tone="note"),
@@ -60,7 +60,7 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
         blocks.table(
             (say("Phenomenon"), say("pairs"), say("right by the sum"), say("right by the mean")),
             rows,
-            caption=say("Sums of log-probabilities favour what is short: an omission is read by the mean."),
+            caption=say("Sums of log-probabilities favour what is short: an omission is judged by the mean."),
         ),
     ]
 
@@ -68,7 +68,7 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
 PANEL = Panel(
     "heads-phenomena",
     say("Phenomena"),
-    say("Which head, switched off, costs agreement, and which a negation?"),
+    say("Which head, when switched off, breaks agreement, and which a negation?"),
     say("Sennrich 2017"),
     phenomena,
     controls=(

@@ -46,7 +46,7 @@ def _by_cell(scene: Scene, found: KindSurvey | None) -> list[dict]:
     )
     if not named:
         strong = maps.weights[..., chosen.query, chosen.key]
-        none = say("It is an example of none of the statistics: these heads have most weight on it.")
+        none = say("It is an example of none of the statistics: these heads put the most weight on it.")
         return [blocks.text(pinned), blocks.text(none), _ranking(strong, say("weight on the cell"))]
     parts = [blocks.text(pinned)]
     for name in named:

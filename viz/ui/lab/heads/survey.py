@@ -36,8 +36,8 @@ def overview(scene: Scene) -> list[dict]:
         return [
             blocks.text(
                 say(
-                    "Nobody has surveyed these heads, and there are no sentences of this project's own in "
-                    "their source language: run python -m model.survey with sentences of yours."
+                    "These heads have not been surveyed, and this project has no sentences of its own in their "
+                    "source language: run python -m model.survey with your own sentences."
                 )
             )
         ]
@@ -50,7 +50,7 @@ def _found(scene: Scene, found: DirectionSurvey) -> list[dict]:
         "from that of random rows with at most 5% false discoveries."
     )
     count = (
-        say("{n} sentences of this project's own.", n=found.sentences)
+        say("{n} of this project's own sentences.", n=found.sentences)
         if found.corpus == OWN
         else say("{n} sentences ({corpus}).", n=found.sentences, corpus=found.corpus)
     )
@@ -74,7 +74,7 @@ def _take(done: int, of: int) -> dict:
         of,
         say("Survey {n} sentences", n=surveys.SENTENCES),
         say(
-            "Nobody has surveyed these heads yet. A survey reads sentences of this project's own and measures every "
+            "These heads have not been surveyed yet. A survey reads this project's own sentences and measures every "
             "head on each."
         ),
     )
@@ -174,7 +174,7 @@ def _sentences(scene: Scene, found: KindSurvey, at: tuple[int, int], names: tupl
         ["", say("sentence")],
         rows,
         caption=say(
-            "Sentences of this project's own in which it is most, typically, least: {title}",
+            "This project's own sentences in which it is highest, typical and lowest: {title}",
             title=STATISTICS[name].title,
         ),
     )
@@ -188,7 +188,7 @@ def _alike(found: KindSurvey, layer: int, head: int) -> dict:
     return blocks.table(
         [say("heads like it"), say("same rows")],
         [[named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
-        caption=say("1 less the mean Jensen–Shannon divergence of their rows, in bits"),
+        caption=say("1 minus the mean Jensen–Shannon divergence of their rows, in bits"),
     )
 
 

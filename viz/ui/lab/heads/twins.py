@@ -103,7 +103,8 @@ def partners(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]
             (say("here"), say("its partner there"), say("same rows")),
             rows,
             caption=say(
-                "Each head with one of the other's, so that all pairs together are most alike; the best first."
+                "Each head is paired with one of the other's so that all pairs together are most alike; the best "
+                "come first."
             ),
         ),
     )
@@ -112,7 +113,10 @@ def partners(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]
 PANEL = Panel(
     "heads-twins",
     say("One sentence"),
-    say("Two models write the same sentence: at which words do they differ, in which layers, and which heads are one?"),
+    say(
+        "Two models write the same sentence: at which words do they differ, in which layers, and which heads "
+        "correspond?"
+    ),
     say("Kornblith et al. 2019"),
     two_models,
     acts={OTHER: chosen},

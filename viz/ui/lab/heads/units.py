@@ -34,7 +34,7 @@ MOST = 8192  # units that the slider reaches
 KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
 QUALITY = {
     DICTIONARY: say("this dictionary"),
-    "random": say("as many directions drawn by lot"),
+    "random": say("as many random directions"),
     NEURONS: say("neurons"),
 }
 LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
@@ -67,7 +67,7 @@ def _units(scene: Scene, layer: int, kind: str) -> Units:
         return Units(translator, direction, layer - 1, texts)
     found = _fitted(scene)
     if found is None:
-        raise Refusal("No dictionary was trained for this model: python -m model.dictionary does, in minutes.")
+        raise Refusal("No dictionary was trained for this model: python -m model.dictionary trains one, in minutes.")
     return Units(translator, direction, found.layer, texts, found.dictionary)
 
 
@@ -80,7 +80,7 @@ def _invitation(done: int, of: int) -> dict:
         done,
         of,
         say("Read {n} sentences", n=READ),
-        say("What excites a unit is told from sentences of this project's own. They are read once for each layer."),
+        say("What activates a unit is found on this project's own sentences. They are read once for each layer."),
     )
 
 
@@ -113,8 +113,8 @@ def _table(scene: Scene, read: Units) -> dict:
         (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES))),
         rows,
         caption=say(
-            "Measured: of {n} units those that this sentence excites most, and the sentences of this project's own "
-            "that excite each most, the word in brackets.",
+            "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
+            "activate each most, with the word in brackets.",
             n=values.shape[1],
         ),
     )
@@ -197,9 +197,9 @@ def _qualities(scene: Scene) -> list[dict]:
             ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead")),
             rows,
             caption=say(
-                "Is it worth it? The stream behind layer {layer} rebuilt by so many units, on sentences that it was "
-                "not trained with: how probable the model's own translations stay, from the stream's mean (0) to the "
-                "stream itself.",
+                "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in "
+                "training: how probable the model's own translations stay, from the stream's mean (0) to the stream "
+                "itself.",
                 layer=found.layer + 1,
             ),
         )
@@ -210,8 +210,8 @@ PANEL = Panel(
     NAME,
     say("Units"),
     say(
-        "What excites a single neuron, and what a unit of a sparse dictionary? Look at whether the sentences of a unit "
-        "have a meaning in common, then turn it up and read the translation."
+        "What activates a single neuron, and what a unit of a sparse dictionary? See whether a unit's sentences have "
+        "a meaning in common, then turn it up and read the translation."
     ),
     say("Gao et al. 2024"),
     units,

@@ -153,8 +153,8 @@ PANEL = Panel(
     "attention",
     say("One query"),
     say(
-        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, in "
-        "training drop some, and take that share of each value. Follow the row with the largest weight."
+        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, dropout "
+        "(in training), and take that share of each value. Follow the row with the largest weight."
     ),
     say("Paper, equation {n}", n="1"),
     attention,

@@ -76,7 +76,7 @@ PANEL = Panel(
     "embedding",
     say("Token + position"),
     say(
-        "A token's row of the embedding, in most models times √d_model, plus the code of its position: what enters the "
+        "A token's embedding, in most models times √d_model, plus the code of its position: this is what enters the "
         "first layer. Compare the lengths: which of the two is louder?"
     ),
     say("Paper, sections {n}", n="3.4, 3.5"),

@@ -35,8 +35,8 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
             else [
                 blocks.text(
                     say(
-                        "{name} lets a little of what is below 0 through: no unit is ever quite silent. "
-                        "Counted are those above 0.",
+                        "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above "
+                        "0 are counted.",
                         name=formulas.ACTIVATIONS[config.activation],
                     ),
                     tone="note",
@@ -81,7 +81,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
 PANEL = Panel(
     "feed-forward",
     say("Feed-forward"),
-    say("Wider inside, and mostly silent: only some units are above zero. Do similar words wake the same units?"),
+    say("Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?"),
     say("Paper, section {n}", n="3.3"),
     feed_forward,
     controls=(SIDE, LAYER),

@@ -83,9 +83,8 @@ def _parts(found: Joined, selected: int) -> dict:
         foot=foot,
         marked=(selected,),
         caption=say(
-            "Share: how much of the output's squared length lies in a part's direction, measured exactly; a "
-            "part "
-            "that points against the others has a negative one. Of the output the first 48 dimensions."
+            "Share: how much of the output's squared length lies in a part's direction, measured exactly; a part "
+            "that points against the others has a negative one. The first 48 dimensions of the output are shown."
         ),
     )
 
@@ -102,9 +101,8 @@ PANEL = Panel(
     "heads",
     say("Heads"),
     say(
-        "Attention ends here: the heads' contexts stand side by side, and W_O makes one vector of them that is added "
-        "to "
-        "the residual stream. Some heads speak much louder than others."
+        "Attention ends here: the heads' contexts are placed side by side, and W_O turns them into one vector that "
+        "is added to the residual stream. Some heads speak much louder than others."
     ),
     say("Paper, section {n}", n="3.2.2"),
     joined,

@@ -51,7 +51,8 @@ def _fitting(done: int, of: int, seconds: float) -> dict:
         of,
         say("Fit lenses"),
         say(
-            "No lenses were fitted to this model. To sentences of this project's own it takes about {n} seconds, once.",
+            "No lenses have been fitted to this model. Fitting them on this project's own sentences takes about {n} "
+            "seconds, once.",
             n=max(1, round(seconds)),
         ),
     )
@@ -104,8 +105,8 @@ def _measured(lenses: Lenses) -> list[dict]:
             (say("Sentences it never saw"), say("how many"), say("their own words"), say("another sentence's words")),
             rows,
             caption=say(
-                "After the last layer: of how many source tokens a piece of the sentence's reference stands among the "
-                "ten best, and, as the control, a piece of another sentence's."
+                "After the last layer: for how many source tokens a piece of the sentence's reference is among the "
+                "ten best, and, as a control, a piece of another sentence's."
             ),
         )
     ]

@@ -76,8 +76,8 @@ PANEL = Panel(
     "logits",
     say("Logits"),
     say(
-        "The last vector, compared with every token of the vocabulary. The softmax makes probabilities of the "
-        "scores: a small lead in the logit is a large one in probability."
+        "The last vector, compared with every token of the vocabulary. The softmax turns the scores into "
+        "probabilities: a small lead in the logit is a large one in probability."
     ),
     say("Paper, section {n}", n="3.4"),
     logits,

@@ -83,9 +83,8 @@ def show_masks(scene: Scene, shown: str, second: str) -> list[dict]:
         ),
         blocks.text(
             say(
-                "Why this decoder has no padding mask of its own: padding stands on the right, where no real "
-                "token "
-                "may look anyway. What the rows of padding say is never read."
+                "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
+                "look anyway. The output of the padding rows is never read."
             ),
             tone="note",
         ),
@@ -163,11 +162,11 @@ def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
     row = padding.closed_row(scores[:8])
     ways: tuple[tuple[Words | str, str, np.ndarray], ...] = (
         (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),
-        (say("−1e9 in the score's place"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
+        (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
         (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added),
     )
     columns = (
-        say("A row that is wholly closed"),
+        say("A row that is fully closed"),
         say("formula"),
         *(labels.display(token) for token in found.tokens[0][: len(row.scores)]),
     )
@@ -182,9 +181,8 @@ def _closed_row(output: ForwardOutput, found: BatchMasks) -> list[dict]:
                 ),
             ],
             caption=say(
-                "Minus infinity says that something is wrong, in every later number; −1e9 hides it: who may see "
-                "nothing "
-                "sees everything alike. Here position 0 is always open, so no row is ever closed."
+                "Minus infinity shows that something is wrong, in every later number; −1e9 hides it: a row that may "
+                "see nothing sees everything equally. Here position 0 is always open, so no row is ever closed."
             ),
         )
     ]

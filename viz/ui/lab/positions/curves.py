@@ -79,8 +79,8 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
         for i, column, (wave, share) in zip(shown, columns, waves)
     ]
     learned = say(
-        "These rows were learned: nobody put waves into them. Positions that no training sentence "
-        "reached are as they were drawn at random."
+        "These rows were learned: nobody put waves into them. Positions that no training sentence reached still have "
+        "their random initial values."
     )
     return [
         blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
@@ -100,7 +100,8 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
             ),
             rows,
             caption=say(
-                "One wave is all of a column of sines or cosines; here it explains as much as the bar says, out of 1."
+                "A column of sines or cosines is a single wave; here the strongest wave explains as much as the bar "
+                "says, out of 1."
             ),
         ),
     ]
@@ -110,8 +111,8 @@ PANEL = Panel(
     "position-curves",
     say("Curves"),
     say(
-        "A column of the table is a wave over positions, a sine or a cosine. Each next pair has a slightly longer "
-        "wave: dotted lines mark where each has come round once. A learned table has columns of its own."
+        "A column of the table is a wave over positions, a sine or a cosine. Each following pair has a slightly "
+        "longer wave: dotted lines mark where each has completed one turn. A learned table has columns of its own."
     ),
     SECTION,
     curves,

@@ -90,8 +90,8 @@ PANEL = Panel(
     "position-rotation",
     say("Rotation"),
     say(
-        "Going k positions further turns each pair of dimensions by one angle, wherever one starts: all arrows "
-        "turn alike. So a shift is one matrix."
+        "Moving k positions on turns each pair of dimensions by one angle, wherever you start: all arrows turn "
+        "alike. So a shift is one matrix."
     ),
     SECTION,
     rotation,

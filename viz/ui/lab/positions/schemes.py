@@ -78,9 +78,9 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
             [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
             marked=(len(SCHEMES) - 1,),
             caption=say(
-                "A code that is the same at −1 and at a real position hides a shift by one too many. "
-                "A rotation needs pairs of dimensions of one frequency: where the cosine has another "
-                "than its sine, no matrix is a shift."
+                "A code that is the same at −1 and at a real position hides a shift by one too many. A rotation "
+                "needs pairs of dimensions of one frequency: where a cosine's differs from its sine's, no matrix is "
+                "a shift."
             ),
         ),
     ]

@@ -43,10 +43,10 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
         ),
         blocks.facts(
             (
-                say("Largest departure from its offset's mean"),
+                say("Largest deviation from its offset's mean"),
                 blocks.compact(found.residual),
                 say(
-                    "positions {first} and {second}: zero but for rounding, so the matrix is a Toeplitz matrix",
+                    "positions {first} and {second}: zero up to rounding, so the matrix is a Toeplitz matrix",
                     first=row,
                     second=column,
                 )
@@ -63,8 +63,8 @@ PANEL = Panel(
     "position-similarity",
     say("Similarity"),
     say(
-        "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends on "
-        "how far apart they are, not on where they stand."
+        "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends "
+        "on how far apart they are, not on where they are."
     ),
     SECTION,
     similarity,

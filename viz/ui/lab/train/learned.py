@@ -21,7 +21,7 @@ from viz.words import say
 MOST = 48  # records that the slider reaches: a run's history has some twenty, and one that goes on adds its own
 
 
-NOBODY = blocks.text(say("Nobody recorded how this model learned."))
+NOBODY = blocks.text(say("How this model learned was not recorded."))
 
 
 def recorded(scene: Scene) -> Learned | None:
@@ -111,7 +111,7 @@ def _head(found: Learned, at: int, probe: int, kind: AttentionKind, place: tuple
         blocks.text(say("Left: at the chosen update. Right: at the last one."), tone="note"),
         blocks.facts(
             (
-                say("It is what it is from update"),
+                say("It has its final form from update"),
                 blocks.compact(int(found.updates[settled])),
                 say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
             ),
@@ -139,8 +139,8 @@ PANEL = Panel(
     "learned",
     say("How this model learned"),
     say(
-        "Six sentences were looked at while this model was trained. Move through the records and see what became of "
-        "its loss, its translations and a head's pattern."
+        "Six sentences were recorded while this model was trained. Move through the records and see how its loss, "
+        "its translations and a head's pattern developed."
     ),
     say("Paper, section {n}", n="5"),
     how,

@@ -25,7 +25,9 @@ def moments(scene: Scene, record: int) -> list[dict]:
         return [NOBODY]
     at = min(record, len(found.updates)) - 1
     states = {side: values for side in Side if (values := _layers(found, side, at)) is not None}
-    unknown = say("The states of this record were not kept: how alike its layers are to the last ones is not known.")
+    unknown = say(
+        "The states of this record were not kept: it is not known how similar its layers are to the last ones."
+    )
     return [
         when(found, at),
         _probable(found, at),

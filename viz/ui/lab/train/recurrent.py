@@ -47,7 +47,7 @@ def beside(scene: Scene, which: str) -> list[dict]:
             else [
                 blocks.text(
                     say(
-                        "For {direction} there is no second network here, recurrent beside a Transformer, to read the "
+                        "For {direction} there are not both a Transformer and a recurrent network here to read the "
                         "same sentence.",
                         direction=scene.trace.direction,
                     )
@@ -210,7 +210,7 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
             (
                 say("Weight on the same cells"),
                 f"{alike_in_weight:.2f}",
-                say("of 1 a row: the smaller of the two, summed over words of the source"),
+                say("out of 1 per row: the smaller of the two, summed over words of the source"),
             ),
         ),
         blocks.table(

@@ -65,7 +65,7 @@ def surprise(scene: Scene) -> list[dict]:
         *(
             _training(*learned.curve(folder), means[1:], lowest)
             if logged
-            else [blocks.text(say("The log of this model's training is not here."))]
+            else [blocks.text(say("The log of this model's training is missing."))]
         ),
     ]
 

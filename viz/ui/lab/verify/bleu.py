@@ -68,18 +68,18 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             ),
             rows,
             caption=say(
-                "An n-gram counts at most as often as it stands in the reference. Where nothing "
-                "matched, sacreBLEU smooths: it halves a virtual match."
+                "An n-gram counts at most as often as it occurs in the reference. Where nothing matched, sacreBLEU "
+                "smooths: it halves a virtual match."
             )
             if smoothed
-            else say("An n-gram counts at most as often as it stands in the reference."),
+            else say("An n-gram counts at most as often as it occurs in the reference."),
         ),
         blocks.marked(
             (say("Translation, as tokens"), list(zip(found.translation.tokens, found.translation.largest)), ""),
             (
                 say("Reference, as tokens"),
                 list(zip(found.reference.tokens, found.reference.largest)),
-                say("A mark: the token stands in an n-gram that both have; the small number is the largest such n."),
+                say("Marked: the token is part of an n-gram that both have; the small number is the largest such n."),
             ),
         ),
         blocks.formula(
@@ -142,7 +142,7 @@ PANEL = Panel(
     "bleu",
     say("BLEU"),
     say(
-        "How much of the translation stands in a reference, word by word, pair by pair. Look at how fast the "
+        "How much of the translation is found in a reference, word by word, pair by pair. Look at how fast the "
         "precisions fall as the pieces get longer."
     ),
     say("Paper, section {n}", n="6.1"),

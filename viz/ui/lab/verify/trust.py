@@ -74,7 +74,7 @@ def _coverage(scene: Scene) -> dict:
     return blocks.table(
         (say("Word"), say("What each source word gave to the translation")),
         [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in given],
-        caption=say("The most is 1: a word with a short bar may have been left out."),
+        caption=say("The maximum is 1: a word with a short bar may have been left out."),
     )
 
 
@@ -107,7 +107,7 @@ def _signals(scene: Scene) -> list[dict]:
     if not told.found:
         return [
             blocks.text(
-                say("Nobody measured this model beside labelled data yet: python -m model.truth does that."),
+                say("This model has not been measured on labelled data yet: python -m model.truth does that."),
                 tone="note",
             )
         ]
@@ -167,7 +167,7 @@ def _reliability(told: Trust) -> list[dict]:
                     for domain, value in told.errors.items()
                 ],
                 caption=say(
-                    "References forced: how far probability and share are apart, on average (Guo et al. 2017)."
+                    "References forced: how far apart probability and share are, on average (Guo et al. 2017)."
                 ),
             ),
         )

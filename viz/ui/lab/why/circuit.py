@@ -92,9 +92,10 @@ def _found(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
         blocks.slot(MEASURED, blocks.text(say("Measuring …"), tone="note")),
         blocks.text(
             say(
-                "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence puts "
-                "into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: feed-forward. "
-                "Rest on an edge, or go there with the arrow keys: it is measured. A click on a head opens its map.",
+                "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
+                "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
+                "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Click a head to "
+                "open its map.",
                 token=token,
             ),
             tone="note",
@@ -169,8 +170,7 @@ def _kept(tested: Tested, count: int, total: int) -> tuple:
         say("Kept by {n} of {total} edges", n=count, total=total),
         _percent(tested.best),
         say(
-            "of the difference in this sentence, measured by running them alone; as many edges drawn by lot keep "
-            "{share}",
+            "of the difference in this sentence, measured by running them alone; as many random edges keep {share}",
             share=_percent(tested.random),
         ),
     )

@@ -37,7 +37,8 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
     if not done:
         yield [
             blocks.text(
-                say("One word or two cannot be put into a telling order: there is nothing to test here."), tone="note"
+                say("One or two words cannot be put into an informative order: there is nothing to test here."),
+                tone="note",
             ),
             *offline,
         ]

@@ -58,7 +58,7 @@ def parts(scene: Scene) -> list[dict]:
             blocks.text(
                 say(
                     "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
-                    "directly, the norms' scales held: not what would be missing without it."
+                    "directly, with the norms' scales held fixed: not what would be missing without it."
                 ),
                 tone="note",
             ),
@@ -164,7 +164,7 @@ def _title(scene: Scene, found: Parts) -> Words:
     token, contrast = names(scene.trace, scene.question)
     if contrast is None:
         return say(
-            "The logit of {token} less the mean logit of the vocabulary is {n}: this is split, never log p.",
+            "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
             token=token,
             n=two(found.expected),
         )
@@ -200,8 +200,8 @@ PANEL = Panel(
     "why-parts",
     say("Parts"),
     say(
-        "Which part of the decoder wrote it? What the last row adds up to is split over embeddings, heads and "
-        "feed-forwards: the parts sum to the number above, exactly."
+        "Which part of the decoder wrote it? The sum of the last row is split over embeddings, heads and "
+        "feed-forwards: the parts add up to the number above, exactly."
     ),
     say("Elhage et al. 2021"),
     parts,

@@ -161,13 +161,13 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
 def _meaning(effects: PatchEffects) -> Words:
     if effects.direction is Direction.DENOISE:
         return say(
-            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place "
-            "alone brings the whole difference back, so it is enough. 0: it brings nothing. Below 0 or above 1 "
-            "is real."
+            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone "
+            "brings the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are "
+            "real."
         )
     return say(
-        "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone "
-        "the whole difference is gone, so it is needed. 0: it is not. Below 0 or above 1 is real."
+        "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
+        "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
     )
 
 

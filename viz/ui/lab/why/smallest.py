@@ -87,7 +87,7 @@ def _verified(one: SmallestSet) -> Words:
             "the translation ({n} sets tried)",
             n=one.passes,
         )
-    return say("decoding again gives other words: a tie decides somewhere ({n} sets tried)", n=one.passes)
+    return say("decoding again gives different words: a tie decides somewhere ({n} sets tried)", n=one.passes)
 
 
 def _alone(scene: Scene, sets: list[SmallestSet], *, silent: bool) -> list[dict]:

@@ -93,7 +93,7 @@ def about(scene: StopScene) -> StopScene:
         scene = replace(scene, pair=Pair("", (word,)))
     if not scene.target:
         raise Refusal(
-            "This cannot be asked here: the model wrote “{wrote}”, and “{word}” is no word of it.",
+            "This cannot be asked here: the model wrote “{wrote}”, and “{word}” is not a word of it.",
             wrote=scene.trace.translation,
             word=scene.pair.targets[0],
         )

@@ -120,7 +120,7 @@ def _plain(text: str) -> list[str]:
 
 
 ASKS: Mapping[str, Ask] = {
-    "costs_most": Ask(say("Which word does another one hang on?"), costs_most),
+    "costs_most": Ask(say("Which word does another one depend on?"), costs_most),
     "reordered": Ask(say("What if the words change places?"), reordered),
     "unordered": Ask(say("What if no positions are told?"), unordered),
     "head_off": Ask(say("What if a head is switched off?"), head_off),

@@ -83,7 +83,7 @@ def trained(scene: StopScene) -> Measured:
 def _records(folder: Path | None) -> Words:
     """From which update on sentences were looked at while a checkpoint was trained, and how their loss went."""
     if folder is None or not (folder / NAME).is_file():
-        return say("Nobody recorded how this model learned.")
+        return say("How this model learned was not recorded.")
     found = learned.read(folder)
     (first, last), (before, after) = (found.updates[[0, -1]].tolist(), found.loss.mean(1)[[0, -1]])
     replayed = say(

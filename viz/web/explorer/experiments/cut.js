@@ -8,7 +8,7 @@ import * as states from "../state.js";
 export function createCut(context) {
   const how = el(
     "select",
-    { "aria-label": t("What becomes of the edge's weight") },
+    { "aria-label": t("What happens to the edge's weight") },
     el("option", { value: "renormalise" }, t("the rest of its row takes its weight")),
     el("option", { value: "zero" }, t("its weight is lost")),
   );

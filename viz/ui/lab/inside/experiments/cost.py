@@ -26,7 +26,7 @@ def cost(scene: Scene) -> list[dict]:
         blocks.facts(
             (say("From the start"), f"{totals[0]:.1f} ms", say("{n} rows of the decoder, 1 + 2 + … + T", n=whole)),
             (say("Over the cache"), f"{totals[1]:.1f} ms", say("{n} rows, one a step", n=cached)),
-            (say("Rows saved"), f"{whole / cached:.1f} ×", say("exact; the time depends on who else computes here")),
+            (say("Rows saved"), f"{whole / cached:.1f} ×", say("exact; the time depends on what else runs here")),
             (say("Largest error"), blocks.compact(found.error), say("of any logit between the two ways")),
         ),
         blocks.figure(picture, height=300, label=say("Milliseconds of each step, from the start and over the cache")),

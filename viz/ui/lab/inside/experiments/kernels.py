@@ -104,9 +104,8 @@ PANEL = Panel(
     "kernels",
     say("Kernels"),
     say(
-        "A prediction is a mean of what was seen, weighted by how near it lies: attention, fifty years earlier. Move "
-        "the "
-        "bandwidth until the curve is neither nervous nor flat, then put q·k / √d_k in the kernel's place."
+        "A prediction is a mean of what was seen, weighted by how near it is: attention, fifty years earlier. Move "
+        "the bandwidth until the curve is neither jagged nor flat, then put q·k / √d_k in the kernel's place."
     ),
     say("Paper, section {n}", n="3.2.1"),
     kernels,

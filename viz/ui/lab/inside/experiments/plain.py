@@ -86,8 +86,8 @@ PANEL = Panel(
     "plain",
     say("Without weights"),
     say(
-        "Let tokens attend by their embeddings alone: a vector is most like itself, so each token hears almost only "
-        "itself, and a asks of b what b asks of a. Beside it a trained head, which is free of both."
+        "Let tokens attend by their embeddings alone: a vector is most like itself, so each token attends almost "
+        "only to itself, and a asks of b what b asks of a. Beside it is a trained head, which is free of both."
     ),
     say("Paper, section {n}", n="3.2"),
     plain,

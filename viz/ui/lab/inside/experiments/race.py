@@ -103,9 +103,8 @@ PANEL = Panel(
     "race",
     say("Heads race"),
     say(
-        "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree to "
-        "rounding; "
-        "when does the time? Try one long sentence, then many short ones."
+        "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree up to "
+        "rounding; when do the times? Try one long sentence, then many short ones."
     ),
     say("Paper, section {n}", n="3.2.2"),
     race,

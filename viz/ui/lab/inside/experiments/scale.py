@@ -80,9 +80,8 @@ def _numbers(found: Growth, at: int, width: int) -> dict:
         columns,
         rows,
         caption=say(
-            "Measured on random vectors, {keys} keys a query. The size of the gradient: the Frobenius norm of the "
-            "derivative "
-            "of the weights by the scores. Near 0, nothing that is learned gets through.",
+            "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of the "
+            "derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
             keys=KEYS,
         ),
     )
@@ -116,7 +115,7 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
             columns,
             rows,
             caption=say(
-                "The same of this sentence's own queries and keys. What was trained may choose its own scale: its "
+                "The same for this sentence's own queries and keys. A trained model may choose its own scale: its "
                 "scores need not have variance 1."
             ),
         )

@@ -47,13 +47,13 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
                 )
             ),
             blocks.table(
-                (say("Sum of words"), say("hoped for"), say("nearest piece"), say("cosine"), say("holds")),
+                (say("Sum of words"), say("expected"), say("nearest piece"), say("cosine"), say("holds")),
                 rows,
                 caption=say("The words of a sum are left out of its answers."),
             ),
         ]
     else:
-        tried = [blocks.text(say("This vocabulary has no sum of ours in single pieces: type one of your own."))]
+        tried = [blocks.text(say("None of our sums has only single pieces in this vocabulary: type one of your own."))]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
         blocks.row(*parts, blocks.stack(*tried)),
@@ -86,9 +86,8 @@ PANEL = Panel(
     "space",
     say("Embedding space"),
     say(
-        "Nobody told the model what words mean; it only learned to translate. Yet what is used alike lies close "
-        "together, "
-        "and some relations have a direction of their own. Which ones hold is computed, not chosen."
+        "Nobody told the model what words mean; it only learned to translate. Yet words that are used alike lie "
+        "close together, and some relations have a direction of their own. Which ones hold is computed, not chosen."
     ),
     say("Paper, section {n}", n="3.4"),
     embedding_space,

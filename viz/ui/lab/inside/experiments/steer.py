@@ -27,14 +27,14 @@ PAIRS = {  # towards, away from: what stands there until somebody types
     "fr": ("Je bois du thé.", "Je bois de la bière."),
 }
 
-LAYER = Slider(say("Behind layer"), 1, lambda config: config.num_encoder_layers, 99, name="after")
+LAYER = Slider(say("After layer"), 1, lambda config: config.num_encoder_layers, 99, name="after")
 STRENGTH = Slider(say("Strength in %"), -500, 500, 300, step=25, name="strength")
 
 
 def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -> list[dict]:
     """The translation as it is beside the steered one, how large what is added is, and a link to all of it."""
     if not towards or not away:
-        return [blocks.text(say("Type two sentences: what they differ by is the direction."), tone="note")]
+        return [blocks.text(say("Type two sentences: the direction is the difference between them."), tone="note")]
     found = _steered(scene, towards, away, layer, strength)
     vector = found.interventions.edits[-1][1].value.array
     stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
@@ -90,8 +90,9 @@ PANEL = Panel(
     NAME,
     say("Steering"),
     say(
-        "What two sentences differ by in the encoder, averaged over their tokens, is a direction. It is added to every "
-        "token of your sentence behind one layer: move the strength, and read what the model writes then."
+        "The difference between two sentences in the encoder, averaged over their tokens, is a direction. It is "
+        "added to every token of your sentence after one layer: move the strength, and read what the model then "
+        "writes."
     ),
     say("Turner et al. 2023"),
     steering,
