@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
@@ -31,6 +33,11 @@ from model.program import add_checkpoint, add_json, command_line, given, program
 from model.trace.directions import parse_direction
 from model.trace.storage import to_npz
 from model.translator import Translator
+from model.translators import Translators
+from viz.ui.desk.scene import Scene
+from viz.ui.lab import registry
+from viz.ui.lab.controls import Text
+from viz.ui.lab.panel import Panel
 
 Row = dict[str, object]
 ROOT = Path(__file__).resolve().parents[1]
@@ -174,7 +181,32 @@ def start(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
             }
 
 
-SECTIONS = {"maps": with_maps, "why": why, "npz": many, "start": start}
+def panels(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
+    """Each panel of the page on one caption, as it opens: to the first that it shows, and to all of it."""
+    trace = translator.translate(texts(1, parse_direction(translator.directions[0])[0])[0])
+    speed, served = matrix_speed(translator.config.d_model), Translators([translator])
+    for panel in chain(*registry.PANELS.values()):
+
+        def opened(parts: int | None = None, panel: Panel = panel) -> None:
+            with torch.inference_mode(False):
+                scene = Scene(trace, made_by=translator, served=served)
+                given = [
+                    one.known(trace, translator) if isinstance(one, Text) and one.known else one.start
+                    for one in panel.controls
+                ]
+                found = panel.missing(scene) or panel.content(scene, *given)
+                for _ in islice([found] if isinstance(found, list) else found, parts):
+                    pass
+
+        yield {
+            "panel": panel.name,
+            "first part, milliseconds": least(partial(opened, 1), args.runs),
+            "milliseconds": least(opened, args.runs),
+            "bound_milliseconds": round(1e3 * counted(opened) / speed, 3),
+        }
+
+
+SECTIONS = {"maps": with_maps, "why": why, "npz": many, "start": start, "panels": panels}
 
 
 def least(work: Callable[[], object], runs: int) -> float:
